@@ -1,0 +1,135 @@
+"""`pyramidions average`."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyramidions.errors import UserError
+
+
+@click.command()
+@click.argument("checkpoints", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The checkpoint to write.")
+def average(checkpoints: tuple[Path, ...], out: Path) -> None:
+    """Average the weights of fairseq checkpoints.
+
+    The configuration and the task's state are those of the last one; the optimizer's state is dropped.
+
+    \b
+    Example:
+      pyramidions average checkpoints/checkpoint{8,9,10}.pt -o averaged.pt
+    """
+    import torch
+
+    from pyramidions.data.atomic import atomic_file
+
+    state = average_checkpoints(checkpoints)
+    with atomic_file(out) as file:
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            # torch wraps what went wrong with the disk.
+            raise UserError(f"Writing {out} failed: {error.__cause__ or error}") from None
+    click.echo(f"{out}: the average of {len(checkpoints)} checkpoints")
+
+
+def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
+    """Average the floating-point weights of checkpoints, summing in float64 and returning float32.
+
+    Weights that share memory, such as tied embeddings, still do. Whole numbers are taken from the last one.
+
+    Args:
+        paths: at least one checkpoint; one at a time is in memory beside the sum.
+
+    Returns:
+        A checkpoint that torch's safe loading reads.
+
+    Raises:
+        UserError: a file is missing, damaged or no checkpoint, or two differ in architecture, in the names of
+            their weights, or in a weight's shape.
+    """
+    import torch
+
+    sums: dict[str, torch.Tensor] = {}
+    first: dict[str, Any] = {}
+    state: dict[str, Any] = {}
+    for path in paths:
+        state = _load(path)
+        first = first or {"path": path, "architecture": _architecture(state)}
+        weights = state["model"]
+        if sums:
+            _refuse_other(first, sums, path, _architecture(state), weights)
+        for name, owner in _owners(weights).items():
+            if name != owner or not weights[name].is_floating_point():
+                sums[name] = sums.get(name, weights[name])
+            elif name in sums:
+                sums[name] += weights[name].double()
+            else:
+                sums[name] = weights[name].double().clone()
+    weights = state["model"]
+    averaged: dict[str, torch.Tensor] = {}
+    for name, owner in _owners(weights).items():
+        if name != owner:
+            averaged[name] = averaged[owner]
+        elif weights[name].is_floating_point():
+            averaged[name] = (sums.pop(name) / len(paths)).float()
+        else:
+            averaged[name] = weights[name]
+    return {**{k: v for k, v in state.items() if k != "last_optimizer_state"}, "model": averaged}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import torch
+
+    if not path.is_file():
+        raise UserError(f"The checkpoint {path} does not exist.")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        if "Unsupported global" in str(error):
+            raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
+        raise UserError(f"{path} is damaged or no checkpoint.") from None
+    except (RuntimeError, EOFError, OSError, KeyError, ValueError):
+        raise UserError(f"{path} is damaged or no checkpoint.") from None
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
+        raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
+    return state
+
+
+def _architecture(state: dict[str, Any]) -> str:
+    config = state.get("cfg") or {}
+    model = config.get("model") or {}
+    return str(model.get("arch") or model.get("_name") or "unknown")
+
+
+def _refuse_other(
+    first: dict[str, Any], sums: dict[str, Any], path: Path, architecture: str, weights: dict[str, Any]
+) -> None:
+    if architecture != first["architecture"]:
+        raise UserError(
+            f"All checkpoints must have one architecture, but {first['path']} is a {first['architecture']} "
+            f"and {path} a {architecture}."
+        )
+    if other := sorted(sums.keys() ^ weights.keys()):
+        raise UserError(
+            f"All checkpoints must have the same weights, but only one of {first['path']} and {path} has {other[0]}."
+        )
+    for name, weight in weights.items():
+        if weight.shape != sums[name].shape:
+            raise UserError(
+                f"All checkpoints must have weights of one shape, but {name} is {tuple(sums[name].shape)} in "
+                f"{first['path']} and {tuple(weight.shape)} in {path}."
+            )
+
+
+def _owners(weights: dict[str, Any]) -> dict[str, str]:
+    """For every weight the first one that is the same memory, itself in most cases."""
+    first: dict[tuple[Any, ...], str] = {}
+    owners = {}
+    for name, weight in weights.items():
+        place = (weight.data_ptr(), weight.shape, weight.stride()) if weight.numel() else (name,)
+        owners[name] = first.setdefault(place, name)
+    return owners

@@ -1,0 +1,83 @@
+"""The group of commands: imports each one when it is asked for, and turns errors into one sentence."""
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from pyramidions import __version__
+
+# Command -> module and name; a command imports what it works with only when it runs.
+_COMMANDS = {
+    "average": "pyramidions.cli.average:average",
+    "prepare": "pyramidions.cli.prepare:prepare",
+    "score": "pyramidions.cli.score:score",
+    "user-dir": "pyramidions.cli.user_dir:user_dir",
+}
+
+
+class Commands(click.Group):
+    """A group that loads its commands late and shows a user's mistake without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name].split(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 after an interrupt."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except click.exceptions.Abort:
+            _fail("Interrupted.", 130)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(error.exit_code)
+        except BrokenPipeError:
+            # The reader of our output has left; Python must not complain when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except ModuleNotFoundError as error:
+            if "--debug" in sys.argv or (error.name or "pyramidions").startswith("pyramidions"):
+                raise
+            _fail(f"{error.name} is not installed: pip install 'pyramidions[train]' brings it.", 1)
+        except (ValueError, OSError) as error:
+            if "--debug" in sys.argv:
+                raise
+            _fail(_sentence(error), 1)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    click.echo(f"Error: {message}", err=True)
+    sys.exit(code)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pyramidions")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:
+    """Summarize long documents: prepare a corpus, then train and generate with fairseq, then score.
+
+    fairseq finds the models, the task and the criterion with --user-dir "$(pyramidions user-dir)".
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -1,0 +1,119 @@
+"""`pyramidions prepare`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+MODEL_TYPES = ("unigram", "bpe")
+
+
+def _file(name: str) -> Any:
+    return click.option(f"--{name}", metavar="FILE", help=f"Documents of the {name} split; overrules INPUT.")
+
+
+@click.command()
+@click.argument("input", required=False)
+@_file("train")
+@_file("valid")
+@_file("test")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The data folder to make.")
+@click.option("--vocab-size", default=32768, show_default=True, help="Pieces, the four special ones included.")
+@click.option("--model-type", type=click.Choice(MODEL_TYPES), default="unigram", show_default=True)
+@click.option(
+    "--character-coverage",
+    default=0.9995,
+    show_default=True,
+    help="Share of the text's characters that get a piece; the others become <unk>.",
+)
+@click.option("--sentence-markers", is_flag=True, help="Put <n> between sentences.")
+@click.option(
+    "--sentences",
+    default=1_000_000,
+    show_default=True,
+    help="At most so many sentences of the train split train the vocabulary.",
+)
+@click.option("--seed", default=1, show_default=True, help="Decides which sentences.")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="Reuse this sentencepiece.model instead of training one; the options above then have no say.",
+)
+@click.option("--source-field", help="Field with the document.  [default: article or article_text]")
+@click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
+@click.option("--id-field", help="Field with the name.  [default: id or article_id, else the position]")
+@click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
+@click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
+@click.option("--workers", type=click.IntRange(1), help="Processes that encode.  [default: all cores]")
+@click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
+def prepare(
+    input: str | None,
+    train: str | None,
+    valid: str | None,
+    test: str | None,
+    out: Path,
+    vocab_size: int,
+    model_type: str,
+    character_coverage: float,
+    sentence_markers: bool,
+    sentences: int,
+    seed: int,
+    tokenizer: Path | None,
+    source_field: str | None,
+    target_field: str | None,
+    id_field: str | None,
+    config: str | None,
+    skip_empty: bool,
+    workers: int | None,
+    overwrite: bool,
+) -> None:
+    """Turn documents into a data folder for fairseq.
+
+    INPUT is a folder with train, valid and test files, or a Hugging Face dataset, by name or as a folder.
+    Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. The folder holds the sentencepiece model, the
+    dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
+    appears whole or not at all; run again, the command keeps what is there.
+
+    \b
+    Examples:
+      pyramidions prepare data/sample --out prepared --vocab-size 4000
+      pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
+      pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
+    """
+    from pyramidions.data.prepare import Settings
+    from pyramidions.data.prepare import prepare as prepare_folder
+    from pyramidions.data.readers import Corpus, find_splits, known_fields
+
+    names = {**(find_splits(input) if input else {})}
+    names |= {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
+    fields = known_fields(source_field, target_field, id_field)
+    corpora = {
+        split: Corpus(name, split, fields=fields, config=config, skip_empty=skip_empty) for split, name in names.items()
+    }
+    settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
+    made = prepare_folder(
+        out,
+        corpora,
+        settings,
+        tokenizer=tokenizer,
+        workers=workers or len(os.sched_getaffinity(0)),
+        overwrite=overwrite,
+    )
+    click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
+
+
+def _report(out: Path) -> str:
+    from pyramidions.data.folder import DataFolder
+
+    manifest = DataFolder(out).manifest
+    lines = [f"{out}: {manifest['vocab_size']:,} pieces"]
+    for split, numbers in manifest["splits"].items():
+        source, target = numbers["source_tokens"], numbers["target_tokens"]
+        skipped = manifest["inputs"][split]["skipped"]
+        lines.append(
+            f"  {split}: {numbers['documents']:,} documents, on average {source['mean']:,.0f} tokens to "
+            f"{target['mean']:,.0f}, at most {source['max']:,} to {target['max']:,}"
+            + (f"; {skipped:,} empty ones left out" if skipped else "")
+        )
+    return "\n".join(lines)

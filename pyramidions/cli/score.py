@@ -1,0 +1,163 @@
+"""`pyramidions score`."""
+
+import json
+import os
+import shutil
+import textwrap
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.data.folder import DataFolder, Reference
+    from pyramidions.scoring.rouge import Rouge
+
+LEAD = "lead"
+
+
+@click.command()
+@click.argument("summaries", type=click.Path(path_type=Path))
+@click.option("--data", type=click.Path(path_type=Path), help="Data folder with the raw references.")
+@click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option(
+    "--references",
+    type=click.Path(path_type=Path),
+    help="References instead of --data: .jsonl of {id, summary}, or text with one a line.",
+)
+@click.option("--baseline", multiple=True, type=click.Path(path_type=Path), help="Summaries to compare with.")
+@click.option("--lead", is_flag=True, help="Compare with the first sentences of each document; needs --data.")
+@click.option("--lead-words", type=click.IntRange(1), help="Their length.  [default: mean of train's summaries]")
+@click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
+@click.option("--show", type=click.IntRange(0), metavar="N", help="Show summary and reference of document N.")
+@click.option("--workers", type=click.IntRange(1), help="Processes that score.  [default: all cores]")
+def score(
+    summaries: Path,
+    data: Path | None,
+    split: str,
+    references: Path | None,
+    baseline: tuple[Path, ...],
+    lead: bool,
+    lead_words: int | None,
+    out: Path | None,
+    show: int | None,
+    workers: int | None,
+) -> None:
+    """Score summaries against the raw references: ROUGE-1, -2, -L and -Lsum with 95% intervals.
+
+    SUMMARIES is the output of fairseq-generate, a .jsonl file of {id, summary}, or text with one summary a
+    line. Every document must have one. Both sides are normalised and split into sentences in the same way.
+    Against each baseline a paired bootstrap gives the difference, its interval and p-value.
+
+    \b
+    Example:
+      pyramidions score generate-test.txt --data prepared --lead --json scores.json --show 0
+    """
+    from pyramidions.data.folder import DataFolder
+    from pyramidions.scoring.rouge import score_documents
+    from pyramidions.scoring.summaries import read_references, read_summaries
+
+    if (data is None) == (references is None):
+        raise UserError("Exactly one of --data and --references must be given.")
+    folder = None if data is None else DataFolder(data)
+    if folder is not None:
+        expected = folder.references(split)
+    else:
+        assert references is not None
+        expected = read_references(references)
+    if show is not None and show >= len(expected):
+        raise UserError(f"--show must be below {len(expected)}, the number of documents, but is {show}.")
+    systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
+    if lead:
+        systems[LEAD] = _lead_summaries(folder, split, lead_words)
+    elif lead_words is not None:
+        raise UserError("--lead-words has a meaning only with --lead.")
+    workers = workers or len(os.sched_getaffinity(0))
+    truth = [reference.summary for reference in expected]
+    scores = {name: score_documents(texts, truth, workers=workers) for name, texts in systems.items()}
+    click.echo(_table(scores))
+    if out is not None:
+        _write(out, scores, expected)
+    if show is not None:
+        click.echo(f"\n{_side_by_side(systems[str(summaries)][show], expected[show])}")
+
+
+def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:
+    """The first sentences of each document, decoded from its tokens: what has no piece reads ⁇."""
+    from pyramidions.data.indexed import IndexedReader
+    from pyramidions.scoring.rouge import lead
+
+    if folder is None:
+        raise UserError("--lead needs --data, since the documents lie there.")
+    if words is None:
+        train = folder.manifest["splits"].get("train")
+        if train is None:
+            raise UserError(f"--lead needs --lead-words, since {folder.path} has no train split.")
+        words = round(train["target_words"]["mean"])
+    tokenizer = folder.tokenizer()
+    documents = IndexedReader(folder.indexed(split, "source"))
+    # No word takes more than some pieces: the rest of a long document need not be decoded.
+    enough = 20 * words
+    return [lead(tokenizer.decode(documents[i][:enough]), words) for i in range(len(documents))]
+
+
+def _table(scores: "dict[str, Rouge]") -> str:
+    from pyramidions.scoring.rouge import METRICS, NAMES
+
+    width = max(len(name) for name in [*scores, "system"])
+    lines = ["  ".join([f"{'system':{width}}", *(f"{NAMES[metric]:>20}" for metric in METRICS)])]
+    for name, rouge in scores.items():
+        cells = (f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in rouge.estimates.values())
+        lines.append("  ".join([f"{name:{width}}", *(f"{cell:>20}" for cell in cells)]))
+    first, *others = scores
+    for other in others:
+        lines.append(f"\n{first} minus {other}, paired bootstrap:")
+        for metric, d in scores[first].compare(scores[other]).items():
+            lines.append(
+                f"  {NAMES[metric]:10}  {d.difference:+6.2f} [{d.low:+.2f}, {d.high:+.2f}]  p = {d.p_value:.3f}"
+            )
+    lines.append(f"\n{scores[first].signature}")
+    return "\n".join(lines)
+
+
+def _write(out: Path, scores: "dict[str, Rouge]", expected: "Sequence[Reference]") -> None:
+    from pyramidions.data.atomic import atomic_file
+    from pyramidions.scoring.rouge import METRICS
+
+    first, *others = scores
+    result: dict[str, Any] = {
+        "signature": scores[first].signature,
+        "systems": {
+            name: {metric: estimate._asdict() for metric, estimate in rouge.estimates.items()}
+            for name, rouge in scores.items()
+        },
+        "comparisons": {
+            other: {m: d._asdict() for m, d in scores[first].compare(scores[other]).items()} for other in others
+        },
+        "documents": [
+            {
+                "id": reference.id,
+                **{
+                    name: dict(zip(METRICS, rouge.scores[index].tolist(), strict=True))
+                    for name, rouge in scores.items()
+                },
+            }
+            for index, reference in enumerate(expected)
+        ],
+    }
+    with atomic_file(out) as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+def _side_by_side(summary: str, reference: "Reference") -> str:
+    from pyramidions.data.text import normalize
+
+    width = max(20, (min(shutil.get_terminal_size().columns, 160) - 3) // 2)
+    left = ["SUMMARY", *textwrap.wrap(normalize(summary) or "(empty)", width)]
+    right = ["REFERENCE", *textwrap.wrap(normalize(reference.summary), width)]
+    rows = (f"{a:{width}} | {b}".rstrip() for a, b in zip_longest(left, right, fillvalue=""))
+    return "\n".join([f"document {reference.id}", *rows])

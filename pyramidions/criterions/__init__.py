@@ -1,0 +1,1 @@
+"""Criterions that fairseq trains with; `import pyramidions` registers them."""

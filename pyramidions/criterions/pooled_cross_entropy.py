@@ -1,0 +1,108 @@
+"""Cross entropy that also tells whether the scorer learns to select."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from omegaconf import II
+
+from pyramidions.nn.pooling import Pooled
+
+
+@dataclass
+class PooledCrossEntropyConfig(FairseqDataclass):
+    """What the user may say about the loss."""
+
+    label_smoothing: float = field(default=0.0, metadata={"help": "probability mass spread over all tokens"})
+    sentence_avg: bool = II("optimization.sentence_avg")
+
+
+@register_criterion("pooled_cross_entropy", dataclass=PooledCrossEntropyConfig)
+class PooledCrossEntropyCriterion(FairseqCriterion):
+    """Cross entropy with label smoothing (Szegedy et al. 2016), as fairseq's ``label_smoothed_cross_entropy``.
+
+    Beside the loss it logs ``sharpness_N`` for each encoder layer N (from 1) that pools: how much of a pooled
+    vector its strongest member makes up, on average. 1 is hard selection; a scorer that has learnt nothing mixes
+    its G members in equal parts, 1/G. Documents short enough to pass through unchanged do not count.
+
+    Args:
+        task: the task.
+        sentence_avg: divide by documents rather than tokens.
+        label_smoothing: probability mass spread over all tokens.
+    """
+
+    def __init__(self, task: Any, sentence_avg: bool, label_smoothing: float) -> None:
+        super().__init__(task)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"`label_smoothing` must be at least 0 and below 1, but is {label_smoothing}.")
+        self.sentence_avg = sentence_avg
+        self.label_smoothing = label_smoothing
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the loss of a batch, what to divide it by, and what to log."""
+        net_output = model(**sample["net_input"])
+        log_probs = model.get_normalized_probs(net_output, log_probs=True)
+        target = model.get_targets(sample, net_output)
+        loss, nll_loss = label_smoothed_nll_loss(
+            log_probs.flatten(0, 1),
+            target.flatten(),
+            self.label_smoothing,
+            ignore_index=self.padding_idx,
+            reduce=reduce,
+        )
+        sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
+        logging_output = {
+            "loss": loss.data,
+            "nll_loss": nll_loss.data,
+            "ntokens": sample["ntokens"],
+            "nsentences": target.size(0),
+            "sample_size": sample_size,
+        }
+        for layer, pooled in (net_output[1].get("pooled") or {}).items():
+            logging_output.update(_sharpness(f"sharpness_{layer + 1}", pooled))
+        return loss, sample_size, logging_output
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all batches of all workers."""
+
+        def total(key: str) -> float:
+            # Plain floats: what the checkpoint keeps of the metrics must load without pickled code.
+            return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
+
+        sample_size, tokens = total("sample_size"), total("ntokens")
+        metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
+        metrics.log_scalar("nll_loss", total("nll_loss") / tokens / math.log(2), tokens, round=3)
+        metrics.log_derived("ppl", _perplexity)
+        names = {key.removesuffix("_sum") for log in logging_outputs for key in log if key.startswith("sharpness_")}
+        for name in sorted(name for name in names if not name.endswith("_count")):
+            count = total(f"{name}_count")
+            if count > 0:
+                metrics.log_scalar(name, total(f"{name}_sum") / count, count, round=3)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Say that workers may add up what `forward` logs."""
+        return True
+
+
+def _perplexity(meters: Any) -> float:
+    return float(utils.get_perplexity(meters["nll_loss"].avg))
+
+
+def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
+    """Return the sum over pooled vectors of their largest weight, and how many there are."""
+    if pooled.weights is None:
+        return {}
+    # A document with no more vectors than before was not pooled: each of its vectors has one member.
+    was_pooled = (pooled.weights > 0).sum(-1).amax(-1) > 1
+    counted = ~pooled.padding_mask & was_pooled[:, None]
+    return {
+        f"{name}_sum": (pooled.weights.amax(-1) * counted).sum().data.float(),
+        f"{name}_count": counted.sum(),
+    }

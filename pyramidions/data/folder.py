@@ -1,0 +1,131 @@
+"""The layout of a data folder, in one place."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pyramidions.data.lines import read_lines
+from pyramidions.data.tokenizer import Tokenizer
+from pyramidions.errors import UserError
+
+Side = Literal["source", "target"]
+SPLITS = ("train", "valid", "test")
+
+
+class Reference(NamedTuple):
+    """The summary that a document came with, as its author wrote it."""
+
+    id: str
+    summary: str
+
+
+def parse_references(path: Path) -> list[Reference]:
+    """References from a file of JSON lines.
+
+    Raises:
+        UserError: a line is not `{"id": ..., "summary": ...}`.
+    """
+    references = []
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            record = json.loads(line)
+            reference = Reference(str(record["id"]), record["summary"])
+        except (ValueError, KeyError, TypeError):
+            reference = None
+        if reference is None or not isinstance(reference.summary, str):
+            raise UserError(f'{path}, line {number}: each line must be {{"id": ..., "summary": ...}}.')
+        references.append(reference)
+    return references
+
+
+class DataFolder:
+    """A folder made by `pyramidions prepare`.
+
+        sentencepiece.model         tokenizer
+        dict.txt                    fairseq's dictionary: the pieces from id 4 on
+        manifest.json               counts, lengths, hashes, settings; written last
+        SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>
+        SPLIT.target.{bin,idx}      summaries, likewise
+        SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"DataFolder({str(self.path)!r})"
+
+    @property
+    def sentencepiece_path(self) -> Path:
+        """Where the tokenizer lies."""
+        return self.path / "sentencepiece.model"
+
+    @property
+    def dictionary_path(self) -> Path:
+        """Where fairseq's dictionary lies."""
+        return self.path / "dict.txt"
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where the manifest lies."""
+        return self.path / "manifest.json"
+
+    def references_path(self, split: str) -> Path:
+        """Where the raw summaries of a split lie."""
+        return self.path / f"{split}.references.jsonl"
+
+    def prefix(self, split: str, side: Side) -> Path:
+        """Path of a split's token files without `.bin` and `.idx`, whether they exist or not."""
+        return self.path / f"{split}.{side}"
+
+    def indexed(self, split: str, side: Side) -> str:
+        """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.
+
+        Raises:
+            UserError: one of the two is missing.
+        """
+        prefix = self.prefix(split, side)
+        for ending in (".bin", ".idx"):
+            self._require(Path(f"{prefix}{ending}"))
+        return str(prefix)
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that the ids were made with."""
+        return Tokenizer.from_file(self._require(self.sentencepiece_path))
+
+    def references(self, split: str) -> list[Reference]:
+        """The raw summaries of a split; the position in the list is the index in the token files."""
+        path = self._require(self.references_path(split))
+        return parse_references(path)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Counts, lengths, hashes and settings of the folder."""
+        path = self._require(self.manifest_path)
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            manifest = None
+        if not isinstance(manifest, dict):
+            raise UserError(f"{path} must be a JSON object as written by `pyramidions prepare`.")
+        return manifest
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that the folder holds."""
+        return [split for split in SPLITS if self.references_path(split).exists()]
+
+    def _require(self, path: Path) -> Path:
+        if not self.path.is_dir():
+            raise UserError(f"The data folder {self.path} does not exist.")
+        if not path.exists():
+            raise UserError(
+                f"{self.path} is not a folder made by `pyramidions prepare`: it lacks {path.name}."
+                if not self.manifest_path.exists()
+                else f"{self.path} lacks {path.name}; its splits are {', '.join(self.splits) or 'none'}."
+            )
+        return path

@@ -1,0 +1,98 @@
+"""Writes fairseq's memory-mapped token files without fairseq.
+
+The layout is that of `fairseq.data.indexed_dataset.MMapIndexedDataset`: `PREFIX.bin` holds all tokens one
+after the other, `PREFIX.idx` a header, the length of each item and where it begins.
+"""
+
+import struct
+from array import array
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pyramidions.data.atomic import sync
+from pyramidions.errors import UserError
+
+_MAGIC = b"MMIDIDX\x00\x00"
+_VERSION = 1
+_DTYPE_CODES: dict[type, int] = {np.uint16: 8, np.uint32: 9}
+
+
+class IndexedWriter:
+    """Appends token sequences to `prefix.bin` and, when closed without an error, writes `prefix.idx`.
+
+    Memory: four bytes an item. Both files are synced to disk before the writer closes.
+
+    Args:
+        prefix: path without the endings.
+        vocab_size: ids are below it; up to 65,499 they take two bytes each, above it four, as in fairseq.
+    """
+
+    def __init__(self, prefix: str | Path, vocab_size: int) -> None:
+        self._prefix = str(prefix)
+        self._dtype: type = np.uint16 if vocab_size < 65500 else np.uint32
+        self._lengths = array("i")
+        self._tokens = Path(f"{self._prefix}.bin").open("wb")  # noqa: SIM115 (closed in __exit__)
+
+    def add(self, ids: ArrayLike) -> None:
+        """Append one item."""
+        item: np.ndarray = np.asarray(ids, dtype=self._dtype)
+        self._tokens.write(item.tobytes())
+        self._lengths.append(item.size)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of tokens of every item so far, (items,)."""
+        return np.array(self._lengths, dtype=np.int32)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._tokens.close()
+            return
+        with self._tokens:
+            sync(self._tokens)
+        lengths = self.lengths
+        ends = np.cumsum(lengths, dtype=np.int64) * np.dtype(self._dtype).itemsize
+        begins = np.concatenate([np.zeros(1, np.int64), ends])[: len(lengths)]
+        with Path(f"{self._prefix}.idx").open("wb") as index:
+            index.write(_MAGIC + struct.pack("<QBQ", _VERSION, _DTYPE_CODES[self._dtype], len(lengths)))
+            index.write(lengths.tobytes())
+            index.write(begins.tobytes())
+            sync(index)
+
+
+class IndexedReader:
+    """Reads back what `IndexedWriter` wrote, one item at a time, without loading the file.
+
+    Args:
+        prefix: path without the endings.
+
+    Raises:
+        UserError: the index is not in this format.
+    """
+
+    def __init__(self, prefix: str | Path) -> None:
+        index = Path(f"{prefix}.idx").read_bytes()
+        header = struct.calcsize("<9sQBQ")
+        if len(index) < header or not index.startswith(_MAGIC):
+            raise UserError(f"{prefix}.idx must be an index in fairseq's mmap format.")
+        _, _, code, items = struct.unpack("<9sQBQ", index[:header])
+        dtype = next(dtype for dtype, known in _DTYPE_CODES.items() if known == code)
+        self._lengths = np.frombuffer(index, np.int32, items, header)
+        self._ends = np.cumsum(self._lengths, dtype=np.int64)
+        self._tokens = np.memmap(f"{prefix}.bin", dtype, mode="r")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __getitem__(self, i: int) -> list[int]:
+        """The ids of item `i`."""
+        return self._tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()

@@ -1,0 +1,102 @@
+"""What a data folder says about itself: counts, lengths, hashes, settings and versions.
+
+It holds neither times nor paths, so that the same input gives the same bytes anywhere.
+"""
+
+import hashlib
+import json
+import unicodedata
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.readers import Document
+from pyramidions.data.text import SPLITTER
+from pyramidions.errors import UserError
+
+FORMAT = 1
+
+
+class InputHash:
+    """SHA-256 over documents, whatever kind of file they came in."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self.documents = 0
+
+    def add(self, document: Document) -> None:
+        """Take in the next document."""
+        for text in document:
+            # JSON may hold lone surrogates, which plain UTF-8 refuses.
+            data = text.encode("utf-8", "surrogatepass")
+            self._hash.update(len(data).to_bytes(8, "little") + data)
+        self.documents += 1
+
+    def summary(self, skipped: int) -> dict[str, Any]:
+        """The manifest's entry for these documents."""
+        return {"documents": self.documents, "skipped": skipped, "sha256": self._hash.hexdigest()}
+
+
+def distribution(counts: np.ndarray) -> dict[str, float]:
+    """Total, minimum, mean, median, 95th percentile and maximum of some lengths."""
+    return {
+        "total": int(counts.sum()),
+        "min": int(counts.min()),
+        "mean": round(float(counts.mean()), 2),
+        "median": round(float(np.median(counts)), 2),
+        "p95": round(float(np.percentile(counts, 95)), 2),
+        "max": int(counts.max()),
+    }
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_manifest(
+    folder: Path, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
+) -> None:
+    """Write `manifest.json` over the files that the folder holds."""
+    manifest = {
+        "format": FORMAT,
+        "settings": settings,
+        "vocab_size": vocab_size,
+        "inputs": inputs,
+        "splits": splits,
+        "files": {path.name: file_hash(path) for path in sorted(folder.iterdir())},
+        "versions": {
+            "pyramidions": _version("pyramidions"),
+            "sentencepiece": _version("sentencepiece"),
+            "splitter": SPLITTER,
+            "unicode": unicodedata.unidata_version,
+        },
+    }
+    DataFolder(folder).manifest_path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
+    """Whether a folder was made from these inputs with these settings."""
+    try:
+        manifest = folder.manifest
+    except UserError:
+        return False
+    return manifest.get("settings") == settings and manifest.get("inputs") == inputs
+
+
+def is_whole(folder: DataFolder) -> bool:
+    """Whether every file that the manifest names is there and unchanged."""
+    files = folder.manifest.get("files", {})
+    paths = {name: folder.path / name for name in files}
+    return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

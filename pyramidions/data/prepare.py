@@ -1,0 +1,219 @@
+"""Documents to a data folder: check, train the vocabulary, encode, write.
+
+Each step streams its input anew, so memory is bounded by the sample that trains the vocabulary and by a few
+chunks of documents, not by the corpus.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyramidions.data.atomic import atomic_folder, recover_folder, sync
+from pyramidions.data.folder import SPLITS, DataFolder
+from pyramidions.data.indexed import IndexedWriter
+from pyramidions.data.manifest import InputHash, distribution, file_hash, holds, is_whole, write_manifest
+from pyramidions.data.parallel import chunks, ordered_map
+from pyramidions.data.progress import note, progress_bar
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.text import normalize
+from pyramidions.data.tokenizer import EOS, Tokenizer
+from pyramidions.data.vocabulary import dictionary_lines, sample, train_tokenizer, training_sentences
+from pyramidions.errors import UserError
+
+_CHUNK = 16  # documents that a worker gets at a time
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides over the bytes of a data folder, beside the documents.
+
+    Args:
+        vocab_size: number of pieces, the four special ones included.
+        model_type: `unigram` or `bpe`.
+        character_coverage: share of the text's characters that get a piece.
+        sentence_markers: put `<n>` between sentences.
+        sentences: at most this many sentences of the train split train the vocabulary.
+        seed: decides which ones.
+    """
+
+    vocab_size: int = 32768
+    model_type: str = "unigram"
+    character_coverage: float = 0.9995
+    sentence_markers: bool = False
+    sentences: int = 1_000_000
+    seed: int = 1
+
+
+class Encoded(NamedTuple):
+    """A document ready to be written; the ids end in `</s>`."""
+
+    document: Document
+    source: np.ndarray
+    target: np.ndarray
+    target_words: int
+
+
+def prepare(
+    path: str | Path,
+    corpora: Mapping[str, Corpus],
+    settings: Settings | None = None,
+    *,
+    tokenizer: str | Path | None = None,
+    workers: int = 1,
+    overwrite: bool = False,
+) -> bool:
+    """Make a data folder, whole or not at all.
+
+    A folder that already holds these documents with these settings is left as it is, or made anew where one
+    of its files is missing or damaged. The same documents give the same bytes, however many workers.
+
+    Args:
+        path: the folder to make.
+        corpora: the documents of `train`, `valid` and `test`, or of some of them.
+        settings: see there; unused but for a comparison where a tokenizer is given.
+        tokenizer: a sentencepiece model to encode with instead of training one.
+        workers: number of processes that encode.
+        overwrite: replace a data folder that holds something else.
+
+    Returns:
+        True if the folder was made, False if it was there.
+
+    Raises:
+        UserError: wrong input, or a folder that must not be replaced.
+    """
+    settings = settings or Settings()
+    if not corpora:
+        raise UserError("At least one of train, valid and test must be given.")
+    if tokenizer is None and "train" not in corpora:
+        raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
+    path = Path(path)
+    recover_folder(path)
+    reused = None if tokenizer is None else Tokenizer.from_file(tokenizer)
+    recorded = _recorded(settings, tokenizer)
+    _refuse_foreign(path)
+    corpora = {split: corpora[split] for split in SPLITS if split in corpora}
+    inputs = {split: _check(corpus) for split, corpus in corpora.items()}
+    if path.exists() and any(path.iterdir()):
+        folder = DataFolder(path)
+        if not holds(folder, recorded, inputs):
+            if not overwrite:
+                raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
+        elif is_whole(folder):
+            return False
+    with atomic_folder(path) as partial:
+        model = reused or _train(corpora["train"], inputs["train"]["documents"], settings)
+        splits = {}
+        for split, corpus in corpora.items():
+            splits[split] = _encode(DataFolder(partial), corpus, split, model, workers, inputs[split])
+        _write(DataFolder(partial).sentencepiece_path, model.model_bytes)
+        _write(DataFolder(partial).dictionary_path, dictionary_lines(model).encode())
+        write_manifest(partial, recorded, inputs, splits, model.vocab_size)
+    return True
+
+
+def _recorded(settings: Settings, tokenizer: str | Path | None) -> dict[str, Any]:
+    if tokenizer is None:
+        return asdict(settings)
+    return {"tokenizer_sha256": file_hash(Path(tokenizer))}
+
+
+def _refuse_foreign(path: Path) -> None:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"The data folder {path} must be a folder, but is a file.")
+    if path.is_dir() and any(path.iterdir()) and not DataFolder(path).manifest_path.exists():
+        raise UserError(f"{path} holds files that `pyramidions prepare` did not make; give another folder.")
+
+
+def _check(corpus: Corpus) -> dict[str, Any]:
+    """Read every document once, so that a bad one stops the run before anything is made."""
+    digest, done = InputHash(), 0
+    with progress_bar(f"checking {Path(corpus.name).name}", *corpus.size()) as bar:
+        for document, position in corpus.with_progress():
+            digest.add(document)
+            bar.update(position - done)
+            done = position
+        bar.update(bar.total - done)
+    return digest.summary(corpus.skipped)
+
+
+def _train(corpus: Corpus, documents: int, settings: Settings) -> Tokenizer:
+    with progress_bar("sampling sentences", documents, "documents") as bar:
+        sentences = sample(training_sentences(_counted(corpus, bar)), settings.sentences, settings.seed)
+    note(f"training a vocabulary of {settings.vocab_size:,} pieces on {len(sentences):,} sentences")
+    return train_tokenizer(
+        sentences,
+        settings.vocab_size,
+        model_type=settings.model_type,
+        character_coverage=settings.character_coverage,
+        sentence_markers=settings.sentence_markers,
+    )
+
+
+def _counted(corpus: Corpus, bar: Any) -> Iterator[Document]:
+    for document in corpus:
+        yield document
+        bar.update()
+
+
+def _encode(
+    folder: DataFolder, corpus: Corpus, split: str, model: Tokenizer, workers: int, expected: dict[str, Any]
+) -> dict[str, Any]:
+    words: list[int] = []
+    digest = InputHash()
+    with ExitStack() as stack:
+        bar = stack.enter_context(progress_bar(f"encoding {split}", expected["documents"], "documents"))
+        source = stack.enter_context(IndexedWriter(folder.prefix(split, "source"), model.vocab_size))
+        target = stack.enter_context(IndexedWriter(folder.prefix(split, "target"), model.vocab_size))
+        references = stack.enter_context(folder.references_path(split).open("wb"))
+        batches = ordered_map(_encode_chunk, chunks(corpus, _CHUNK), workers, initializer=_receive, initargs=(model,))
+        for batch in batches:
+            for encoded in batch:
+                document = encoded.document
+                source.add(encoded.source)
+                target.add(encoded.target)
+                record = {"id": document.id, "summary": document.target}
+                references.write(json.dumps(record).encode() + b"\n")
+                words.append(encoded.target_words)
+                digest.add(document)
+            bar.update(len(batch))
+        sync(references)
+    if digest.summary(corpus.skipped) != expected:
+        raise UserError(f"{corpus.name} changed while it was being read.")
+    return {
+        "documents": len(words),
+        "source_tokens": distribution(source.lengths),
+        "target_tokens": distribution(target.lengths),
+        "target_words": distribution(np.array(words)),
+    }
+
+
+_received: list[Tokenizer] = []
+
+
+def _receive(model: Tokenizer) -> None:
+    _received[:] = [model]
+
+
+def _encode_chunk(documents: list[Document]) -> list[Encoded]:
+    (model,) = _received
+    dtype = np.uint32
+    return [
+        Encoded(
+            document,
+            np.array([*model.encode(document.source), EOS], dtype),
+            np.array([*model.encode(document.target), EOS], dtype),
+            len(normalize(document.target).split()),
+        )
+        for document in documents
+    ]
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        sync(file)

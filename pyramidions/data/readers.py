@@ -1,0 +1,277 @@
+"""Streams documents from files and from Hugging Face datasets, one at a time.
+
+Two shapes of record are known by their fields: `article`, `abstract`, `id`, and that of the arXiv and PubMed
+release by Cohan et al. (2018): `article_text` and `abstract_text`, lists of sentences, the latter inside
+`<S> </S>`, and `article_id`. Other field names can be given.
+"""
+
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from pyramidions.data.folder import SPLITS
+from pyramidions.data.lines import decode_line
+from pyramidions.data.text import normalize
+from pyramidions.errors import UserError
+
+HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+
+
+class Document(NamedTuple):
+    """A document and its summary, both as their author wrote them."""
+
+    id: str
+    source: str
+    target: str
+
+
+class Fields(NamedTuple):
+    """Names of a record's fields; a record without `id` is named after its position, counted from 1."""
+
+    source: str
+    target: str
+    id: str
+
+
+PLAIN = Fields("article", "abstract", "id")
+RELEASE = Fields("article_text", "abstract_text", "article_id")
+
+
+def known_fields(source: str | None, target: str | None, name: str | None) -> Fields | None:
+    """The fields that were named, the plain ones in place of the others; None where none was named."""
+    if source is None and target is None and name is None:
+        return None
+    return Fields(source or PLAIN.source, target or PLAIN.target, name or PLAIN.id)
+
+
+class Record(NamedTuple):
+    """A raw record, where it stands, and how far into its input that is, in the input's own unit."""
+
+    value: Any
+    number: int
+    place: str
+    progress: int
+
+
+class Corpus:
+    """The documents of one split.
+
+    Iterating reads them anew each time and checks every one.
+
+    Args:
+        name: a path ending in `.jsonl`, `.jsonl.gz`, `.jsonl.xz` or `.parquet`; otherwise the name of a
+            Hugging Face dataset or a folder that holds one.
+        split: `train`, `valid` or `test`; read by Hugging Face datasets only.
+        fields: names of the fields, or None to know them by the two shapes above.
+        config: name of the dataset's configuration, where it has several.
+        skip_empty: leave out documents with an empty source or summary instead of refusing them.
+
+    Raises:
+        UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
+            UTF-8, an empty document, an id that came before, or no document at all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        split: str = "train",
+        *,
+        fields: Fields | None = None,
+        config: str | None = None,
+        skip_empty: bool = False,
+    ) -> None:
+        self.name = name
+        self.split = split
+        self.skipped = 0
+        self._fields = fields
+        self._config = config
+        self._skip_empty = skip_empty
+
+    def __iter__(self) -> Iterator[Document]:
+        return (document for document, _ in self.with_progress())
+
+    def size(self) -> tuple[int, str]:
+        """Size of the input and its unit, that of `Record.progress`: bytes on disk (`B`) or `rows`."""
+        is_lines = self.name.endswith(tuple(_OPENERS))
+        return self._input()[0], "B" if is_lines else "rows"
+
+    def with_progress(self) -> Iterator[tuple[Document, int]]:
+        """The documents, each with how far into the input it stands."""
+        self.skipped = 0
+        seen: set[str] = set()
+        for record in self._input()[1]():
+            document = self._document(record)
+            if document is None:
+                self.skipped += 1
+                continue
+            if document.id in seen:
+                raise UserError(f"{record.place}: the id {document.id!r} came before; ids must be unique.")
+            seen.add(document.id)
+            yield document, record.progress
+        if not seen:
+            raise UserError(f"{self.name} has no documents.")
+
+    def _input(self) -> tuple[int, Callable[[], Iterator[Record]]]:
+        path = Path(self.name)
+        for ending, opener in _OPENERS.items():
+            if self.name.endswith(ending):
+                return _file_size(path), partial(_read_json_lines, path, opener)
+        if self.name.endswith(".parquet"):
+            _file_size(path)
+            return _open_parquet(path)
+        if path.is_file():
+            known = ", ".join([*_OPENERS, ".parquet"])
+            raise UserError(f"The name of {path} must end in one of {known}.")
+        return _open_hugging_face(self.name, self.split, self._config)
+
+    def _document(self, record: Record) -> Document | None:
+        if not isinstance(record.value, dict):
+            raise UserError(f"{record.place}: must be a JSON object, but is {_kind(record.value)}.")
+        fields = self._fields
+        if fields is None:
+            is_release = RELEASE.source in record.value and PLAIN.source not in record.value
+            fields = RELEASE if is_release else PLAIN
+        source = _text(record, fields.source)
+        target = _text(record, fields.target)
+        for field, text in ((fields.source, source), (fields.target, target)):
+            # A short piece decides almost always; only then is the whole text looked at.
+            if not normalize(text[:200]) and not normalize(text):
+                if self._skip_empty:
+                    return None
+                raise UserError(f"{record.place}: the field {field!r} is empty.")
+        name = record.value.get(fields.id)
+        if name is None and self._fields is not None and self._fields.id not in (PLAIN.id, RELEASE.id):
+            raise _missing(record, fields.id)
+        return Document(str(record.number if name is None else name), source, target)
+
+
+def find_splits(name: str) -> dict[str, str]:
+    """The inputs of the splits that a folder of files, or else a Hugging Face dataset, has to offer.
+
+    Raises:
+        UserError: a folder has two files for one split.
+    """
+    found: dict[str, str] = {}
+    for split in SPLITS:
+        files = [str(Path(name) / f"{split}{ending}") for ending in (*_OPENERS, ".parquet")]
+        files = [file for file in files if Path(file).is_file()]
+        if len(files) > 1:
+            raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
+        if files:
+            found[split] = files[0]
+    return found or dict.fromkeys(SPLITS, name)
+
+
+def _text(record: Record, field: str) -> str:
+    value = record.value.get(field)
+    if value is None:
+        raise _missing(record, field)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
+        return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
+    raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {_kind(value)}.")
+
+
+def _missing(record: Record, field: str) -> UserError:
+    present = ", ".join(repr(name) for name in record.value) or "none"
+    return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}.")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, list) and value:
+        return "a list with other things in it"
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".jsonl": lambda raw: raw,
+    ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".jsonl.xz": lzma.LZMAFile,
+}
+
+
+def _file_size(path: Path) -> int:
+    if not path.is_file():
+        raise UserError(f"The file {path} does not exist.")
+    return path.stat().st_size
+
+
+def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[Record]:
+    number = 0
+    with path.open("rb") as raw:
+        lines = iter(opener(raw))
+        while True:
+            try:
+                line = next(lines)
+            except StopIteration:
+                return
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+                raise UserError(f"{path} is damaged after line {number} ({error}).") from None
+            number += 1
+            if line.strip():
+                place = f"{path}, line {number}"
+                yield Record(_parse(line, place), number, place, raw.tell())
+
+
+def _parse(line: bytes, place: str) -> Any:
+    # The byte-order mark that some editors put in front is no part of the text.
+    text = decode_line(line, place).removeprefix("\ufeff")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise UserError(f"{place}: is not JSON.") from None
+
+
+def _open_parquet(path: Path) -> tuple[int, Callable[[], Iterator[Record]]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path} is not a Parquet file ({str(error).splitlines()[0]}).") from None
+
+    def rows() -> Iterator[Record]:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=64):
+                for value in batch.to_pylist():
+                    number += 1
+                    yield Record(value, number, f"{path}, row {number}", number)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise UserError(f"{path} is damaged after row {number} ({str(error).splitlines()[0]}).") from None
+
+    return file.metadata.num_rows, rows
+
+
+def _open_hugging_face(name: str, split: str, config: str | None) -> tuple[int, Callable[[], Iterator[Record]]]:
+    import datasets
+
+    split = HUGGING_FACE_SPLITS[split]
+    folder = Path(name)
+    if not folder.is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
+        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
+    try:
+        if (folder / "dataset_dict.json").exists():
+            data = datasets.load_from_disk(name)[split]
+        else:
+            data = datasets.load_dataset(name, config, split=split)
+    except KeyError:
+        raise UserError(f"The dataset {name} has no split {split!r}.") from None
+    except Exception as error:
+        # `datasets` raises a dozen kinds, those of its network library among them.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
+
+    def rows() -> Iterator[Record]:
+        for number, value in enumerate(data, 1):
+            yield Record(value, number, f"{name}, split {split!r}, row {number}", number)
+
+    return len(data), rows

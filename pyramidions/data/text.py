@@ -1,0 +1,50 @@
+"""The one normalisation and the one sentence splitter that every text goes through.
+
+Prepare, interactive use and both sides of scoring call these two functions and no others, so that a document
+reads the same wherever it comes in.
+"""
+
+import re
+import unicodedata
+from importlib.metadata import version
+
+import sentencex
+
+SPLITTER = f"sentencex {version('sentencex')}"
+NORMALISATION = "NFKC"
+
+# Control characters that are not white space, lone surrogates (JSON may hold them, UTF-8 may not), and
+# format characters that nobody sees: soft hyphen, zero-width space, direction marks, byte-order mark, tags.
+# The two zero-width joiners stay, since some scripts spell with them.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0001\U000e0020-\U000e007f]"
+)
+
+
+def normalize(text: str) -> str:
+    """Bring a text to its one form: NFKC, no control characters, single spaces, no space at either end.
+
+    Args:
+        text: any string, lone surrogates and line breaks included.
+
+    Returns:
+        The normalised text, on one line; normalising it again changes nothing.
+    """
+    # Removal comes first: taking a character from between two others may leave a pair that NFKC composes.
+    return " ".join(unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).split())
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences.
+
+    The text is normalised first; joining the sentences with single spaces gives the normalised text back.
+
+    Args:
+        text: any string.
+
+    Returns:
+        The sentences in order, none of them empty; no sentence at all for a blank text.
+    """
+    pieces = (piece.strip() for piece in sentencex.segment("en", normalize(text)))
+    return [piece for piece in pieces if piece]

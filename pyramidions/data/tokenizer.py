@@ -1,0 +1,104 @@
+"""Text to ids and back, around a sentencepiece model."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from pyramidions.data.text import normalize, split_sentences
+from pyramidions.errors import UserError
+
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+BOS, PAD, EOS, UNK = range(4)
+SENTENCE_MARKER = "<n>"
+
+
+class Tokenizer:
+    """A sentencepiece model whose ids are fairseq's dictionary ids.
+
+    Kudo & Richardson, 2018, "SentencePiece". The model has `<s>`, `<pad>`, `</s>`, `<unk>` at 0 to 3, where
+    fairseq's dictionary puts them, and all other pieces after them: no table translates between the two.
+
+    Special pieces never come out of a text: a document that spells `</s>` or `<n>` gets ordinary pieces.
+
+    Sentence markers: a model trained with them has the control piece `<n>`. `encode` then splits the text and
+    puts the marker between sentences, so that the model may learn from boundaries; `decode` leaves it out and
+    joins with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides
+    with `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
+
+    Args:
+        model_bytes: a serialized sentencepiece model.
+
+    Raises:
+        UserError: the bytes are no sentencepiece model, or its special pieces have other ids.
+    """
+
+    def __init__(self, model_bytes: bytes) -> None:
+        self.model_bytes = model_bytes
+        try:
+            self._model = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        except RuntimeError:
+            raise UserError("The tokenizer must be a sentencepiece model, but this is none.") from None
+        found = (self._model.bos_id(), self._model.pad_id(), self._model.eos_id(), self._model.unk_id())
+        if found != (BOS, PAD, EOS, UNK):
+            raise UserError(
+                "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
+                f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
+            )
+        marker = self._model.piece_to_id(SENTENCE_MARKER)
+        # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
+        self.marker_id: int | None = marker if self._model.is_control(marker) else None
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Tokenizer":
+        """Read a `sentencepiece.model` file."""
+        try:
+            model_bytes = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise UserError(f"The tokenizer {path} does not exist.") from None
+        try:
+            return cls(model_bytes)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
+        """Pickle as the model's bytes, so that workers can receive it."""
+        return Tokenizer, (self.model_bytes,)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, the special ones included."""
+        return int(self._model.vocab_size())
+
+    def pieces(self) -> list[str]:
+        """All pieces in the order of their ids, the special ones included."""
+        return [self._model.id_to_piece(i) for i in range(self.vocab_size)]
+
+    def encode(self, text: str) -> list[int]:
+        """Normalise a text and turn it into ids, without `<s>` and `</s>`."""
+        if self.marker_id is None:
+            return list(self._model.encode(normalize(text)))
+        ids: list[int] = []
+        for sentence in self._model.encode(split_sentences(text)):
+            if ids:
+                ids.append(self.marker_id)
+            ids.extend(sentence)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Turn ids into text on one line; special pieces leave no trace, but `<unk>` reads ` ⁇ `."""
+        # Control pieces go out before decoding, else the word after a marker keeps no space in front.
+        kept = [int(i) for i in ids if not self._model.is_control(int(i))]
+        return " ".join(self._model.decode(kept).split())
+
+    def encode_as_pieces(self, text: str) -> list[str]:
+        """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
+
+        Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
+        dictionary lookup could mistake for a special piece.
+        """
+        return [self._model.id_to_piece(i) for i in self.encode(text)]
+
+    def decode_pieces(self, pieces: Sequence[str]) -> str:
+        """Turn pieces' names into text on one line; a name that is no piece reads ` ⁇ `."""
+        return self.decode(self._model.piece_to_id(piece) for piece in pieces)

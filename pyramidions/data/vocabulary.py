@@ -1,0 +1,109 @@
+"""Trains the sentencepiece model of a corpus, and writes it as fairseq's dictionary."""
+
+import io
+import random
+import re
+from collections.abc import Iterable, Iterator
+
+import sentencepiece
+
+from pyramidions.data.readers import Document
+from pyramidions.data.text import split_sentences
+from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, Tokenizer
+from pyramidions.errors import UserError
+
+MODEL_TYPES = ("unigram", "bpe")
+# Sums in training run over this many parts, in this order: another number would give another model, so it is
+# the same on every machine.
+_THREADS = 16
+# sentencepiece silently leaves out what is longer, so texts without a full stop are cut here.
+_MAX_CHARACTERS = 4096
+_MAX_BYTES = 4 * _MAX_CHARACTERS
+
+
+def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
+    """The normalised sentences of sources and summaries, cut where sentencepiece would refuse them."""
+    for document in documents:
+        for text in (document.source, document.target):
+            for sentence in split_sentences(text):
+                for begin in range(0, len(sentence), _MAX_CHARACTERS):
+                    yield sentence[begin : begin + _MAX_CHARACTERS]
+
+
+def sample(items: Iterable[str], size: int, seed: int) -> list[str]:
+    """Draw `size` items, each with the same chance, in one pass and in memory for `size` items.
+
+    Vitter, 1985, "Random sampling with a reservoir", algorithm R. All items when there are no more.
+    """
+    draw = random.Random(seed)
+    kept: list[str] = []
+    for position, item in enumerate(items):
+        if position < size:
+            kept.append(item)
+        elif (place := draw.randrange(position + 1)) < size:
+            kept[place] = item
+    return kept
+
+
+def train_tokenizer(
+    sentences: list[str],
+    vocab_size: int,
+    *,
+    model_type: str = "unigram",
+    character_coverage: float = 0.9995,
+    sentence_markers: bool = False,
+) -> Tokenizer:
+    """Train a sentencepiece model with fairseq's special ids; the same sentences give the same bytes.
+
+    Args:
+        sentences: normalised texts.
+        vocab_size: number of pieces, the special ones included.
+        model_type: `unigram` or `bpe`.
+        character_coverage: share of the text's characters that get a piece, in (0, 1].
+        sentence_markers: reserve `<n>`.
+
+    Raises:
+        UserError: the corpus allows no vocabulary of that size; the sentence names the limit.
+    """
+    if model_type not in MODEL_TYPES:
+        raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {model_type!r}.")
+    if not 0 < character_coverage <= 1:
+        raise UserError(f"`character_coverage` must be in (0, 1], but is {character_coverage}.")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(sentences),
+            model_writer=model,
+            vocab_size=vocab_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            bos_id=BOS,
+            pad_id=PAD,
+            eos_id=EOS,
+            unk_id=UNK,
+            control_symbols=[SENTENCE_MARKER] if sentence_markers else [],
+            # The text comes normalised; what the model did itself, scoring would not see.
+            normalization_rule_name="identity",
+            max_sentence_length=_MAX_BYTES,
+            num_threads=_THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise UserError(_reason(str(error), vocab_size)) from None
+    return Tokenizer(model.getvalue())
+
+
+def _reason(message: str, vocab_size: int) -> str:
+    if largest := re.search(r"value <= (\d+)", message):
+        return f"`vocab_size` must be at most {largest[1]} for a corpus of this size, but is {vocab_size}."
+    if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"`vocab_size` must be at least {smallest[1]}, the number of the corpus's characters and special "
+            f"pieces, but is {vocab_size}."
+        )
+    return f"sentencepiece cannot be trained on this corpus: {message}."
+
+
+def dictionary_lines(tokenizer: Tokenizer) -> str:
+    """The text of fairseq's `dict.txt`: every piece after the special ones, with an idle count."""
+    return "".join(f"{piece} 1\n" for piece in tokenizer.pieces()[len(SPECIALS) :])

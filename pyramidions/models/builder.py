@@ -1,0 +1,151 @@
+"""From a config to a model: the one place that reads both configs and registries."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+from torch import nn
+
+from pyramidions.models.config import POSITIONS, PyramidionConfig, parse_options, parse_pooling_lengths
+from pyramidions.models.presets import PRESETS
+from pyramidions.nn import Decoder, Encoder, Transformer
+from pyramidions.nn.attention import ATTENTION, CoreAttention, FullAttention, MultiheadAttention
+from pyramidions.nn.decoder import DecoderLayer
+from pyramidions.nn.encoder import EncoderLayer
+from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
+from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.position import SinusoidalPositions
+from pyramidions.nn.residual import RESIDUAL, ResidualConnection
+from pyramidions.nn.scorer import SCORER
+
+
+def preset(name: str, **overrides: Any) -> PyramidionConfig:
+    """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
+
+    Raises:
+        ValueError: an unknown architecture or field.
+    """
+    if name not in PRESETS:
+        raise ValueError(f"The architecture must be one of {', '.join(PRESETS)}, but is {name!r}.")
+    known = {field.name for field in fields(PyramidionConfig)}
+    for key in overrides:
+        if key not in known:
+            raise ValueError(f"`PyramidionConfig` has no field {key!r}; it knows {', '.join(sorted(known))}.")
+    return replace(PyramidionConfig(), **{**PRESETS[name], **overrides})
+
+
+def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Transformer:
+    """Build a model with freshly initialised weights.
+
+    Args:
+        config: its shape.
+        vocab_size: V, specials included.
+        padding_idx: the token that is padding.
+
+    Raises:
+        ValueError: a field, or an option of a part, that breaks a rule.
+    """
+    _check(config)
+    embedding = nn.Embedding(vocab_size, config.embed_dim, padding_idx)
+    nn.init.normal_(embedding.weight, std=config.embed_dim**-0.5)
+    nn.init.zeros_(embedding.weight[padding_idx])
+    return Transformer(_encoder(config, embedding), _decoder(config, embedding), padding_idx)
+
+
+def _check(config: PyramidionConfig) -> None:
+    for name in ("embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"`{name}` must be at least 1, but is {getattr(config, name)}.")
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        if not 0 <= getattr(config, name) < 1:
+            raise ValueError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
+    if config.pooling_lengths is None:
+        for name in ("pooling_args", "scorer_args"):
+            if parse_options(getattr(config, name), name):
+                raise ValueError(
+                    f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: `pooling_lengths` is None."
+                )
+
+
+def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
+    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    layers = [
+        EncoderLayer(
+            MultiheadAttention(config.embed_dim, config.num_heads, _attention(config, "self_attention")),
+            _feed_forward(config),
+            _residual(config),
+            _residual(config),
+        )
+        for _ in range(config.encoder_layers)
+    ]
+    return Encoder(
+        embedding,
+        _positions(config, "encoder_positions"),
+        layers,
+        {layer: _pooler(config, length) for layer, length in lengths.items()},
+        RESIDUAL.build(config.residual, {}),
+        nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
+        config.dropout,
+        layers[0].self_attention.attention.block_size,
+    )
+
+
+def _decoder(config: PyramidionConfig, embedding: nn.Embedding) -> Decoder:
+    def among_targets() -> MultiheadAttention:
+        return MultiheadAttention(config.embed_dim, config.num_heads, FullAttention(config.attention_dropout))
+
+    def to_memory() -> MultiheadAttention:
+        return MultiheadAttention(config.embed_dim, config.num_heads, _attention(config, "cross_attention"))
+
+    layers = [
+        DecoderLayer(
+            among_targets(),
+            to_memory(),
+            _feed_forward(config),
+            _residual(config),
+            _residual(config),
+            _residual(config),
+        )
+        for _ in range(config.decoder_layers)
+    ]
+    return Decoder(
+        embedding,
+        _positions(config, "decoder_positions"),
+        layers,
+        nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
+        config.dropout,
+    )
+
+
+def _attention(config: PyramidionConfig, name: str) -> CoreAttention:
+    kind: str = getattr(config, name)
+    if name == "cross_attention" and not ATTENTION[kind].crosses:
+        raise ValueError(f"`cross_attention` must be a kind that reads another sequence, but is {kind!r}.")
+    options = parse_options(getattr(config, f"{name}_args"), f"{name}_args")
+    return ATTENTION.build(kind, options, dropout=config.attention_dropout)
+
+
+def _pooler(config: PyramidionConfig, length: int) -> Pooler:
+    scorer = SCORER.build(config.scorer, parse_options(config.scorer_args, "scorer_args"), embed_dim=config.embed_dim)
+    options = parse_options(config.pooling_args, "pooling_args")
+    return POOLING.build(config.pooling, options, k=length, scorer=scorer)
+
+
+def _feed_forward(config: PyramidionConfig) -> FeedForward:
+    return FEED_FORWARD.build(
+        config.feed_forward,
+        parse_options(config.feed_forward_args, "feed_forward_args"),
+        embed_dim=config.embed_dim,
+        ffn_embed_dim=config.ffn_embed_dim,
+        activation_dropout=config.activation_dropout,
+    )
+
+
+def _residual(config: PyramidionConfig) -> ResidualConnection:
+    return ResidualConnection(config.embed_dim, config.dropout, config.normalize_before)
+
+
+def _positions(config: PyramidionConfig, name: str) -> SinusoidalPositions | None:
+    kind: str = getattr(config, name)
+    if kind not in POSITIONS:
+        raise ValueError(f"`{name}` must be one of {', '.join(POSITIONS)}, but is {kind!r}.")
+    return SinusoidalPositions(config.embed_dim) if kind == "sinusoidal" else None

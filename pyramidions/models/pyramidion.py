@@ -1,0 +1,222 @@
+"""The model as fairseq sees it: its T x B x C order, `encoder_out` dictionaries and `incremental_state`."""
+
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+    register_model,
+    register_model_architecture,
+)
+from omegaconf import II, DictConfig
+from torch import Tensor
+
+from pyramidions.models.builder import build
+from pyramidions.models.config import PyramidionConfig
+from pyramidions.models.fairseq_transformer import from_fairseq_transformer
+from pyramidions.models.presets import PRESETS
+from pyramidions.nn import Decoder, DecoderCache, Encoder
+from pyramidions.nn.functional.masking import flush_right_padding
+
+_CACHE = "pyramidions"
+
+
+class PyramidionEncoder(FairseqEncoder):
+    """An `Encoder` behind fairseq's interface.
+
+    Args:
+        dictionary: of source tokens.
+        core: the encoder.
+        max_positions: longest source, in tokens.
+    """
+
+    def __init__(self, dictionary: Any, core: Encoder, max_positions: int) -> None:
+        super().__init__(dictionary)
+        self.core = core
+        self._max_positions = max_positions
+
+    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> dict[str, Any]:
+        """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first."""
+        tokens = flush_right_padding(src_tokens, self.dictionary.pad())
+        encoded = self.core(tokens, tokens.eq(self.dictionary.pad()))
+        return {
+            # (B, K, D) -> (K, B, D)
+            "encoder_out": [encoded.memory.transpose(0, 1)],
+            "encoder_padding_mask": [encoded.padding_mask],
+            "encoder_embedding": [],
+            "encoder_states": [],
+            "src_tokens": [],
+            "src_lengths": [],
+            "pooled": encoded.pooled,
+        }
+
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
+        """Keep the rows ``new_order`` (B',) of what `forward` returned."""
+        return {
+            **encoder_out,
+            "encoder_out": [x.index_select(1, new_order) for x in encoder_out["encoder_out"]],
+            "encoder_padding_mask": [x.index_select(0, new_order) for x in encoder_out["encoder_padding_mask"]],
+            "pooled": {},  # a diagnostic of training, not of beam search
+        }
+
+    def max_positions(self) -> int:
+        """Return the longest source, in tokens."""
+        return self._max_positions
+
+
+class PyramidionDecoder(FairseqIncrementalDecoder):
+    """A `Decoder` behind fairseq's interface.
+
+    Args:
+        dictionary: of target tokens.
+        core: the decoder.
+        max_positions: longest target, in tokens.
+    """
+
+    def __init__(self, dictionary: Any, core: Decoder, max_positions: int) -> None:
+        super().__init__(dictionary)
+        self.core = core
+        self._max_positions = max_positions
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: dict[str, Any],
+        incremental_state: Optional[dict[str, Any]] = None,
+        features_only: bool = False,
+        **unused: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Return logits (or features) and extras; with ``incremental_state``, of the last position only."""
+        cache: Optional[DecoderCache] = None
+        if incremental_state is not None:
+            cache = incremental_state.setdefault(_CACHE, self.core.new_cache())
+            prev_output_tokens = prev_output_tokens[:, cache.length :]
+        # (K, B, D) -> (B, K, D)
+        memory = encoder_out["encoder_out"][0].transpose(0, 1)
+        mask = encoder_out["encoder_padding_mask"][0] if encoder_out["encoder_padding_mask"] else None
+        x = self.core.features(prev_output_tokens, memory, mask, cache)
+        if not features_only:
+            x = self.core.logits(x)
+        return x, {"attn": [None], "inner_states": None, "pooled": encoder_out.get("pooled", {})}
+
+    def extract_features(
+        self, prev_output_tokens: Tensor, encoder_out: dict[str, Any], **kwargs: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """Return features (B, T, D) and extras."""
+        return self(prev_output_tokens, encoder_out, features_only=True, **kwargs)
+
+    def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
+        """Return logits: (B, T, D) -> (B, T, V)."""
+        return self.core.logits(features)
+
+    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
+        """Keep the hypotheses ``new_order`` (B',): all state is in one cache."""
+        cache: Optional[DecoderCache] = incremental_state.get(_CACHE)
+        if cache is not None:
+            cache.reorder(new_order)
+
+    def max_positions(self) -> int:
+        """Return the longest target, in tokens."""
+        return self._max_positions
+
+
+@dataclass
+class PyramidionModelConfig(PyramidionConfig, FairseqDataclass):
+    """`PyramidionConfig` for fairseq; the longest texts are the task's to say."""
+
+    max_source_positions: Optional[int] = II("task.max_source_positions")
+    max_target_positions: Optional[int] = II("task.max_target_positions")
+
+
+@register_model("pyramidion", dataclass=PyramidionModelConfig)
+class PyramidionModel(FairseqEncoderDecoderModel):
+    """Every architecture of the paper (Pietruszka et al. 2022): which one, the config says.
+
+    Args:
+        config: its shape and decoding settings.
+        encoder: reads the document.
+        decoder: writes the summary.
+    """
+
+    def __init__(self, config: PyramidionConfig, encoder: PyramidionEncoder, decoder: PyramidionDecoder) -> None:
+        super().__init__(encoder, decoder)
+        self.config = config
+
+    @classmethod
+    def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
+        """Build the model that ``cfg`` describes for the dictionary of ``task``.
+
+        Raises:
+            ValueError: separate dictionaries, or a field that breaks a rule.
+        """
+        source, target = task.source_dictionary, task.target_dictionary
+        if source != target:
+            raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
+        config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
+        core = build(config, len(target), target.pad())
+        # Tasks of fairseq's own always say how long texts may be; ours knows by the time it builds a model.
+        encoder = PyramidionEncoder(source, core.encoder, cfg.max_source_positions or 8192)
+        decoder = PyramidionDecoder(target, core.decoder, cfg.max_target_positions or 1024)
+        return cls(config, encoder, decoder)
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Rename, in place, the weights of fairseq's own Transformer."""
+        from_fairseq_transformer(state_dict)
+
+    def load_state_dict(
+        self,
+        state_dict: dict[str, Tensor],
+        strict: bool = True,
+        model_cfg: Optional[DictConfig] = None,
+        args: Optional[Namespace] = None,
+    ) -> Any:
+        """Copy weights, after a word on what does not fit.
+
+        Raises:
+            ValueError: ``strict``, and the weights are of another architecture.
+        """
+        self.upgrade_state_dict(state_dict)
+        if strict:
+            self._check_weights(state_dict)
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+    def _check_weights(self, given: dict[str, Tensor]) -> None:
+        own = self.state_dict()
+        problems = []
+        for verb, keys in (("lacks", own.keys() - given.keys()), ("has unknown", given.keys() - own.keys())):
+            if keys:
+                problems.append(f"{verb} {len(keys)} weights (the first: {min(keys)})")
+        other = [key for key in own if key in given and own[key].shape != given[key].shape]
+        if other:
+            key = other[0]
+            problems.append(
+                f"has {len(other)} weights of another shape (the first: {key}, "
+                f"{tuple(given[key].shape)} instead of {tuple(own[key].shape)})"
+            )
+        if problems:
+            raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+
+
+def _architecture(name: str) -> Callable[[Any], None]:
+    """Return the function that fairseq calls to fill in what the command line left open."""
+
+    def fill(args: Any) -> None:
+        for key, value in PRESETS[name].items():
+            if key not in (args if isinstance(args, DictConfig) else vars(args)):
+                setattr(args, key, value)
+
+    return fill
+
+
+for _name in PRESETS:
+    if _name in ARCH_CONFIG_REGISTRY:
+        # fairseq files each model under its own name as an architecture without settings; this one has some.
+        ARCH_CONFIG_REGISTRY[_name] = _architecture(_name)
+    else:
+        register_model_architecture("pyramidion", _name)(_architecture(_name))

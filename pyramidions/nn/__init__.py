@@ -1,0 +1,24 @@
+"""Pure PyTorch parts: everything here imports torch and the standard library only.
+
+Shapes, batch first. Masks are True at padding.
+
+===  ==========================================================
+B    batch: documents
+L    length: positions of a sequence (Lq of queries, Lk of keys)
+K    length after pooling
+G    members that a pooled vector may be made of
+M    positions in a block
+N    blocks, over all documents of a batch
+H    attention heads
+D    embed_dim
+E    head_dim, D / H
+V    vocabulary
+T    target length
+===  ==========================================================
+"""
+
+from pyramidions.nn.decoder import Decoder, DecoderCache
+from pyramidions.nn.encoder import Encoded, Encoder
+from pyramidions.nn.transformer import Transformer
+
+__all__ = ["Decoder", "DecoderCache", "Encoded", "Encoder", "Transformer"]

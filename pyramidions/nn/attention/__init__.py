@@ -1,0 +1,15 @@
+"""Attention kinds, one per file; importing this package fills the registry."""
+
+from pyramidions.nn.attention.blockwise import BlockwiseAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.attention.multihead import KeyValueCache, MultiheadAttention
+
+__all__ = [
+    "ATTENTION",
+    "BlockwiseAttention",
+    "CoreAttention",
+    "FullAttention",
+    "KeyValueCache",
+    "MultiheadAttention",
+]

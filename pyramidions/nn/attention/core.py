@@ -1,0 +1,45 @@
+"""The role of an attention kind, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from pyramidions.nn.registry import Registry
+
+
+class CoreAttention(nn.Module, ABC):
+    """What happens between projected heads: queries, keys and values in, mixed values out."""
+
+    #: whether queries and keys are one projection
+    shares_query_key: ClassVar[bool] = False
+    #: whether queries may come from another sequence than keys
+    crosses: ClassVar[bool] = True
+    #: positions only interact within blocks of this many; None where they interact across the sequence
+    block_size: int | None = None
+
+    @abstractmethod
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attend.
+
+        Args:
+            q: (B, H, Lq, E).
+            k: (B, H, Lk, E).
+            v: (B, H, Lk, E).
+            key_padding_mask: (B, Lk), True at padding, or None.
+            is_causal: query i sees keys up to i; the last query sees every key.
+
+        Returns:
+            (B, H, Lq, E), finite everywhere; meaningless at queries that are padding.
+        """
+
+
+ATTENTION: Registry[CoreAttention] = Registry("attention")

@@ -1,0 +1,93 @@
+"""Multi-head attention: projections, heads and the K/V cache around one attention kind."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.attention.core import CoreAttention
+
+
+class KeyValueCache:
+    """Projected keys and values of one attention layer during incremental decoding, (B, H, L, E) each."""
+
+    def __init__(self) -> None:
+        self.k: Tensor | None = None
+        self.v: Tensor | None = None
+
+    @property
+    def length(self) -> int:
+        """Positions held."""
+        return 0 if self.k is None else self.k.size(2)
+
+    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Append the keys and values of new positions; return all of them."""
+        if self.k is not None and self.v is not None:
+            k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
+        self.k, self.v = k, v
+        return k, v
+
+    def reorder(self, order: Tensor) -> None:
+        """Keep the rows ``order`` (B',), in that order: beams that survive."""
+        if self.k is not None and self.v is not None:
+            self.k, self.v = self.k.index_select(0, order), self.v.index_select(0, order)
+
+
+class MultiheadAttention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around a `CoreAttention`.
+
+    Args:
+        embed_dim: D, a multiple of ``num_heads``.
+        num_heads: H.
+        attention: what happens between the heads.
+
+    Raises:
+        ValueError: ``embed_dim`` is not a multiple of ``num_heads``.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, attention: CoreAttention) -> None:
+        super().__init__()
+        if num_heads < 1 or embed_dim % num_heads:
+            raise ValueError(f"`embed_dim` must be a multiple of `num_heads`, but {embed_dim} is none of {num_heads}.")
+        self.num_heads = num_heads
+        self.attention = attention
+        self.q_proj = nn.Linear(embed_dim, embed_dim)
+        self.k_proj = None if attention.shares_query_key else nn.Linear(embed_dim, embed_dim)
+        self.v_proj = nn.Linear(embed_dim, embed_dim)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialise as fairseq does: the three input projections as one matrix of 3D x D."""
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            if projection is not None:
+                nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        # (B, L, D) -> (B, H, L, E)
+        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Project ``memory`` (B, L, D) to keys and values, (B, H, L, E) each."""
+        k_proj = self.q_proj if self.k_proj is None else self.k_proj
+        return self._heads(k_proj(memory)), self._heads(self.v_proj(memory))
+
+    def attend(
+        self,
+        x: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attend from ``x`` (B, Lq, D) to projected keys and values, (B, H, Lk, E) each; return (B, Lq, D)."""
+        mixed = self.attention(self._heads(self.q_proj(x)), k, v, key_padding_mask, is_causal=is_causal)
+        # (B, H, L, E) -> (B, L, D)
+        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
+        """Self-attention: (B, L, D) -> (B, L, D); masks as in `CoreAttention`."""
+        return self.attend(x, *self.keys_values(x), key_padding_mask, is_causal=is_causal)

@@ -1,0 +1,51 @@
+"""Feed-forward kinds: what happens to each position on its own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pyramidions.nn.registry import Registry
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class FeedForward(nn.Module, ABC):
+    """Transforms each position on its own."""
+
+    @abstractmethod
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+
+
+FEED_FORWARD: Registry[FeedForward] = Registry("feed-forward")
+
+
+@FEED_FORWARD.register("dense")
+class DenseFeedForward(FeedForward):
+    """Two linear layers (Vaswani et al. 2017, section 3.3).
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width between the two layers.
+        activation: "relu" or "gelu".
+        activation_dropout: probability of dropping a value after the activation while training.
+    """
+
+    def __init__(
+        self, embed_dim: int, ffn_embed_dim: int, activation: str = "relu", activation_dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if activation not in _ACTIVATIONS:
+            raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
+        self.activation = _ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(activation_dropout)
+        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
+        self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
+        for layer in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(self.dropout(self.activation(self.fc1(x))))

@@ -1,0 +1,1 @@
+"""Functions without parameters that the parts are made of."""

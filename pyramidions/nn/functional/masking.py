@@ -1,0 +1,40 @@
+"""Masks: from "True at padding" to what attention and pooling need."""
+
+import torch
+from torch import Tensor
+
+
+def attendable(
+    key_padding_mask: Tensor | None, is_causal: bool, query_length: int, key_length: int, device: torch.device
+) -> Tensor | None:
+    """Return which keys each query may attend to, as `scaled_dot_product_attention` wants it.
+
+    A row without a single real key may attend to all of them: its output is never read, and a softmax over
+    nothing would be NaN and poison the gradients of the whole batch.
+
+    Args:
+        key_padding_mask: (B, Lk), True at padding, or None.
+        is_causal: query i sees keys up to i, counted so that the last query sees every key.
+        query_length: Lq.
+        key_length: Lk.
+        device: where a causal mask is made.
+
+    Returns:
+        (B, 1, 1, Lk), (1, 1, Lq, Lk) or (B, 1, Lq, Lk), True where attention is allowed; None where it always is.
+    """
+    allowed = None
+    if key_padding_mask is not None:
+        empty = key_padding_mask.all(dim=-1, keepdim=True)
+        # (B, Lk) -> (B, 1, 1, Lk)
+        allowed = (~key_padding_mask | empty)[:, None, None, :]
+    if is_causal:
+        past = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
+        past = past.tril(diagonal=key_length - query_length)[None, None]
+        allowed = past if allowed is None else past & allowed
+    return allowed
+
+
+def flush_right_padding(tokens: Tensor, padding_idx: int) -> Tensor:
+    """Return ``tokens`` (B, L) with every row's padding moved behind its real tokens, their order kept."""
+    order = tokens.eq(padding_idx).to(torch.uint8).argsort(dim=-1, stable=True)
+    return tokens.gather(-1, order)

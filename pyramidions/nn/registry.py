@@ -1,0 +1,68 @@
+"""A named table of interchangeable parts: one per axis of the architecture."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+Part = TypeVar("Part")
+
+
+class Registry(Generic[Part]):
+    """Parts of one axis by name.
+
+    Args:
+        axis: what the parts are, as error messages call it (``"self-attention"``).
+    """
+
+    def __init__(self, axis: str) -> None:
+        self.axis = axis
+        self._parts: dict[str, type[Part]] = {}
+
+    def register(self, name: str) -> Callable[[type[Part]], type[Part]]:
+        """Return a decorator that files a class under ``name``."""
+
+        def add(part: type[Part]) -> type[Part]:
+            if name in self._parts:
+                raise ValueError(f"{self.axis} {name!r} is registered twice.")
+            self._parts[name] = part
+            return part
+
+        return add
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All registered names, sorted."""
+        return tuple(sorted(self._parts))
+
+    def __getitem__(self, name: str) -> type[Part]:
+        if name not in self._parts:
+            raise ValueError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
+        return self._parts[name]
+
+    def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
+        """Make the part ``name``.
+
+        Args:
+            name: a registered name.
+            options: what the user chose; every key must be an argument of the class.
+            given: what the model knows (``embed_dim``, ``dropout``, ...); a class takes what it names.
+
+        Raises:
+            ValueError: an unknown name or option, or an option that the class still misses.
+        """
+        part = self[name]
+        # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        parameters = inspect.signature(part).parameters
+        arguments = {key: value for key, value in parameters.items() if value.kind in named}
+        known = [key for key in arguments if key not in given]
+        for key in options:
+            if key not in known:
+                raise ValueError(
+                    f"{part.__name__} ({self.axis} {name!r}) has no option {key!r}; "
+                    f"it knows {', '.join(known) if known else 'none'}."
+                )
+        for key in known:
+            if key not in options and arguments[key].default is inspect.Parameter.empty:
+                raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
+        return part(**options, **{key: value for key, value in given.items() if key in arguments})

@@ -1,0 +1,51 @@
+"""Residual connections: how sublayers become layers, and layers a stack."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+
+from torch import Tensor, nn
+
+from pyramidions.nn.registry import Registry
+
+
+class ResidualConnection(nn.Module):
+    """Adds a sublayer's output to its input, normalised before the sublayer or after the sum.
+
+    Args:
+        embed_dim: D.
+        dropout: probability of dropping a value of the sublayer's output while training.
+        normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
+    """
+
+    def __init__(self, embed_dim: int, dropout: float = 0.0, normalize_before: bool = False) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(embed_dim)
+        self.dropout = nn.Dropout(dropout)
+        self.normalize_before = normalize_before
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+        if self.normalize_before:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+class ResidualStack(nn.Module, ABC):
+    """Runs layers one after the other."""
+
+    @abstractmethod
+    def forward(self, layers: Iterable[nn.Module], x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Run ``layers``: (B, L, D), (B, L) -> (B, L, D)."""
+
+
+RESIDUAL: Registry[ResidualStack] = Registry("residual")
+
+
+@RESIDUAL.register("plain")
+class PlainResidualStack(ResidualStack):
+    """Every layer reads what the one before wrote; all activations are kept for the backward pass."""
+
+    def forward(self, layers: Iterable[nn.Module], x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        for layer in layers:
+            x = layer(x, padding_mask)
+        return x

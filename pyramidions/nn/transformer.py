@@ -1,0 +1,27 @@
+"""Encoder and decoder as one model."""
+
+from torch import Tensor, nn
+
+from pyramidions.nn.decoder import Decoder
+from pyramidions.nn.encoder import Encoder
+
+
+class Transformer(nn.Module):
+    """A sequence-to-sequence Transformer (Vaswani et al. 2017) with pooling in its encoder.
+
+    Args:
+        encoder: reads the document.
+        decoder: writes the summary.
+        padding_idx: the token that is padding.
+    """
+
+    def __init__(self, encoder: Encoder, decoder: Decoder, padding_idx: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+        self.padding_idx = padding_idx
+
+    def forward(self, source: Tensor, target_prefix: Tensor) -> Tensor:
+        """Return next-token logits: (B, L) and (B, T), padded on the right -> (B, T, V)."""
+        encoded = self.encoder(source, source.eq(self.padding_idx))
+        return self.decoder(target_prefix, encoded.memory, encoded.padding_mask)

@@ -1,0 +1,39 @@
+"""ROUGE as `fairseq-generate --scoring rouge` prints it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.scoring import BaseScorer, register_scorer
+
+from pyramidions.scoring.rouge import score
+
+
+@dataclass
+class RougeScorerConfig(FairseqDataclass):
+    """ROUGE has nothing to configure: all settings are in its signature line."""
+
+
+@register_scorer("rouge", dataclass=RougeScorerConfig)
+class RougeScorer(BaseScorer):
+    """ROUGE-1, -2, -L and -Lsum of what fairseq-generate hands over.
+
+    fairseq hands over targets that went through the tokenizer and were cut to --max-target-positions; `pyramidions
+    score` takes the raw references instead, and its figures are the ones to report.
+
+    Args:
+        cfg: nothing.
+    """
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+
+    def score(self) -> float:
+        """Return ROUGE-1."""
+        return score(self.pred, self.ref).estimates["rouge1"].mean
+
+    def result_string(self) -> str:
+        """Return all means with their intervals, and the signature."""
+        rouge = score(self.pred, self.ref)
+        means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in rouge.estimates.items())
+        return f"{means} | {rouge.signature} | references: detokenised targets"

@@ -1,0 +1,72 @@
+"""Reads what `fairseq-generate` printed."""
+
+import re
+from collections.abc import Iterable
+
+from pyramidions.data.tokenizer import SENTENCE_MARKER
+from pyramidions.errors import UserError
+
+_LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
+_PIECE_START = "▁"
+
+
+def is_generate_output(lines: Iterable[str]) -> bool:
+    """Whether any line is a hypothesis as `fairseq-generate` prints it."""
+    return any(match[1] in "HD" for line in lines if (match := _LINE.match(line)))
+
+
+def parse_generate_output(lines: Iterable[str], count: int, place: str = "The output") -> list[str]:
+    """The best summary of each document, in the documents' order.
+
+    fairseq prints documents in the order of its batches: for each one `S-` and `T-`, then for every
+    hypothesis, the best first, `H-` (pieces or text) and `D-` (text). `D-` is taken, or `H-` where an output
+    has no `D-`. A summary that still consists of pieces is joined to text.
+
+    Args:
+        lines: the output, with any other lines in between.
+        count: number of documents.
+        place: where the lines come from, for the error.
+
+    Returns:
+        `count` texts.
+
+    Raises:
+        UserError: an index is missing, comes twice or is not below `count`. fairseq drops the documents of a
+            ragged last batch without a word; every later summary would meet a wrong reference.
+    """
+    best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
+    current: dict[str, int | None] = {"H": None, "D": None}
+    for line in lines:
+        match = _LINE.match(line.rstrip("\r\n"))
+        if match is None:
+            continue
+        kind, index, rest = match[1], int(match[2]), match[3]
+        if kind == "S":
+            current = {"H": None, "D": None}
+            continue
+        _, tab, text = rest.partition("\t")
+        if not tab:
+            raise UserError(f"{place}: the line {kind}-{index} must hold a score and a text.")
+        # Further hypotheses of the same document follow directly; anything else is a second run of it.
+        if index in best[kind] and current[kind] != index:
+            raise UserError(f"{place}: document {index} comes twice.")
+        current[kind] = index
+        best[kind].setdefault(index, _join_pieces(text))
+    found = best["D"] or best["H"]
+    _refuse_gaps(found, count, place)
+    return [found[index] for index in range(count)]
+
+
+def _refuse_gaps(found: dict[int, str], count: int, place: str) -> None:
+    if beyond := sorted(index for index in found if index >= count):
+        raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
+    if missing := [str(index) for index in range(count) if index not in found]:
+        shown = ", ".join(missing[:5]) + (", …" if len(missing) > 5 else "")
+        raise UserError(f"{place}: lacks {len(missing)} of {count} documents ({shown}).")
+
+
+def _join_pieces(text: str) -> str:
+    if _PIECE_START not in text:
+        return text
+    pieces = (piece for piece in text.split() if piece != SENTENCE_MARKER)
+    return "".join(pieces).replace(_PIECE_START, " ").strip()

@@ -1,0 +1,1 @@
+"""Tasks that fairseq trains and generates for; `import pyramidions` registers them."""

@@ -1,0 +1,53 @@
+"""Decoding settings: what the user says, else what the checkpoint says, never fairseq's own defaults."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from typing import Any
+
+from pyramidions.errors import UserError
+
+#: fairseq's generation argument to the model config's field
+_FIELDS = {
+    "beam": "decoding_beam",
+    "lenpen": "decoding_length_penalty",
+    "min_len": "decoding_min_length",
+    "max_len_b": "decoding_max_length",
+}
+# No sensible setting has this value, so it marks a flag that was not given; None would not fit fairseq's types.
+_UNSET = -1
+
+
+def unset_defaults(parser: ArgumentParser) -> None:
+    """Make flags of `fairseq-generate` and `fairseq-interactive` that are not given tell so."""
+    for action in parser._actions:
+        if action.dest in _FIELDS:
+            action.default = _UNSET
+
+
+def fill_in(args: Any, models: list[Any]) -> None:
+    """Set, in place, each generation argument that the user left open.
+
+    Args:
+        args: fairseq's generation config, or a namespace that may lack arguments.
+        models: the ensemble.
+
+    Raises:
+        UserError: an argument is open and the models disagree on it, or have nothing to say.
+    """
+    for name, field in _FIELDS.items():
+        if getattr(args, name, _UNSET) != _UNSET:
+            continue
+        if name == "max_len_b" and getattr(args, "max_len_a", None):
+            args.max_len_b = 0  # the user bounds the length by the source's
+            continue
+        setattr(args, name, _agreed(name, (getattr(getattr(m, "config", None), field, None) for m in models)))
+
+
+def _agreed(name: str, values: Iterable[Any]) -> Any:
+    found = sorted(set(values), key=repr)
+    flag = "--" + name.replace("_", "-")
+    if len(found) > 1:
+        raise UserError(f"The models of the ensemble disagree on {flag} ({', '.join(map(str, found))}): give the flag.")
+    if found[0] is None:
+        raise UserError(f"The model holds no decoding settings: give the flag {flag}.")
+    return found[0]

@@ -1,0 +1,53 @@
+"""The head of each text, cut to a number of tokens."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq.data import BaseWrapperDataset
+from torch import Tensor
+
+
+class HeadDataset(BaseWrapperDataset):
+    """Texts that end in ``eos``, those longer than ``max_length`` tokens cut so that they still do.
+
+    Args:
+        dataset: token tensors by index.
+        sizes: their lengths in tokens, ``eos`` included.
+        max_length: most tokens to keep, ``eos`` included.
+        eos: the token that ends a text.
+    """
+
+    def __init__(self, dataset: Any, sizes: np.ndarray, max_length: int, eos: int) -> None:
+        super().__init__(dataset)
+        self.max_length = max_length
+        self.eos = eos
+        self._full = np.asarray(sizes)
+        self._sizes = np.minimum(self._full, max_length)
+
+    def __getitem__(self, index: int) -> Tensor:
+        text: Tensor = self.dataset[index]
+        if len(text) <= self.max_length:
+            return text
+        return torch.cat([text[: self.max_length - 1], text.new_tensor([self.eos])])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Lengths in tokens after the cut."""
+        return self._sizes
+
+    def num_tokens(self, index: int) -> int:
+        """Return the length of a text after the cut."""
+        return int(self._sizes[index])
+
+    def size(self, index: int) -> int:
+        """Return the length of a text after the cut."""
+        return int(self._sizes[index])
+
+    @property
+    def report(self) -> str:
+        """How many texts were cut, and what share of all tokens was lost."""
+        cut = int((self._full > self.max_length).sum())
+        lost = int(self._full.sum() - self._sizes.sum())
+        share = 100 * lost / max(int(self._full.sum()), 1)
+        return f"{cut} of {len(self._full)} cut at {self.max_length} tokens ({lost} tokens lost, {share:.1f}%)"

@@ -1,0 +1,276 @@
+"""The task: long documents in, summaries out."""
+
+import logging
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import numpy as np
+from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import MISSING
+from torch import Tensor
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
+from pyramidions.errors import UserError
+from pyramidions.models.config import parse_options
+from pyramidions.tasks import decoding
+from pyramidions.tasks.head_dataset import HeadDataset
+from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
+
+logger = logging.getLogger(__name__)
+
+MAX_SOURCE_POSITIONS = 8192
+MAX_TARGET_POSITIONS = 1024
+
+
+@dataclass
+class LongDocumentSummarizationConfig(FairseqDataclass):
+    """What the user may say about the data and its validation."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder made by `pyramidions prepare`"})
+    max_source_positions: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "most tokens of a document, the rest is cut off its end; "
+            f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with"
+        },
+    )
+    max_target_positions: Optional[int] = field(
+        default=None,
+        metadata={"help": f"the same for its summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
+    )
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": "validate with beam search and log rouge1, rouge2, rougeL, rougeLsum"},
+    )
+    eval_rouge_args: str = field(
+        default="{}",
+        metadata={
+            "help": "generation arguments for --eval-rouge as a JSON object, e.g. '{\"beam\": 4}'; "
+            "the rest is the model's own decoding settings"
+        },
+    )
+
+
+@register_task("long_document_summarization", dataclass=LongDocumentSummarizationConfig)
+class LongDocumentSummarizationTask(FairseqTask):
+    """Summarization of documents in a folder made by `pyramidions prepare`.
+
+    Lengths and the tokenizer travel in the checkpoint, so that generation needs no flag repeated. Texts are padded
+    on the right everywhere, cut at the head's end, and none is ever dropped.
+
+    Args:
+        cfg: what the user said.
+    """
+
+    cfg: LongDocumentSummarizationConfig
+
+    def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
+        super().__init__(cfg)
+        for name in ("max_source_positions", "max_target_positions"):
+            value = getattr(cfg, name)
+            if value is not None and value < 2:
+                raise UserError(f"`{name}` must be at least 2, a token and the end of the text, but is {value}.")
+        self.folder = DataFolder(cfg.data)
+        self.dictionary = Dictionary()
+        self.tokenizer: Optional[Tokenizer] = None
+        self._lengths = {
+            "max_source_positions": MAX_SOURCE_POSITIONS,
+            "max_target_positions": MAX_TARGET_POSITIONS,
+        }
+        self._from_checkpoint: Optional[dict[str, Any]] = None
+        self._rouge: Optional[ValidationRouge] = None
+        if self.folder.sentencepiece_path.exists():
+            self._use(self.folder.tokenizer())
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
+        super().add_args(parser)
+        decoding.unset_defaults(parser)
+
+    def _use(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        for piece in tokenizer.pieces()[len(SPECIALS) :]:
+            self.dictionary.add_symbol(piece)
+
+    # What travels in the checkpoint
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what generation needs to know: lengths and the tokenizer."""
+        source, target = self.max_positions()
+        tokenizer = self._need_tokenizer().model_bytes
+        return {"max_source_positions": source, "max_target_positions": target, "tokenizer": tokenizer}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take lengths and the tokenizer from a checkpoint.
+
+        Raises:
+            UserError: it is no checkpoint of this task, or its tokenizer or lengths are not those of the data folder
+                or of the ensemble's other models.
+        """
+        if "tokenizer" not in state_dict:
+            raise UserError("The checkpoint was not trained with --task long_document_summarization.")
+        if self.tokenizer is None:
+            self._use(Tokenizer(state_dict["tokenizer"]))
+        elif self.tokenizer.model_bytes != state_dict["tokenizer"]:
+            other = "the ensemble's other models" if self._from_checkpoint else f"the data folder {self.cfg.data}"
+            raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")
+        for name in self._lengths:
+            if self._from_checkpoint and getattr(self.cfg, name) is None and state_dict[name] != self._lengths[name]:
+                raise UserError(
+                    f"The models of the ensemble were trained with `{name}` {self._lengths[name]} and "
+                    f"{state_dict[name]}: give the flag --{name.replace('_', '-')}."
+                )
+            self._lengths[name] = state_dict[name]
+        self._from_checkpoint = state_dict
+
+    def max_positions(self) -> tuple[int, int]:
+        """Return the most tokens of a document and of a summary: the flag, else the checkpoint's, else the default."""
+        source, target = self.cfg.max_source_positions, self.cfg.max_target_positions
+        return source or self._lengths["max_source_positions"], target or self._lengths["max_target_positions"]
+
+    # Data
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The one dictionary; its ids are the tokenizer's."""
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The one dictionary; its ids are the tokenizer's."""
+        return self.dictionary
+
+    def _need_tokenizer(self) -> Tokenizer:
+        # Called where there is neither a checkpoint nor data: the folder says what it lacks.
+        return self.tokenizer or self.folder.tokenizer()
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split; say what was cut."""
+        self._need_tokenizer()
+        source = data_utils.load_indexed_dataset(self.folder.indexed(split, "source"), self.dictionary, "mmap")
+        target = data_utils.load_indexed_dataset(self.folder.indexed(split, "target"), self.dictionary, "mmap")
+        if len(source) != len(target):
+            raise UserError(f"{self.cfg.data} holds {len(source)} documents but {len(target)} summaries in {split!r}.")
+        longest_source, longest_target = self.max_positions()
+        documents = HeadDataset(source, source.sizes, longest_source, EOS)
+        summaries = HeadDataset(target, target.sizes, longest_target, EOS)
+        logger.info("%s: documents: %s", split, documents.report)
+        logger.info("%s: summaries: %s", split, summaries.report)
+        dataset = self._pairs(documents, summaries, shuffle=split == "train")
+        if self._rouge is not None and split != "train":
+            dataset = WithReferences(dataset, [reference.summary for reference in self.folder.references(split)])
+        self.datasets[split] = dataset
+
+    def _pairs(self, documents: HeadDataset, summaries: Optional[HeadDataset], shuffle: bool) -> Any:
+        return LanguagePairDataset(
+            documents,
+            documents.sizes,
+            self.dictionary,
+            summaries,
+            None if summaries is None else summaries.sizes,
+            self.dictionary,
+            left_pad_source=False,
+            left_pad_target=False,
+            shuffle=shuffle,
+        )
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
+    ) -> LanguagePairDataset:
+        """Return documents without summaries, cut like any other."""
+        if constraints is not None:
+            raise UserError("--constraints is not supported by --task long_document_summarization.")
+        sizes = np.array([len(text) for text in src_tokens])
+        return self._pairs(HeadDataset(src_tokens, sizes, self.max_positions()[0], EOS), None, shuffle=False)
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        ignore_invalid_inputs: bool = False,
+        required_batch_size_multiple: int = 1,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every document.
+
+        Every text has been cut to fit the model, so that nothing is left to filter; and batches may have any size,
+        where fairseq's default multiple of 8 would drop the last ones.
+
+        Raises:
+            UserError: a document has more than ``max_tokens`` tokens.
+        """
+        longest = int(dataset.sizes.max())
+        if max_tokens is not None and longest > max_tokens:
+            raise UserError(
+                f"--max-tokens must be at least {longest}, the tokens of the longest document, but is {max_tokens}."
+            )
+        return super().get_batch_iterator(
+            dataset,
+            max_tokens=max_tokens,
+            max_sentences=max_sentences,
+            max_positions=None,
+            ignore_invalid_inputs=False,
+            required_batch_size_multiple=1,
+            **kwargs,
+        )
+
+    # Text
+
+    def build_bpe(self, args: Any) -> "PieceCodec":
+        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces."""
+        return PieceCodec(self._need_tokenizer())
+
+    # Generation and validation
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and what validation needs to decode with it."""
+        self._need_tokenizer()
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.eval_rouge:
+            args = Namespace(**parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
+            self._rouge = ValidationRouge(self.build_generator([model], args), self._need_tokenizer())
+        return model
+
+    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
+        """Build fairseq's generator with the user's settings, else the models' own."""
+        decoding.fill_in(args, models)
+        return super().build_generator(models, args, *rest, **kwargs)
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss of a batch and, with --eval-rouge, decode and score it."""
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self._rouge is not None:
+            logging_output.update(self._rouge.score(self, sample, model))
+        return loss, sample_size, logging_output
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Log the criterion's metrics and the mean ROUGE over all documents of all workers."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if self._rouge is not None:
+            self._rouge.reduce_metrics(logging_outputs)
+
+
+class PieceCodec:
+    """A tokenizer behind fairseq's interface for subword units.
+
+    Args:
+        tokenizer: the tokenizer.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+
+    def encode(self, text: str) -> str:
+        """Return the pieces of a text, joined by spaces."""
+        return " ".join(self.tokenizer.encode_as_pieces(text))
+
+    def decode(self, pieces: str) -> str:
+        """Return the text of pieces joined by spaces."""
+        return self.tokenizer.decode_pieces(pieces.split())

@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# Sets up .venv beside this folder: torch, fairseq and pyramidions in editable mode.
+#
+#   scripts/setup.sh [train|dev]       train (the default) is enough to use it; dev adds lint, types and tests
+#
+#   PYTHON   the Python 3.11 or 3.12 to use; found on the PATH if not given
+#   TORCH    what pip installs as torch; the CPU build if not given. Any arguments of pip will do, as in
+#            TORCH="torch==2.13.0 --index-url <the index your platform needs, see pytorch.org>"
+#
+# Safe to run again: a finished .venv is kept, an outdated one updated, a broken or half-made one made anew.
+set -euo pipefail
+
+readonly torch_version=2.13.0
+readonly fairseq="fairseq-fixed==0.12.3.1"
+readonly build_tools=("setuptools>=77.0.3,<81" "wheel>=0.43,<1" "cython>=3,<4" "numpy>=1.26,<3")
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+readonly root
+readonly venv=$root/.venv
+readonly log=$venv/setup.log
+readonly extra=${1:-train}
+readonly torch=${TORCH:-torch==$torch_version+cpu}
+
+say() { printf '%s\n' "$*"; }
+stop() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+# Prints the version as 3.11; fails where the argument is no Python that runs.
+python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
+
+find_python() {
+    local candidate version seen=""
+    if [[ -n ${PYTHON:-} ]]; then
+        version=$(python_version "$PYTHON") || stop "PYTHON=$PYTHON is not a Python that runs."
+        [[ $version == 3.11 || $version == 3.12 ]] ||
+            stop "pyramidions needs Python 3.11 or 3.12, but PYTHON=$PYTHON is Python $version."
+        python=$PYTHON
+        return
+    fi
+    for candidate in python3.11 python3.12 python3 python; do
+        version=$(python_version "$candidate") || continue
+        if [[ $version == 3.11 || $version == 3.12 ]]; then
+            python=$candidate
+            return
+        fi
+        seen="$seen, but $candidate is Python $version"
+    done
+    stop "pyramidions needs Python 3.11 or 3.12${seen:-, but no Python was found}; \
+install one, or name it with PYTHON=/path/to/python3.11."
+}
+
+check_python() {
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        stop "$python cannot make virtual environments; install its venv module (Debian, Ubuntu: python3-venv)."
+    "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' ||
+        stop "$python has no C headers (Python.h), and fairseq is compiled against them; \
+install them (Debian, Ubuntu: python3-dev)."
+}
+
+compiles() {
+    local folder status=0
+    folder=$(mktemp -d)
+    printf '#include <string>\nint main() { return std::string("ok").size() == 2 ? 0 : 1; }\n' >"$folder/try.cpp"
+    "$1" "$folder/try.cpp" -o "$folder/try" >/dev/null 2>&1 || status=1
+    rm -rf "$folder"
+    return $status
+}
+
+# Sets CXX, and CC where the C compiler that Python was built with is not on this machine.
+find_compiler() {
+    local candidate cc
+    for candidate in ${CXX:+"$CXX"} g++ c++ clang++; do
+        if compiles "$candidate"; then
+            export CXX=$candidate
+            cc=$("$python" -c 'import sysconfig; print((sysconfig.get_config_var("CC") or "cc").split()[0])')
+            [[ -n ${CC:-} ]] || command -v "$cc" >/dev/null || export CC=$candidate
+            return
+        fi
+    done
+    stop "fairseq is compiled here and no C++ compiler works (tried ${CXX:+$CXX, }g++, c++, clang++); \
+install one (Debian, Ubuntu: g++; macOS: xcode-select --install)."
+}
+
+# A .venv of the same base (place, torch) can be updated; with the same files it is finished.
+base_stamp() { printf '%s\n' "$root" "$torch"; }
+full_stamp() { base_stamp; cksum <"$root/setup.py"; cksum <"$root/pyproject.toml"; cksum <"${BASH_SOURCE[0]}"; }
+
+has_packages() {
+    [[ -x $venv/bin/pyramidions && -x $venv/bin/fairseq-train ]] && "$venv/bin/python" -I -c '
+import importlib.util as util, sys
+sys.exit(not all(map(util.find_spec, ["torch", "fairseq", "sentencepiece", "pyramidions"])))' 2>/dev/null
+}
+
+# Its Python runs and is the one asked for, it was not moved here from elsewhere, no set-up broke off in it, and
+# what a finished set-up left is still there.
+is_sound() {
+    local version wanted
+    [[ ! -e $venv/.unfinished ]] || return 1
+    version=$(python_version "$venv/bin/python") || return 1
+    [[ $version == 3.11 || $version == 3.12 ]] || return 1
+    if [[ -n ${PYTHON:-} ]] && wanted=$(python_version "$PYTHON"); then
+        [[ $version == "$wanted" ]] || return 1
+    fi
+    head -3 "$venv/bin/pip" 2>/dev/null | grep -qF "$venv/bin/" || return 1
+    [[ ! -e $venv/.base ]] || { [[ $(cat "$venv/.base") == "$(base_stamp)" ]] && has_packages; }
+}
+
+is_finished() { [[ -e $venv/.ready-$extra && $(cat "$venv/.ready-$extra") == "$(full_stamp)" ]]; }
+
+# step "what, and how long it usually takes" command...   The output goes to the log, a sign of life to the user.
+step() {
+    local what=$1 status=0 start=$SECONDS ticker
+    shift
+    say "  $what"
+    printf '\n### %s\n' "$*" >>"$log"
+    if [[ -t 1 ]]; then
+        while sleep 1; do printf '\r    %d s ' $((SECONDS - start)); done &
+    else
+        while sleep 30; do printf '    … %d s\n' $((SECONDS - start)); done &
+    fi
+    ticker=$!
+    trap 'kill $ticker 2>/dev/null || true; say ""; stop "interrupted; run it again to start over."' INT TERM
+    "$@" >>"$log" 2>&1 || status=$?
+    trap - INT TERM
+    kill $ticker 2>/dev/null || true
+    wait $ticker 2>/dev/null || true
+    [[ ! -t 1 ]] || printf '\r'
+    if ((status)); then
+        tail -25 "$log" >&2
+        stop "this step failed (see the lines above; all of them are in $log): $what"
+    fi
+    say "    done in $((SECONDS - start)) s"
+}
+
+pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
+
+install_torch() {
+    local -a wanted
+    local answer=""
+    read -ra wanted <<<"$torch"
+    # Not every index has a CPU build under this name; the plain one serves, and the user hears of it.
+    if [[ -z ${TORCH:-} ]]; then
+        answer=$(pip install --dry-run --no-deps "${wanted[@]}" 2>&1 || true)
+    fi
+    if [[ $answer == *"No matching distribution found"* ]]; then
+        say "  The package index has no $torch, so torch==$torch_version is taken instead: it runs on the CPU" \
+            "too, but on Linux it brings the CUDA libraries, several GB (TORCH=... chooses another)."
+        wanted=("torch==$torch_version")
+    fi
+    step "torch (about 1 minute; several with the CUDA build)" pip install "${wanted[@]}"
+}
+
+# Nothing that follows may replace the torch that is there, or bring a second one.
+hold_torch() {
+    local -r constraints=$venv/constraints.txt
+    "$venv/bin/python" -c 'from importlib.metadata import version; print("torch==" + version("torch"))' \
+        >"$constraints"
+    hold=(--constraint "$constraints" --no-build-isolation)
+}
+
+main() {
+    local python
+    local -a hold
+    [[ $extra == train || $extra == dev ]] || stop "the extra must be train or dev, but it is '$extra'."
+    if is_sound && is_finished; then
+        say "Set-up: $venv is ready."
+        return
+    fi
+    find_python
+    check_python
+    find_compiler
+
+    say "Set-up: $venv with Python $(python_version "$python"), 3 to 5 minutes the first time."
+    if [[ -e $venv ]] && ! is_sound; then
+        say "  The .venv that is there is broken, half-made or for something else: it is made anew."
+        rm -rf "$venv"
+    fi
+    if [[ ! -e $venv ]]; then
+        mkdir "$venv"
+        touch "$venv/.unfinished"
+        step "virtual environment (a few seconds)" "$python" -m venv "$venv"
+    fi
+    touch "$venv/.unfinished"
+    rm -f "$venv"/.ready-*
+    install_torch
+    step "build tools (a few seconds)" pip install "${build_tools[@]}"
+    hold_torch
+    step "fairseq, compiled here (1 to 3 minutes)" pip install "${hold[@]}" "$fairseq"
+    step "pyramidions with [$extra] (about 1 minute)" pip install "${hold[@]}" --editable "${root}[$extra]"
+    step "check (some seconds)" "$venv/bin/python" -c 'import fairseq.data.data_utils_fast, pyramidions'
+
+    base_stamp >"$venv/.base"
+    full_stamp >"$venv/.ready-$extra"
+    [[ $extra != dev ]] || full_stamp >"$venv/.ready-train"
+    rm "$venv/.unfinished"
+    say "Set-up: $venv is ready."
+}
+
+main

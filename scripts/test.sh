@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Lint, types and all tests, in the .venv that scripts/setup.sh makes. Arguments go to pytest:
+#
+#   scripts/test.sh [-k topk] [tests/nn]
+#
+#   PYTHON, TORCH   as in scripts/setup.sh
+#   WORKERS         processes that run tests (2)
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+scripts/setup.sh dev
+# The tests call fairseq's commands and ours by name.
+PATH=$PWD/.venv/bin:$PATH
+# One thread a worker: more only get into each other's way.
+export OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+echo "Lint"
+ruff check .
+ruff format --check .
+echo "Types"
+mypy
+echo "Tests"
+# Whole files go to one worker, so that what a file prepares once is prepared once.
+python -m pytest --numprocesses "${WORKERS:-2}" --dist loadfile "$@"

@@ -1,0 +1,64 @@
+"""Packaging of pyramidions: metadata, dependencies and the command line's entry point."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+README = Path(__file__).parent / "README.md"
+
+# Enough to build a model, load its weights, summarize, prepare data: no fairseq and no compiler.
+BASE = [
+    "torch>=2.6,<3",
+    "numpy>=1.26,<3",
+    "sentencepiece>=0.2,<0.3",
+    "sentencex>=1.0.32,<1.1",
+    "tqdm>=4.66,<5",
+    "click>=8.1,<9",
+]
+
+# fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
+TRAIN = [
+    "fairseq-fixed==0.12.3.1",
+    "rouge-score>=0.1.2,<0.2",
+    "datasets>=4,<6",
+    "pyarrow>=18,<27",
+    "tensorboard>=2.15,<3",
+]
+
+# Lint and types are held to one minor release: a new rule must not turn an old commit red.
+DEV = [
+    *TRAIN,
+    "ruff>=0.17,<0.18",
+    "mypy>=2.4,<2.5",
+    "pytest>=9.0,<10",
+    "pytest-xdist>=3.8,<4",
+    "hypothesis>=6.150,<7",
+]
+
+setup(
+    name="pyramidions",
+    version="0.1.0",
+    description="Long-document summarization with pooling transformers (Pyramidion), a fairseq plugin",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="the pyramidions authors",
+    license="MIT",
+    license_files=["LICENSE"],
+    keywords=["summarization", "long documents", "transformer", "pooling", "fairseq", "pytorch"],
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    python_requires=">=3.11,<3.13",
+    packages=find_packages(include=["pyramidions", "pyramidions.*"]),
+    package_data={"pyramidions": ["py.typed"]},
+    install_requires=BASE,
+    extras_require={"train": TRAIN, "dev": DEV},
+    entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},
+    zip_safe=False,
+)

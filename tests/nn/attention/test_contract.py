@@ -1,0 +1,125 @@
+"""What every attention kind promises; a new kind is held to it by being registered."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention import ATTENTION, CoreAttention, MultiheadAttention
+
+# Options that make a kind see the whole of a short sequence, and options that make it cut a long one.
+WIDE = {"blockwise": {"block_size": 64}}
+NARROW = {"blockwise": {"block_size": 4}}
+
+kinds = pytest.mark.parametrize("kind", ATTENTION.names)
+lengths = pytest.mark.parametrize("length", [1, 3, 4, 5, 13])
+
+
+def make(kind: str, options: dict[str, dict[str, int]]) -> CoreAttention:
+    return ATTENTION.build(kind, options.get(kind, {}), dropout=0.0).eval()
+
+
+def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(batch, 2, length, 8, generator=generator) for _ in range(3))
+    return q, k, v
+
+
+def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    scores = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(mask[:, None, None], -torch.inf)
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(q.size(2), k.size(2)).triu(1).bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+@kinds
+@lengths
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, length: int, is_causal: bool) -> None:
+    q, k, v = heads(length)
+    mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
+    out = make(kind, WIDE)(q, k, v, mask, is_causal=is_causal)
+    torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
+
+
+@kinds
+@lengths
+def test_values_at_padding_never_change_a_real_output(kind: str, length: int) -> None:
+    attention, (q, k, v) = make(kind, NARROW), heads(length + 3)
+    mask = torch.arange(length + 3).expand(2, -1) >= length
+    before = attention(q, k, v, mask)
+    q[:, :, length:], k[:, :, length:], v[:, :, length:] = 7.0, -9.0, 1e4
+    assert torch.equal(attention(q, k, v, mask)[:, :, :length], before[:, :, :length])
+
+
+@kinds
+@lengths
+def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
+    attention, (q, k, v) = make(kind, NARROW), heads(length + 6)
+    mask = torch.arange(length + 6) >= torch.tensor([[length + 6], [length]])
+    together = attention(q, k, v, mask)[1:, :, :length]
+    alone = attention(q[1:, :, :length], k[1:, :, :length], v[1:, :, :length])
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
+
+
+@kinds
+def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
+    attention, (q, k, v) = make(kind, NARROW), heads(9)
+    for x in (q, k, v):
+        x.requires_grad_()
+    mask = torch.tensor([[False] * 9, [True] * 9])
+    out = attention(q, k, v, mask)
+    assert out.isfinite().all()
+    out.sum().backward()
+    assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
+
+
+@kinds
+def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
+    attention, (q, k, v) = make(kind, NARROW), heads(10)
+    before = attention(q, k, v, is_causal=True)
+    k[:, :, 6:], v[:, :, 6:] = 5.0, 5.0
+    assert torch.equal(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6])
+
+
+@kinds
+def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
+    layer = MultiheadAttention(16, 2, make(kind, NARROW))
+    x = torch.randn(2, 9, 16, requires_grad=True)
+    layer(x).square().sum().backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+
+
+@kinds
+def test_the_same_seed_gives_the_same_output(kind: str) -> None:
+    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5).train()
+    outputs = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        outputs.append(attention(*heads(9)))
+    assert torch.equal(*outputs)
+
+
+@kinds
+def test_dropout_acts_in_training_only(kind: str) -> None:
+    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5)
+    assert not torch.equal(attention.train()(*heads(9)), attention.eval()(*heads(9)))
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{ATTENTION[kind].__name__} .* has no option 'blok_size'"):
+        ATTENTION.build(kind, {"blok_size": 3}, dropout=0.0)
+
+
+@kinds
+def test_kinds_that_cross_attend_to_another_length_and_others_say_no(kind: str) -> None:
+    (q, _, _), (_, k, v) = heads(3), heads(7)
+    attention = make(kind, WIDE)
+    if ATTENTION[kind].crosses:
+        torch.testing.assert_close(attention(q, k, v), naive(q, k, v, None, False))
+    else:
+        with pytest.raises(ValueError, match="7 keys met 3 queries"):
+            attention(q, k, v)

@@ -1,0 +1,31 @@
+import pytest
+import torch
+from torch import nn
+
+from pyramidions.nn.attention import FullAttention, KeyValueCache, MultiheadAttention
+
+
+def test_it_equals_torch_multihead_attention() -> None:
+    ours, theirs = MultiheadAttention(16, 4, FullAttention()), nn.MultiheadAttention(16, 4, batch_first=True)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([ours.q_proj.weight, ours.k_proj.weight, ours.v_proj.weight]))
+        theirs.in_proj_bias.copy_(torch.cat([ours.q_proj.bias, ours.k_proj.bias, ours.v_proj.bias]))
+    theirs.out_proj.load_state_dict(ours.out_proj.state_dict())
+    x, mask = torch.randn(2, 5, 16), torch.tensor([[False] * 5, [False, False, True, True, True]])
+    torch.testing.assert_close(ours(x, mask), theirs(x, x, x, key_padding_mask=mask, need_weights=False)[0])
+
+
+def test_heads_that_do_not_divide_the_width_are_refused() -> None:
+    with pytest.raises(ValueError, match="`embed_dim` must be a multiple of `num_heads`, but 16 is none of 3."):
+        MultiheadAttention(16, 3, FullAttention())
+
+
+def test_a_cache_grows_and_follows_the_beams() -> None:
+    cache = KeyValueCache()
+    assert cache.length == 0
+    first, second = torch.arange(2.0).view(2, 1, 1, 1), torch.arange(2.0, 4).view(2, 1, 1, 1)
+    cache.extend(first, first)
+    cache.reorder(torch.tensor([1, 1]))
+    k, _ = cache.extend(second, second)
+    assert k.squeeze().tolist() == [[1.0, 2.0], [1.0, 3.0]]
+    assert cache.length == 2

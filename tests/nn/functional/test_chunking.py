@@ -1,0 +1,44 @@
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyramidions.nn.functional.chunking import BlockLayout, pad_to_multiple
+
+
+def mask_of(*lengths: int, width: int | None = None) -> torch.Tensor:
+    return torch.arange(width or max(lengths)) >= torch.tensor(lengths)[:, None]
+
+
+def test_padding_fills_up_to_the_next_multiple() -> None:
+    x = torch.tensor([[1, 2, 3]])
+    assert pad_to_multiple(x, 2, dim=1, value=9).tolist() == [[1, 2, 3, 9]]
+    assert pad_to_multiple(x, 3, dim=1) is x
+    assert pad_to_multiple(torch.ones(3, 5, 2), 4, dim=-2).shape == (3, 8, 2)
+
+
+def test_blocks_of_pure_padding_are_left_out() -> None:
+    layout = BlockLayout(mask_of(5, 2), block_size=2)
+    tokens = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 0, 0, 0]])
+    assert layout.pack(tokens).tolist() == [[1, 2], [3, 4], [5, 0], [6, 7]]
+    assert layout.padding_mask.tolist() == [[False, False], [False, False], [False, True], [False, False]]
+
+
+def test_a_document_of_pure_padding_keeps_its_first_block() -> None:
+    layout = BlockLayout(mask_of(4, 0), block_size=2)
+    assert layout.pack(torch.tensor([[1, 2, 3, 4], [0, 0, 0, 0]])).tolist() == [[1, 2], [3, 4], [0, 0]]
+
+
+def test_a_batch_shorter_than_a_block_is_not_padded_to_it() -> None:
+    assert BlockLayout(mask_of(3, 1), block_size=512).padding_mask.shape == (2, 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=4), st.one_of(st.none(), st.integers(1, 25)))
+def test_unpacking_undoes_packing_at_every_real_position(lengths: list[int], block_size: int | None) -> None:
+    width = max(max(lengths), 1)
+    mask = mask_of(*lengths, width=width)
+    x = torch.arange(1.0, len(lengths) * width * 2 + 1).view(len(lengths), width, 2)
+    layout = BlockLayout(mask, block_size)
+    back = layout.unpack(layout.pack(x))
+    assert back.shape == x.shape
+    assert torch.equal(back[~mask], x[~mask])

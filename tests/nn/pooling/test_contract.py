@@ -1,0 +1,90 @@
+"""What every pooler promises; a new kind is held to it by being registered."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.scorer import SCORER
+
+kinds = pytest.mark.parametrize("kind", POOLING.names)
+DIM, K = 8, 4
+
+
+def make(kind: str) -> Pooler:
+    torch.manual_seed(0)
+    scorer = SCORER.build("linear", {}, embed_dim=DIM)
+    return POOLING.build(kind, {}, k=K, scorer=scorer).eval()
+
+
+def batch(*lengths: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(len(lengths), max(lengths), DIM, generator=torch.Generator().manual_seed(1))
+    return x, torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]
+
+
+@kinds
+@pytest.mark.parametrize("length", [1, 4, 5, 9, 33])
+def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
+    pooled = make(kind)(*batch(length))
+    assert pooled.x.shape == (1, min(length, K), DIM)
+    assert pooled.padding_mask.shape == (1, min(length, K)) and not pooled.padding_mask.any()
+
+
+@kinds
+def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
+    pooler, (x, mask) = make(kind), batch(13, 6)
+    before = pooler(x, mask)
+    after = pooler(x.masked_fill(mask[..., None], 1e4), mask)
+    assert torch.equal(after.padding_mask, before.padding_mask)
+    assert torch.equal(after.x[~after.padding_mask], before.x[~before.padding_mask])
+
+
+@kinds
+@pytest.mark.parametrize("length", [1, 3, 4, 7])
+def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
+    pooler, (x, mask) = make(kind), batch(40, length)
+    together, alone = pooler(x, mask), pooler(x[1:, :length], mask[1:, :length])
+    torch.testing.assert_close(
+        together.x[1][~together.padding_mask[1]], alone.x[0][~alone.padding_mask[0]], rtol=0, atol=1e-6
+    )
+
+
+@kinds
+def test_a_fully_padded_row_stays_finite(kind: str) -> None:
+    x, mask = batch(9, 9)
+    mask[1] = True
+    pooled = make(kind)(x, mask)
+    assert pooled.x.isfinite().all() and pooled.padding_mask[1].all()
+
+
+@kinds
+@pytest.mark.parametrize("length", [1, 13])
+def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str, length: int) -> None:
+    pooler, (x, mask) = make(kind), batch(length)
+    pooler(x.requires_grad_(), mask).x.square().sum().backward()
+    assert x.grad is not None and x.grad.abs().sum() > 0
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
+
+
+@kinds
+def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
+    x, mask = batch(13, 6)
+    pooled = make(kind)(x, mask)
+    if pooled.sources is None or pooled.weights is None:
+        assert pooled.sources is pooled.weights is None
+        return
+    rebuilt = torch.stack(
+        [
+            sum(w * x[row, s] for s, w in zip(sources, weights, strict=True))
+            for row in range(2)
+            for sources, weights in zip(pooled.sources[row], pooled.weights[row], strict=True)
+        ]
+    )
+    torch.testing.assert_close(rebuilt.view_as(pooled.x), pooled.x)
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    scorer = SCORER.build("linear", {}, embed_dim=DIM)
+    with pytest.raises(ValueError, match=rf"{POOLING[kind].__name__} .* has no option 'bass'"):
+        POOLING.build(kind, {"bass": 3}, k=K, scorer=scorer)
