@@ -58,7 +58,7 @@ def score(
       pyramidions score generate-test.txt --data prepared --lead --json scores.json --show 0
     """
     from pyramidions.data.folder import DataFolder
-    from pyramidions.scoring.rouge import score_documents
+    from pyramidions.scoring.rouge import score as score_documents
     from pyramidions.scoring.summaries import read_references, read_summaries
 
     if (data is None) == (references is None):

@@ -1,25 +1,18 @@
-"""Streams documents from files and from Hugging Face datasets, one at a time.
+"""Documents with their summaries, one at a time, from records of any known shape.
 
 Two shapes of record are known by their fields: `article`, `abstract`, `id`, and that of the arXiv and PubMed
 release by Cohan et al. (2018): `article_text` and `abstract_text`, lists of sentences, the latter inside
 `<S> </S>`, and `article_id`. Other field names can be given.
 """
 
-import gzip
-import json
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from pyramidions.data.folder import SPLITS
-from pyramidions.data.lines import decode_line
+from pyramidions.data.records import FILE_ENDINGS, Record, open_records
 from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
-
-HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 
 
 class Document(NamedTuple):
@@ -47,15 +40,6 @@ def known_fields(source: str | None, target: str | None, name: str | None) -> Fi
     if source is None and target is None and name is None:
         return None
     return Fields(source or PLAIN.source, target or PLAIN.target, name or PLAIN.id)
-
-
-class Record(NamedTuple):
-    """A raw record, where it stands, and how far into its input that is, in the input's own unit."""
-
-    value: Any
-    number: int
-    place: str
-    progress: int
 
 
 class Corpus:
@@ -96,15 +80,15 @@ class Corpus:
         return (document for document, _ in self.with_progress())
 
     def size(self) -> tuple[int, str]:
-        """Size of the input and its unit, that of `Record.progress`: bytes on disk (`B`) or `rows`."""
-        is_lines = self.name.endswith(tuple(_OPENERS))
-        return self._input()[0], "B" if is_lines else "rows"
+        """Size of the input and its unit: bytes on disk (`B`) or `rows`."""
+        records = open_records(self.name, self.split, self._config)
+        return records.size, records.unit
 
     def with_progress(self) -> Iterator[tuple[Document, int]]:
         """The documents, each with how far into the input it stands."""
         self.skipped = 0
         seen: set[str] = set()
-        for record in self._input()[1]():
+        for record in open_records(self.name, self.split, self._config).read():
             document = self._document(record)
             if document is None:
                 self.skipped += 1
@@ -115,19 +99,6 @@ class Corpus:
             yield document, record.progress
         if not seen:
             raise UserError(f"{self.name} has no documents.")
-
-    def _input(self) -> tuple[int, Callable[[], Iterator[Record]]]:
-        path = Path(self.name)
-        for ending, opener in _OPENERS.items():
-            if self.name.endswith(ending):
-                return _file_size(path), partial(_read_json_lines, path, opener)
-        if self.name.endswith(".parquet"):
-            _file_size(path)
-            return _open_parquet(path)
-        if path.is_file():
-            known = ", ".join([*_OPENERS, ".parquet"])
-            raise UserError(f"The name of {path} must end in one of {known}.")
-        return _open_hugging_face(self.name, self.split, self._config)
 
     def _document(self, record: Record) -> Document | None:
         if not isinstance(record.value, dict):
@@ -158,7 +129,7 @@ def find_splits(name: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for split in SPLITS:
-        files = [str(Path(name) / f"{split}{ending}") for ending in (*_OPENERS, ".parquet")]
+        files = [str(Path(name) / f"{split}{ending}") for ending in FILE_ENDINGS]
         files = [file for file in files if Path(file).is_file()]
         if len(files) > 1:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
@@ -188,90 +159,3 @@ def _kind(value: object) -> str:
         return "a list with other things in it"
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
-    ".jsonl": lambda raw: raw,
-    ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    ".jsonl.xz": lzma.LZMAFile,
-}
-
-
-def _file_size(path: Path) -> int:
-    if not path.is_file():
-        raise UserError(f"The file {path} does not exist.")
-    return path.stat().st_size
-
-
-def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[Record]:
-    number = 0
-    with path.open("rb") as raw:
-        lines = iter(opener(raw))
-        while True:
-            try:
-                line = next(lines)
-            except StopIteration:
-                return
-            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-                raise UserError(f"{path} is damaged after line {number} ({error}).") from None
-            number += 1
-            if line.strip():
-                place = f"{path}, line {number}"
-                yield Record(_parse(line, place), number, place, raw.tell())
-
-
-def _parse(line: bytes, place: str) -> Any:
-    # The byte-order mark that some editors put in front is no part of the text.
-    text = decode_line(line, place).removeprefix("\ufeff")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise UserError(f"{place}: is not JSON.") from None
-
-
-def _open_parquet(path: Path) -> tuple[int, Callable[[], Iterator[Record]]]:
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path} is not a Parquet file ({str(error).splitlines()[0]}).") from None
-
-    def rows() -> Iterator[Record]:
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=64):
-                for value in batch.to_pylist():
-                    number += 1
-                    yield Record(value, number, f"{path}, row {number}", number)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise UserError(f"{path} is damaged after row {number} ({str(error).splitlines()[0]}).") from None
-
-    return file.metadata.num_rows, rows
-
-
-def _open_hugging_face(name: str, split: str, config: str | None) -> tuple[int, Callable[[], Iterator[Record]]]:
-    import datasets
-
-    split = HUGGING_FACE_SPLITS[split]
-    folder = Path(name)
-    if not folder.is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
-        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
-    try:
-        if (folder / "dataset_dict.json").exists():
-            data = datasets.load_from_disk(name)[split]
-        else:
-            data = datasets.load_dataset(name, config, split=split)
-    except KeyError:
-        raise UserError(f"The dataset {name} has no split {split!r}.") from None
-    except Exception as error:
-        # `datasets` raises a dozen kinds, those of its network library among them.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
-
-    def rows() -> Iterator[Record]:
-        for number, value in enumerate(data, 1):
-            yield Record(value, number, f"{name}, split {split!r}, row {number}", number)
-
-    return len(data), rows

@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
-from pyramidions.scoring.rouge import score
+from pyramidions.scoring.rouge import score_documents
 
 
 @dataclass
@@ -30,10 +30,10 @@ class RougeScorer(BaseScorer):
 
     def score(self) -> float:
         """Return ROUGE-1."""
-        return score(self.pred, self.ref).estimates["rouge1"].mean
+        return score_documents(self.pred, self.ref).estimates["rouge1"].mean
 
     def result_string(self) -> str:
         """Return all means with their intervals, and the signature."""
-        rouge = score(self.pred, self.ref)
+        rouge = score_documents(self.pred, self.ref)
         means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in rouge.estimates.items())
         return f"{means} | {rouge.signature} | references: detokenised targets"

@@ -62,14 +62,6 @@ class Rouge:
             f"normalisation {NORMALISATION} | bootstrap 95% {SAMPLES} seed {SEED} | n={len(self.scores)}"
         )
 
-    def mean(self, metric: str) -> float:
-        """Mean of one metric over the documents, 0 to 100."""
-        return float(self.scores[:, METRICS.index(metric)].mean())
-
-    def __str__(self) -> str:
-        values = (f"{NAMES[m]} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for m, e in self.estimates.items())
-        return f"{', '.join(values)} | {self.signature}"
-
     def compare(self, other: "Rouge") -> dict[str, Difference]:
         """Paired bootstrap (Koehn, 2004) of this system against another on the same documents.
 
@@ -90,7 +82,7 @@ class Rouge:
         return {m: Difference(float(d), float(lo), float(hi), float(p)) for m, d, lo, hi, p in columns}
 
 
-def score_documents(predictions: Sequence[str], references: Sequence[str], *, workers: int = 1) -> Rouge:
+def score(predictions: Sequence[str], references: Sequence[str], *, workers: int = 1) -> Rouge:
     """Score one system, with a progress bar.
 
     Args:

@@ -1,0 +1,142 @@
+"""Raw records from JSON lines, Parquet files and Hugging Face datasets, one at a time."""
+
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from pyramidions.data.lines import decode_line
+from pyramidions.errors import UserError
+
+_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+    ".jsonl": lambda raw: raw,
+    ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".jsonl.xz": lzma.LZMAFile,
+}
+FILE_ENDINGS = (*_OPENERS, ".parquet")
+_HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+
+
+class Record(NamedTuple):
+    """A raw record, where it stands, and how far into its input that is, in the input's own unit."""
+
+    value: Any
+    number: int
+    place: str
+    progress: int
+
+
+class Records(NamedTuple):
+    """An input: its size, the unit of that (`B` or `rows`), and what reads it from its beginning."""
+
+    size: int
+    unit: str
+    read: Callable[[], Iterator[Record]]
+
+
+def open_records(name: str, split: str, config: str | None = None) -> Records:
+    """Look at an input without reading it.
+
+    Args:
+        name: a path that ends in one of `FILE_ENDINGS`; otherwise the name of a Hugging Face dataset or a
+            folder that holds one.
+        split: `train`, `valid` or `test`; for Hugging Face datasets.
+        config: configuration of a Hugging Face dataset.
+
+    Raises:
+        UserError: there is no such thing, or it is damaged; the latter also while it is read.
+    """
+    path = Path(name)
+    for ending, opener in _OPENERS.items():
+        if name.endswith(ending):
+            return Records(_file_size(path), "B", partial(_read_json_lines, path, opener))
+    if name.endswith(".parquet"):
+        _file_size(path)
+        return _open_parquet(path)
+    if path.is_file():
+        raise UserError(f"The name of {path} must end in one of {', '.join(FILE_ENDINGS)}.")
+    return _open_hugging_face(name, split, config)
+
+
+def _file_size(path: Path) -> int:
+    if not path.is_file():
+        raise UserError(f"The file {path} does not exist.")
+    return path.stat().st_size
+
+
+def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[Record]:
+    number = 0
+    with path.open("rb") as raw:
+        lines = iter(opener(raw))
+        while True:
+            try:
+                line = next(lines)
+            except StopIteration:
+                return
+            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+                raise UserError(f"{path} is damaged after line {number} ({error}).") from None
+            number += 1
+            if line.strip():
+                place = f"{path}, line {number}"
+                yield Record(_parse(line, place), number, place, raw.tell())
+
+
+def _parse(line: bytes, place: str) -> Any:
+    # The byte-order mark that some editors put in front is no part of the text.
+    text = decode_line(line, place).removeprefix("\ufeff")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise UserError(f"{place}: is not JSON.") from None
+
+
+def _open_parquet(path: Path) -> Records:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except (pyarrow.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path} is not a Parquet file ({str(error).splitlines()[0]}).") from None
+
+    def rows() -> Iterator[Record]:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=64):
+                for value in batch.to_pylist():
+                    number += 1
+                    yield Record(value, number, f"{path}, row {number}", number)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise UserError(f"{path} is damaged after row {number} ({str(error).splitlines()[0]}).") from None
+
+    return Records(file.metadata.num_rows, "rows", rows)
+
+
+def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
+    import datasets
+
+    split = _HUGGING_FACE_SPLITS[split]
+    folder = Path(name)
+    if not folder.is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
+        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
+    try:
+        if (folder / "dataset_dict.json").exists():
+            data = datasets.load_from_disk(name)[split]
+        else:
+            data = datasets.load_dataset(name, config, split=split)
+    except KeyError:
+        raise UserError(f"The dataset {name} has no split {split!r}.") from None
+    except Exception as error:
+        # `datasets` raises a dozen kinds, those of its network library among them.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
+
+    def rows() -> Iterator[Record]:
+        for number, value in enumerate(data, 1):
+            yield Record(value, number, f"{name}, split {split!r}, row {number}", number)
+
+    return Records(len(data), "rows", rows)
