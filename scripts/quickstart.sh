@@ -25,11 +25,7 @@ PATH=$PWD/.venv/bin:$PATH
 plugin=$(pyramidions user-dir)
 
 say "1. Prepare 260 papers ($OUT/data)"
-if [[ -e $OUT/data/manifest.json ]]; then
-    echo "$OUT/data is there already."
-else
-    pyramidions prepare data/sample --out "$OUT/data" --vocab-size "$VOCAB_SIZE"
-fi
+pyramidions prepare data/sample --out "$OUT/data" --vocab-size "$VOCAB_SIZE"
 
 say "2. Train a tiny DeepPyramidion for $UPDATES updates ($OUT/checkpoints)"
 # The preset's shape (six layers, pooling after the second and third), with small sizes and short memories.
@@ -51,7 +47,7 @@ fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu \
     --results-path "$OUT"
 
 say "4. Score"
-pyramidions score "$OUT/generate-test.txt" --references "$OUT/data" --lead --show 1
+pyramidions score "$OUT/generate-test.txt" --data "$OUT/data" --lead --show 1 --json "$OUT/scores.json"
 
 cat <<'NOTE'
 

@@ -18,6 +18,8 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), ROOT / ".ci" / "run"])
 
+Requirements = dict[str, list[Requirement]]
+
 # The machine of somebody who did not ask for [train]: no finder knows these packages.
 WITHOUT_TRAIN = """
 import sys
@@ -55,7 +57,7 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def requirements() -> dict[str, list[Requirement]]:
+def requirements() -> Requirements:
     """The requirements that setup.py declares, by extra; "" is the base install."""
     done = run(sys.executable, "-c", PRINT_REQUIREMENTS, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -71,31 +73,28 @@ def test_the_base_install_imports_without_fairseq(module: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_requirement_is_bounded_above(requirements: dict[str, list[Requirement]]) -> None:
+def test_every_requirement_is_bounded_above(requirements: Requirements) -> None:
     far_away = Version("1000000")
     for extra, declared in requirements.items():
         for requirement in declared:
             assert far_away not in requirement.specifier, f"[{extra}] {requirement}"
 
 
-def test_what_is_installed_here_satisfies_every_requirement(
-    requirements: dict[str, list[Requirement]],
-) -> None:
+def test_what_is_installed_here_satisfies_every_requirement(requirements: Requirements) -> None:
     for requirement in {str(one): one for declared in requirements.values() for one in declared}.values():
         assert distribution(requirement.name).version in requirement.specifier, requirement
 
 
-def test_the_base_install_needs_neither_fairseq_nor_a_compiler(
-    requirements: dict[str, list[Requirement]],
-) -> None:
-    assert {one.name for one in requirements[""]}.isdisjoint({"fairseq", "fairseq-fixed", "torchaudio", "cython"})
+def test_the_base_install_needs_neither_fairseq_nor_a_compiler(requirements: Requirements) -> None:
+    names = {one.name for one in requirements[""]}
+    assert names.isdisjoint({"fairseq", "fairseq-fixed", "torchaudio", "cython"})
 
 
-def test_dev_brings_all_of_train(requirements: dict[str, list[Requirement]]) -> None:
+def test_dev_brings_all_of_train(requirements: Requirements) -> None:
     assert {str(one) for one in requirements["train"]} <= {str(one) for one in requirements["dev"]}
 
 
-def test_scripts_and_metadata_agree_on_fairseq_and_torch(requirements: dict[str, list[Requirement]]) -> None:
+def test_scripts_and_metadata_agree_on_fairseq_and_torch(requirements: Requirements) -> None:
     setup = (ROOT / "scripts" / "setup.sh").read_text()
     fairseq = next(one for one in requirements["train"] if one.name == "fairseq-fixed")
     assert f'fairseq="{fairseq}"' in setup
@@ -131,17 +130,8 @@ def would_install(python: Path | str, target: str, folder: Path) -> set[str]:
     """Return the names that pip would install into the environment of ``python``."""
     report = folder / "report.json"
     done = run(
-        *(
-            sys.executable,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "--python",
-            python,
-            "install",
-            "--dry-run",
-        ),
-        *("--quiet", "--no-build-isolation", "--report", report, target),
+        *(sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python),
+        *("install", "--dry-run", "--quiet", "--no-build-isolation", "--report", report, target),
     )
     assert done.returncode == 0, done.stderr
     return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
@@ -156,7 +146,7 @@ def test_a_clean_environment_with_torch_gets_no_second_torch(source: Path, tmp_p
     python = tmp_path / "clean" / "bin" / "python"
     assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "clean").returncode == 0
     folder = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
-    # To pip, torch is installed where its metadata lie: its 700 MB need not be copied. Setuptools builds ours.
+    # To pip, torch is installed where its metadata lie: its 700 MB need not be copied.
     for name in ("torch", "setuptools"):
         metadata = Path(str(distribution(name)._path))
         shutil.copytree(metadata, Path(folder) / metadata.name)
@@ -185,20 +175,7 @@ def fake(folder: Path, name: str, body: str) -> Path:
 def tools_only(folder: Path) -> Path:
     """A PATH with the few tools that the set-up calls, and neither Python nor compiler."""
     folder.mkdir()
-    for name in (
-        "bash",
-        "env",
-        "cat",
-        "cksum",
-        "dirname",
-        "grep",
-        "head",
-        "mkdir",
-        "mktemp",
-        "rm",
-        "tail",
-        "touch",
-    ):
+    for name in ["bash", "env", "cat", "cksum", "dirname", "grep", "head", "mkdir", "mktemp", "rm", "tail", "touch"]:
         tool = shutil.which(name)
         assert tool is not None
         (folder / name).symlink_to(tool)
@@ -231,7 +208,8 @@ def test_setup_refuses_a_machine_with_an_old_python_only(source: Path, tmp_path:
 
 
 def test_setup_refuses_a_python_that_does_not_run(source: Path) -> None:
-    assert refusal(source, PYTHON="/nowhere/python") == "setup: PYTHON=/nowhere/python is not a Python that runs.\n"
+    said = refusal(source, PYTHON="/nowhere/python")
+    assert said == "setup: PYTHON=/nowhere/python is not a Python that runs.\n"
 
 
 @pytest.mark.parametrize("compiler", ["missing", "broken"])
@@ -247,7 +225,5 @@ def test_setup_refuses_a_machine_without_a_working_compiler(source: Path, tmp_pa
 
 def test_setup_refuses_an_extra_that_does_not_exist(source: Path) -> None:
     done = run(source / "scripts" / "setup.sh", "everything")
-    assert (done.returncode, done.stderr) == (
-        1,
-        "setup: the extra must be train or dev, but it is 'everything'.\n",
-    )
+    assert done.returncode == 1
+    assert done.stderr == "setup: the extra must be train or dev, but it is 'everything'.\n"

@@ -37,6 +37,8 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 after an interrupt."""
         kwargs["standalone_mode"] = False
+        given = args[0] if args else kwargs.get("args")
+        debug = "--debug" in (sys.argv[1:] if given is None else given)
         try:
             code = super().main(*args, **kwargs)
         except click.exceptions.Abort:
@@ -49,11 +51,11 @@ class Commands(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except ModuleNotFoundError as error:
-            if "--debug" in sys.argv or (error.name or "pyramidions").startswith("pyramidions"):
+            if debug or (error.name or "pyramidions").startswith("pyramidions"):
                 raise
             _fail(f"{error.name} is not installed: pip install 'pyramidions[train]' brings it.", 1)
         except (ValueError, OSError) as error:
-            if "--debug" in sys.argv:
+            if debug:
                 raise
             _fail(_sentence(error), 1)
         sys.exit(code if isinstance(code, int) else 0)

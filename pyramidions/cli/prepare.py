@@ -1,6 +1,5 @@
 """`pyramidions prepare`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +80,7 @@ def prepare(
       pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
       pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
     """
+    from pyramidions.data.parallel import available_cores
     from pyramidions.data.prepare import Settings
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
@@ -97,7 +97,7 @@ def prepare(
         corpora,
         settings,
         tokenizer=tokenizer,
-        workers=workers or len(os.sched_getaffinity(0)),
+        workers=workers or available_cores(),
         overwrite=overwrite,
     )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")

@@ -1,7 +1,6 @@
 """`pyramidions score`."""
 
 import json
-import os
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 LEAD = "lead"
 
 
-@click.command()
+@click.command(short_help="Score summaries against the raw references.")
 @click.argument("summaries", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder with the raw references.")
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
@@ -58,7 +57,8 @@ def score(
       pyramidions score generate-test.txt --data prepared --lead --json scores.json --show 0
     """
     from pyramidions.data.folder import DataFolder
-    from pyramidions.scoring.rouge import score as score_documents
+    from pyramidions.data.parallel import available_cores
+    from pyramidions.scoring.rouge import score_documents
     from pyramidions.scoring.summaries import read_references, read_summaries
 
     if (data is None) == (references is None):
@@ -71,12 +71,14 @@ def score(
         expected = read_references(references)
     if show is not None and show >= len(expected):
         raise UserError(f"--show must be below {len(expected)}, the number of documents, but is {show}.")
+    if repeated := [path for i, path in enumerate(baseline) if path in (summaries, *baseline[:i])]:
+        raise UserError(f"--baseline must name other summaries each time, but {repeated[0]} comes twice.")
     systems = {str(path): read_summaries(path, expected) for path in (summaries, *baseline)}
     if lead:
         systems[LEAD] = _lead_summaries(folder, split, lead_words)
     elif lead_words is not None:
         raise UserError("--lead-words has a meaning only with --lead.")
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or available_cores()
     truth = [reference.summary for reference in expected]
     scores = {name: score_documents(texts, truth, workers=workers) for name, texts in systems.items()}
     click.echo(_table(scores))

@@ -51,24 +51,11 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     """
     path = Path(path).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.mkdir(exist_ok=True)
-    lock = os.open(partial, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"Another process is writing {path} at this moment.") from None
-        recover_folder(path)
-        try:
-            _empty(partial)
-            yield partial
-            _sync_folder(partial)
-            _replace_folder(partial, path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    finally:
-        os.close(lock)
+    with _locked_partial(path) as partial:
+        _restore(path)
+        yield partial
+        _sync_folder(partial)
+        _replace_folder(partial, path)
 
 
 def sync(file: BinaryIO) -> None:
@@ -80,6 +67,32 @@ def sync(file: BinaryIO) -> None:
 def recover_folder(path: str | Path) -> None:
     """Put back the folder that a run killed in mid-replacement had moved aside, or remove it if replaced."""
     path = Path(path).absolute()
+    if _aside(path).exists():
+        with _locked_partial(path):
+            _restore(path)
+
+
+@contextmanager
+def _locked_partial(path: Path) -> Iterator[Path]:
+    """The empty folder in which `path` is made, held by this process alone and removed in the end."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.mkdir(exist_ok=True)
+    lock = os.open(partial, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"Another process is writing {path} at this moment.") from None
+        try:
+            _empty(partial)
+            yield partial
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _restore(path: Path) -> None:
     replaced = _aside(path)
     if path.exists():
         shutil.rmtree(replaced, ignore_errors=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.data.atomic import sync
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
 from pyramidions.data.text import SPLITTER
@@ -59,7 +60,7 @@ def file_hash(path: Path) -> str:
 
 
 def write_manifest(
-    folder: Path, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
+    folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
 ) -> None:
     """Write `manifest.json` over the files that the folder holds."""
     manifest = {
@@ -68,7 +69,7 @@ def write_manifest(
         "vocab_size": vocab_size,
         "inputs": inputs,
         "splits": splits,
-        "files": {path.name: file_hash(path) for path in sorted(folder.iterdir())},
+        "files": {path.name: file_hash(path) for path in sorted(folder.path.iterdir())},
         "versions": {
             "pyramidions": _version("pyramidions"),
             "sentencepiece": _version("sentencepiece"),
@@ -76,7 +77,9 @@ def write_manifest(
             "unicode": unicodedata.unidata_version,
         },
     }
-    DataFolder(folder).manifest_path.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    with folder.manifest_path.open("wb") as file:
+        file.write((json.dumps(manifest, indent=2) + "\n").encode())
+        sync(file)
 
 
 def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:

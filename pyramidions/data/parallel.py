@@ -71,6 +71,13 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
+def available_cores() -> int:
+    """Number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Cut an iterable into lists of `size` items, the last one shorter."""
     source = iter(items)

@@ -105,15 +105,31 @@ def prepare(
                 raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
         elif is_whole(folder):
             return False
-    with atomic_folder(path) as partial:
-        model = reused or _train(corpora["train"], inputs["train"]["documents"], settings)
-        splits = {}
-        for split, corpus in corpora.items():
-            splits[split] = _encode(DataFolder(partial), corpus, split, model, workers, inputs[split])
-        _write(DataFolder(partial).sentencepiece_path, model.model_bytes)
-        _write(DataFolder(partial).dictionary_path, dictionary_lines(model).encode())
-        write_manifest(partial, recorded, inputs, splits, model.vocab_size)
+    try:
+        with atomic_folder(path) as partial:
+            model = reused or _train(corpora["train"], inputs["train"]["documents"], settings)
+            _fill(DataFolder(partial), corpora, model, workers, recorded, inputs)
+    except OSError as error:
+        raise UserError(
+            f"Writing {path} failed ({error.strerror or error}); what was there before still is."
+        ) from error
     return True
+
+
+def _fill(
+    folder: DataFolder,
+    corpora: Mapping[str, Corpus],
+    model: Tokenizer,
+    workers: int,
+    recorded: dict[str, Any],
+    inputs: dict[str, Any],
+) -> None:
+    splits = {}
+    for split, corpus in corpora.items():
+        splits[split] = _encode(folder, corpus, split, model, workers, inputs[split])
+    _write(folder.sentencepiece_path, model.model_bytes)
+    _write(folder.dictionary_path, dictionary_lines(model).encode())
+    write_manifest(folder, recorded, inputs, splits, model.vocab_size)
 
 
 def _recorded(settings: Settings, tokenizer: str | Path | None) -> dict[str, Any]:

@@ -129,7 +129,8 @@ def find_splits(name: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for split in SPLITS:
-        files = [str(Path(name) / f"{split}{ending}") for ending in FILE_ENDINGS]
+        stems = ("valid", "validation") if split == "valid" else (split,)
+        files = [str(Path(name) / f"{stem}{ending}") for stem in stems for ending in FILE_ENDINGS]
         files = [file for file in files if Path(file).is_file()]
         if len(files) > 1:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")

@@ -65,6 +65,10 @@ def train_tokenizer(
     Raises:
         UserError: the corpus allows no vocabulary of that size; the sentence names the limit.
     """
+    if vocab_size <= len(SPECIALS):
+        raise UserError(
+            f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, but is {vocab_size}."
+        )
     if model_type not in MODEL_TYPES:
         raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {model_type!r}.")
     if not 0 < character_coverage <= 1:

@@ -14,7 +14,7 @@ from fairseq.models import (
     register_model,
     register_model_architecture,
 )
-from omegaconf import II, DictConfig
+from omegaconf import DictConfig
 from torch import Tensor
 
 from pyramidions.models.builder import build
@@ -128,10 +128,7 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
 
 @dataclass
 class PyramidionModelConfig(PyramidionConfig, FairseqDataclass):
-    """`PyramidionConfig` for fairseq; the longest texts are the task's to say."""
-
-    max_source_positions: Optional[int] = II("task.max_source_positions")
-    max_target_positions: Optional[int] = II("task.max_target_positions")
+    """`PyramidionConfig` as fairseq wants it."""
 
 
 @register_model("pyramidion", dataclass=PyramidionModelConfig)
@@ -160,10 +157,9 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
         core = build(config, len(target), target.pad())
-        # Tasks of fairseq's own always say how long texts may be; ours knows by the time it builds a model.
-        encoder = PyramidionEncoder(source, core.encoder, cfg.max_source_positions or 8192)
-        decoder = PyramidionDecoder(target, core.decoder, cfg.max_target_positions or 1024)
-        return cls(config, encoder, decoder)
+        longest_source, longest_target = task.max_positions()
+        encoder = PyramidionEncoder(source, core.encoder, longest_source)
+        return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Rename, in place, the weights of fairseq's own Transformer."""

@@ -82,7 +82,7 @@ class Rouge:
         return {m: Difference(float(d), float(lo), float(hi), float(p)) for m, d, lo, hi, p in columns}
 
 
-def score(predictions: Sequence[str], references: Sequence[str], *, workers: int = 1) -> Rouge:
+def score_documents(predictions: Sequence[str], references: Sequence[str], *, workers: int = 1) -> Rouge:
     """Score one system, with a progress bar.
 
     Args:

@@ -1,0 +1,44 @@
+"""A small corpus of made-up papers."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
+
+
+def make_text(draw: random.Random, sentences: int) -> str:
+    return " ".join(" ".join(draw.choices(WORDS, k=draw.randint(4, 9))) + "." for _ in range(sentences))
+
+
+@pytest.fixture
+def records() -> list[dict[str, str]]:
+    draw = random.Random(7)
+    return [
+        {"id": f"paper-{i}", "article": make_text(draw, 20), "abstract": make_text(draw, 3)} for i in range(40)
+    ]
+
+
+@pytest.fixture
+def write_lines(tmp_path: Path) -> Callable[..., str]:
+    """Writes records as JSON lines and returns the path."""
+
+    def write(name: str, records: list[dict[str, object]]) -> str:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def train_file(write_lines: Callable[..., str], records: list[dict[str, str]]) -> str:
+    return write_lines("train.jsonl", records[:30])
+
+
+@pytest.fixture
+def test_file(write_lines: Callable[..., str], records: list[dict[str, str]]) -> str:
+    return write_lines("test.jsonl", records[30:])

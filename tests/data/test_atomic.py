@@ -1,0 +1,94 @@
+import multiprocessing
+import time
+
+import pytest
+
+from pyramidions.data.atomic import atomic_file, atomic_folder, recover_folder
+from pyramidions.errors import UserError
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "out.json"
+    with atomic_file(path) as file:
+        file.write(b"new")
+        assert not path.exists()
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_old_file(tmp_path):
+    path = tmp_path / "out.json"
+    path.write_bytes(b"old")
+    with pytest.raises(KeyError), atomic_file(path) as file:
+        file.write(b"half")
+        raise KeyError
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "deep" / "data"
+    with atomic_folder(path) as partial:
+        (partial / "a").write_text("new")
+        assert not path.exists()
+    assert (path / "a").read_text() == "new"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_error_leaves_the_old_folder(tmp_path):
+    path = tmp_path / "data"
+    path.mkdir()
+    (path / "a").write_text("old")
+    with pytest.raises(KeyError), atomic_folder(path) as partial:
+        (partial / "a").write_text("half")
+        raise KeyError
+    assert (path / "a").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    left = tmp_path / ".data.partial"
+    (left / "folder").mkdir(parents=True)
+    (left / "a").write_text("half")
+    with atomic_folder(tmp_path / "data") as partial:
+        assert list(partial.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def test_a_folder_moved_aside_by_a_killed_run_comes_back(tmp_path):
+    aside = tmp_path / ".data.replaced"
+    aside.mkdir()
+    (aside / "a").write_text("old")
+    recover_folder(tmp_path / "data")
+    assert (tmp_path / "data" / "a").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def test_a_replaced_folder_is_removed_by_the_next_run(tmp_path):
+    (tmp_path / ".data.replaced").mkdir()
+    (tmp_path / "data").mkdir()
+    recover_folder(tmp_path / "data")
+    assert list(tmp_path.iterdir()) == [tmp_path / "data"]
+
+
+def _hold(path, ready):
+    with atomic_folder(path):
+        ready.set()
+        time.sleep(60)
+
+
+def test_two_processes_do_not_write_one_folder(tmp_path):
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    other = context.Process(target=_hold, args=(tmp_path / "data", ready))
+    other.start()
+    try:
+        assert ready.wait(30)
+        with pytest.raises(UserError, match=r"Another process is writing .*data"), atomic_folder(tmp_path / "data"):
+            pass
+    finally:
+        other.kill()
+        other.join()
+    with atomic_folder(tmp_path / "data"):
+        pass
+    assert (tmp_path / "data").is_dir()

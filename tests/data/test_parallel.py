@@ -1,0 +1,47 @@
+import os
+
+import pytest
+
+from pyramidions.data.parallel import chunks, ordered_map
+
+
+def _square(x):
+    return x * x
+
+
+def _process(_):
+    return os.getpid()
+
+
+def _fail_at_three(x):
+    if x == 3:
+        raise ValueError("three")
+    return x
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_results_come_in_the_order_of_the_items(workers):
+    assert list(ordered_map(_square, range(50), workers)) == [x * x for x in range(50)]
+
+
+def test_one_worker_is_this_process_and_two_are_others():
+    assert set(ordered_map(_process, range(4), 1)) == {os.getpid()}
+    assert os.getpid() not in set(ordered_map(_process, range(4), 2))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_error_reaches_the_caller(workers):
+    with pytest.raises(ValueError, match="three"):
+        list(ordered_map(_fail_at_three, range(10), workers))
+
+
+def test_items_are_read_only_as_far_as_needed():
+    read = []
+    results = ordered_map(_square, (read.append(x) or x for x in range(1000)), 2)
+    next(results)
+    assert len(read) <= 9
+    results.close()
+
+
+def test_chunks_cover_everything_once():
+    assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]

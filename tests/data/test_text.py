@@ -1,0 +1,48 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyramidions.data.text import normalize, split_sentences
+
+
+def test_normalisation_is_nfkc_on_one_line_without_control_characters():
+    assert normalize("  ﬁve\u00a0\tＡ\x00b\r\n\u2028c\x7f ") == "five Ab c"
+
+
+def test_invisible_characters_go_and_joiners_stay():
+    assert normalize("\ufeffhy\u00adphen zero\u200bwidth \u202eright ن\u200cم") == "hyphen zerowidth right ن\u200cم"
+
+
+def test_lone_surrogates_go():
+    assert normalize("a\ud800b") == "ab"
+    assert normalize("a\ud800b").encode("utf-8") == b"ab"
+
+
+@given(st.text())
+def test_normalising_again_changes_nothing(text):
+    assert normalize(normalize(text)) == normalize(text)
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_normalised_text_has_no_line_break_and_encodes(text):
+    normalized = normalize(text)
+    assert normalized.splitlines() in ([], [normalized])
+    normalized.encode("utf-8")
+
+
+def test_lower_cased_text_is_split():
+    text = "markers are useful  <cit> . such collections of 3.5 kb help. why?\nbecause (see ref. 4) they do."
+    assert split_sentences(text) == [
+        "markers are useful <cit> .",
+        "such collections of 3.5 kb help.",
+        "why?",
+        "because (see ref. 4) they do.",
+    ]
+
+
+def test_blank_text_has_no_sentence():
+    assert split_sentences(" \n\x00") == []
+
+
+@given(st.text("aB .?!\n\"'()<cit>e.g1", max_size=200))
+def test_sentences_joined_are_the_normalised_text(text):
+    assert " ".join(split_sentences(text)) == normalize(text)

@@ -1,0 +1,105 @@
+import pickle
+
+import pytest
+import sentencepiece
+from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyramidions.data.text import normalize, split_sentences
+from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
+from pyramidions.data.vocabulary import dictionary_lines, train_tokenizer
+from pyramidions.errors import UserError
+
+SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with five dozen jugs!"] * 5
+PLAIN = train_tokenizer(SENTENCES, 60, model_type="bpe", character_coverage=1.0)
+MARKED = train_tokenizer(SENTENCES, 60, model_type="bpe", character_coverage=1.0, sentence_markers=True)
+
+
+def test_special_pieces_stand_where_fairseq_has_them():
+    assert PLAIN.pieces()[:4] == ["<s>", "<pad>", "</s>", "<unk>"]
+    assert PLAIN.vocab_size == 60
+
+
+@pytest.mark.parametrize("tokenizer", [PLAIN, MARKED])
+def test_ids_are_those_of_the_fairseq_dictionary(tokenizer, tmp_path):
+    (tmp_path / "dict.txt").write_text(dictionary_lines(tokenizer), encoding="utf-8")
+    dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
+    assert dictionary.symbols == tokenizer.pieces()
+    pieces = " ".join(tokenizer.encode_as_pieces("The fox jumps. it is five"))
+    ids = dictionary.encode_line(pieces, add_if_not_exist=False, append_eos=False)
+    assert ids.tolist() == tokenizer.encode("The fox jumps. it is five")
+
+
+def test_known_text_comes_back():
+    assert PLAIN.decode(PLAIN.encode("the five\n brown  jugs.")) == "the five brown jugs."
+
+
+def test_unknown_text_is_seen_as_unknown():
+    assert UNK in PLAIN.encode("the 中 fox")
+    assert PLAIN.decode(PLAIN.encode("the 中 fox")) == "the ⁇ fox"
+
+
+@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
+@pytest.mark.parametrize("tokenizer", [PLAIN, MARKED])
+def test_special_names_in_a_text_are_ordinary_text(tokenizer, name):
+    ids = tokenizer.encode(f"the {name} fox")
+    assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids)
+    assert tokenizer.decode(ids) == f"the {name} fox"
+
+
+@given(st.text())
+def test_no_text_yields_a_special_id(text):
+    assert not {BOS, PAD, EOS} & set(PLAIN.encode(text))
+
+
+@given(st.text("abcfox.!? <n>/s中", max_size=80))
+def test_markers_stand_between_sentences_and_nowhere_else(text):
+    ids = MARKED.encode(text)
+    assert ids.count(MARKED.marker_id) == max(0, len(split_sentences(text)) - 1)
+
+
+def test_markers_leave_a_single_space_behind():
+    text = "the fox jumps. pack my box! five jugs."
+    assert MARKED.encode_as_pieces(text).count(SENTENCE_MARKER) == 2
+    assert MARKED.decode(MARKED.encode(text)) == text
+    assert MARKED.decode_pieces(MARKED.encode_as_pieces(text)) == text
+
+
+@given(st.text())
+def test_pieces_and_ids_say_the_same(text):
+    assert PLAIN.decode_pieces(PLAIN.encode_as_pieces(text)) == PLAIN.decode(PLAIN.encode(text))
+
+
+def test_special_ids_leave_no_trace_in_decoded_text():
+    assert PLAIN.decode([BOS, *PLAIN.encode("the fox"), EOS, PAD]) == "the fox"
+
+
+@given(st.text("abcdefghijklmnopqrstuvwxyz <>/!.", max_size=60))
+def test_encoding_normalises(text):
+    assert PLAIN.encode(f" \x00{text}\n") == PLAIN.encode(normalize(text))
+
+
+def test_a_tokenizer_pickles():
+    assert pickle.loads(pickle.dumps(MARKED)).encode("the fox. it.") == MARKED.encode("the fox. it.")  # noqa: S301
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    path = tmp_path / "sentencepiece.model"
+    path.write_bytes(b"nothing of the kind")
+    with pytest.raises(UserError, match=r"sentencepiece.model: The tokenizer must be a sentencepiece model"):
+        Tokenizer.from_file(path)
+
+
+def test_a_missing_model_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"The tokenizer .*missing.model does not exist."):
+        Tokenizer.from_file(tmp_path / "missing.model")
+
+
+def test_a_model_with_other_ids_is_refused(tmp_path):
+    prefix = str(tmp_path / "other")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES), model_prefix=prefix, vocab_size=40, minloglevel=2
+    )
+    with pytest.raises(UserError, match=r"ids <s>=0, <pad>=1, </s>=2, <unk>=3, but it has <s>=1, <pad>=-1"):
+        Tokenizer.from_file(f"{prefix}.model")

@@ -1,0 +1,97 @@
+from typing import Any
+
+import pytest
+import torch
+
+from pyramidions.models import PRESETS, PyramidionConfig, build, preset
+
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
+
+
+def small(name: str = "vanilla", **overrides: Any) -> PyramidionConfig:
+    return preset(name, **{**SMALL, **overrides})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_has_the_size_of_the_paper(name: str) -> None:
+    with torch.device("meta"):
+        model = build(preset(name), vocab_size=32768)
+    millions = sum(p.numel() for p in model.parameters()) / 1e6
+    assert millions == pytest.approx(124 if name.startswith("deep") else 32, rel=0.02)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> None:
+    model = build(small(name), vocab_size=50)
+    for source in (torch.randint(4, 50, (2, 30)), torch.tensor([[2]])):
+        model.zero_grad()
+        logits = model(source, torch.randint(4, 50, (len(source), 5)))
+        assert logits.shape == (len(source), 5, 50)
+        logits.sum().backward()
+        assert all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"embed_dim": 32},
+        {"ffn_embed_dim": 64},
+        {"num_heads": 4},
+        {"encoder_layers": 3, "pooling_lengths": "None,8,4"},
+        {"decoder_layers": 3},
+        {"self_attention_args": '{"block_size": 8}'},
+        {"pooling_args": '{"base": 3.0}'},
+        {"pooling_lengths": "8,4"},
+        {"feed_forward_args": '{"activation": "gelu"}'},
+        {"normalize_before": True},
+        {"encoder_positions": "none"},
+        {"decoder_positions": "sinusoidal"},
+        {"self_attention": "full", "self_attention_args": "{}"},
+    ],
+)
+def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
+    source, prefix = torch.arange(4, 34)[None], torch.arange(4, 9)[None]
+    outputs = []
+    for overrides in ({}, change):
+        torch.manual_seed(1)
+        base = {"pooling_lengths": "None,4", "self_attention_args": '{"block_size": 16}'}
+        config = small("blockwise", **{**base, **overrides})
+        outputs.append(build(config, vocab_size=50).eval()(source, prefix))
+    assert not torch.allclose(*outputs)
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_every_dropout_acts_in_training(name: str) -> None:
+    zero = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+    source, prefix = torch.arange(4, 34)[None], torch.arange(4, 9)[None]
+    outputs = []
+    for overrides in (zero, {**zero, name: 0.5}):
+        torch.manual_seed(1)
+        outputs.append(build(small(**overrides), vocab_size=50)(source, prefix))
+    assert not torch.allclose(*outputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"self_attention_args": '{"block_size": 0}'}, "`block_size` must be at least 1, but is 0."),
+        ({"pooling_lengths": "4,8"}, "`pooling_lengths` must not grow, but layer 2 hands on 8 after 4."),
+        ({"self_attention": "fulll"}, "attention must be one of blockwise, full, but is 'fulll'."),
+        ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
+        ({"encoder_layers": 0}, "`encoder_layers` must be at least 1, but is 0."),
+        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
+        ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),
+        ({"encoder_positions": "learned"}, "`encoder_positions` must be one of none, sinusoidal, but is 'learned'."),
+        ({"feed_forward_args": '{"activation": "tanh"}'}, "`activation` must be one of relu, gelu, but is 'tanh'."),
+    ],
+)
+def test_a_field_that_breaks_a_rule_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build(small("blockwise", **change), vocab_size=50)
+
+
+def test_an_unknown_preset_or_field_is_named() -> None:
+    with pytest.raises(ValueError, match="must be one of vanilla, .* but is 'vanila'"):
+        preset("vanila")
+    with pytest.raises(ValueError, match="`PyramidionConfig` has no field 'embed_dims'; it knows activation_dropout"):
+        preset("vanilla", embed_dims=3)

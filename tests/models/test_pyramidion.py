@@ -1,0 +1,160 @@
+"""The face that fairseq sees, against fairseq's own Transformer and its beam search."""
+
+from argparse import Namespace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.sequence_generator import SequenceGenerator
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from pyramidions.models import PRESETS
+from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
+DOCUMENTS = [40, 23, 1]
+
+
+def dictionary() -> Dictionary:
+    words = Dictionary()
+    for number in range(46):
+        words.add_symbol(f"w{number}")
+    return words
+
+
+def task() -> Any:
+    words = dictionary()
+    return SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, 32))
+
+
+def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> PyramidionModel:
+    torch.manual_seed(seed)
+    config = {**PRESETS[name], **SMALL, **overrides}
+    if name == "deep_pyramidion":
+        config = {"self_attention_args": '{"block_size": 8}', **config, "pooling_lengths": "None,16,4,None,None,None"}
+        config["self_attention_args"] = '{"block_size": 8}'
+    return PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**config)), task()).eval()
+
+
+def batch(*lengths: int) -> Tensor:
+    tokens = torch.randint(4, 50, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(5))
+    for row, length in enumerate(lengths):
+        tokens[row, length - 1] = 2
+        tokens[row, length:] = 1
+    return tokens
+
+
+@pytest.mark.parametrize("normalize_before", [False, True])
+def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(normalize_before: bool) -> None:
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 2}
+    args = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sizes.items()}
+    norms = dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before"), normalize_before)
+    config = Namespace(**args, **norms, share_all_embeddings=True, max_source_positions=64, max_target_positions=64)
+    base_architecture(config)
+    theirs = TransformerModel.build_model(config, task()).eval()
+    ours = model("vanilla", normalize_before=normalize_before, decoder_positions="sinusoidal")
+    ours.load_state_dict(theirs.state_dict())
+    source, prefix = batch(*DOCUMENTS), batch(9, 5, 2)
+    lengths = source.ne(1).sum(1)
+    expected, got = theirs(source, lengths, prefix)[0], ours(source, lengths, prefix)[0]
+    real = prefix.ne(1)
+    torch.testing.assert_close(got[real], expected[real], rtol=0, atol=1e-5)
+
+
+def test_an_output_layer_of_its_own_is_refused() -> None:
+    weights = {"decoder.embed_tokens.weight": torch.ones(2, 2), "decoder.output_projection.weight": torch.zeros(2, 2)}
+    with pytest.raises(ValueError, match="--share-all-embeddings"):
+        model().load_state_dict(weights)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
+    ours = model(name)
+    memory = ours.encoder(batch(*DOCUMENTS))
+    prefix = batch(7, 7, 7)
+    whole = ours.decoder(prefix, memory)[0]
+    state: dict[str, Any] = {}
+    for step in range(7):
+        one = ours.decoder(prefix[:, : step + 1], memory, incremental_state=state)[0]
+        torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
+
+
+def test_the_cache_follows_the_hypotheses() -> None:
+    ours, prefix, order = model(), batch(7, 7, 7), torch.tensor([2, 0, 0])
+    memory = ours.encoder(batch(*DOCUMENTS))
+    state: dict[str, Any] = {}
+    ours.decoder(prefix[:, :4], memory, incremental_state=state)
+    ours.decoder.reorder_incremental_state_scripting(state, order)
+    memory = ours.encoder.reorder_encoder_out(memory, order)
+    after = ours.decoder(prefix[order][:, :5], memory, incremental_state=state)[0][:, -1]
+    torch.testing.assert_close(after, ours.decoder(prefix[order][:, :5], memory)[0][:, -1], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> None:
+    models = [model(seed=seed) for seed in range(ensemble)]
+    source = batch(*DOCUMENTS)
+    generator = SequenceGenerator(models, dictionary(), beam_size=3, max_len_b=12)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    for row, hypotheses in enumerate(generator.generate(models, sample)):
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"][None]
+            prefix = torch.cat([tokens.new_tensor([[2]]), tokens[:, :-1]], dim=1)
+            probability = sum(m(source[row : row + 1], None, prefix)[0].softmax(-1) for m in models) / ensemble
+            expected = probability.log().gather(-1, tokens[..., None])[0, :, 0]
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_document_alone_in_a_batch_and_behind_more_padding_reads_the_same(name: str) -> None:
+    ours = model(name)
+    source = batch(*DOCUMENTS)
+    together = ours.encoder(source)
+    for row, length in enumerate(DOCUMENTS):
+        real = ~together["encoder_padding_mask"][0][row]
+        for padding in (0, 3, 50):
+            document = torch.nn.functional.pad(source[row : row + 1, :length], (0, padding), value=1)
+            alone = ours.encoder(document)
+            kept = ~alone["encoder_padding_mask"][0][0]
+            torch.testing.assert_close(
+                alone["encoder_out"][0][kept, 0], together["encoder_out"][0][: len(real)][real, row], rtol=0, atol=1e-5
+            )
+
+
+def test_padding_on_the_left_gives_the_same_output() -> None:
+    ours, source = model(), batch(*DOCUMENTS)
+    left = torch.stack([row.roll(int(row.eq(1).sum())) for row in source])
+    prefix = batch(5, 5, 5)
+    assert torch.equal(ours(left, None, prefix)[0], ours(source, None, prefix)[0])
+
+
+def test_a_checkpoint_of_another_architecture_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"it has unknown 4 weights \(the first: encoder.core.poolers.1.*\)\.$"):
+        model("deep_blockwise").load_state_dict(model().state_dict())
+    with pytest.raises(ValueError, match=r"weights of another shape \(the first: .* instead of .*\)\.$"):
+        model("vanilla").load_state_dict(model("vanilla", embed_dim=32).state_dict())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_an_architecture_fills_in_what_the_command_line_left_open(name: str) -> None:
+    args = Namespace(embed_dim=99)
+    ARCH_CONFIG_REGISTRY[name](args)
+    assert vars(args) == {**PRESETS[name], "embed_dim": 99}
+    whole = OmegaConf.structured(PyramidionModelConfig(**{**PRESETS[name], "dropout": 0.7}))
+    ARCH_CONFIG_REGISTRY[name](whole)
+    assert whole.dropout == 0.7
+
+
+def test_blocks_of_pure_padding_cost_nothing() -> None:
+    ours = model()
+    rows = []
+    for layer in ours.encoder.core.layers:
+        layer.register_forward_pre_hook(lambda module, inputs: rows.append(tuple(inputs[0].shape[:2])))
+    ours.encoder(batch(33, 8, 1))
+    # blocks of 8: five of the first document, one of each other; then 16 vectors of the first, 8 and 1 of others
+    assert rows == [(7, 8), (7, 8), (4, 8), (3, 4), (3, 4), (3, 4)]
