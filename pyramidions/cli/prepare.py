@@ -81,9 +81,9 @@ def prepare(
       pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
     """
     from pyramidions.data.parallel import available_cores
-    from pyramidions.data.prepare import Settings
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
+    from pyramidions.data.vocabulary import Settings
 
     names = {**(find_splits(input) if input else {})}
     names |= {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}

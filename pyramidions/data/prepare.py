@@ -7,7 +7,7 @@ chunks of documents, not by the corpus.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,31 +22,16 @@ from pyramidions.data.progress import note, progress_bar
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.text import normalize
 from pyramidions.data.tokenizer import EOS, Tokenizer
-from pyramidions.data.vocabulary import dictionary_lines, sample, train_tokenizer, training_sentences
+from pyramidions.data.vocabulary import (
+    Settings,
+    dictionary_lines,
+    sample,
+    train_tokenizer,
+    training_sentences,
+)
 from pyramidions.errors import UserError
 
 _CHUNK = 16  # documents that a worker gets at a time
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What decides over the bytes of a data folder, beside the documents.
-
-    Args:
-        vocab_size: number of pieces, the four special ones included.
-        model_type: `unigram` or `bpe`.
-        character_coverage: share of the text's characters that get a piece.
-        sentence_markers: put `<n>` between sentences.
-        sentences: at most this many sentences of the train split train the vocabulary.
-        seed: decides which ones.
-    """
-
-    vocab_size: int = 32768
-    model_type: str = "unigram"
-    character_coverage: float = 0.9995
-    sentence_markers: bool = False
-    sentences: int = 1_000_000
-    seed: int = 1
 
 
 class Encoded(NamedTuple):
@@ -161,13 +146,7 @@ def _train(corpus: Corpus, documents: int, settings: Settings) -> Tokenizer:
     with progress_bar("sampling sentences", documents, "documents") as bar:
         sentences = sample(training_sentences(_counted(corpus, bar)), settings.sentences, settings.seed)
     note(f"training a vocabulary of {settings.vocab_size:,} pieces on {len(sentences):,} sentences")
-    return train_tokenizer(
-        sentences,
-        settings.vocab_size,
-        model_type=settings.model_type,
-        character_coverage=settings.character_coverage,
-        sentence_markers=settings.sentence_markers,
-    )
+    return train_tokenizer(sentences, settings)
 
 
 def _counted(corpus: Corpus, bar: Any) -> Iterator[Document]:

@@ -46,5 +46,13 @@ def split_sentences(text: str) -> list[str]:
     Returns:
         The sentences in order, none of them empty; no sentence at all for a blank text.
     """
-    pieces = (piece.strip() for piece in sentencex.segment("en", normalize(text)))
-    return [piece for piece in pieces if piece]
+    sentences: list[str] = []
+    ended = True
+    for piece in sentencex.segment("en", normalize(text)):
+        # A boundary without a space, as in `index.php?page`, is none.
+        if ended or piece.startswith(" "):
+            sentences.append(piece)
+        else:
+            sentences[-1] += piece
+        ended = piece.endswith(" ")
+    return [sentence.strip() for sentence in sentences if sentence.strip()]

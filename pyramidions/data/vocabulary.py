@@ -4,6 +4,7 @@ import io
 import random
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import sentencepiece
 
@@ -19,6 +20,42 @@ _THREADS = 16
 # sentencepiece silently leaves out what is longer, so texts without a full stop are cut here.
 _MAX_CHARACTERS = 4096
 _MAX_BYTES = 4 * _MAX_CHARACTERS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides over a vocabulary, beside the documents.
+
+    Args:
+        vocab_size: number of pieces, the four special ones included.
+        model_type: `unigram` or `bpe`.
+        character_coverage: share of the text's characters that get a piece, 0.98 to 1.
+        sentence_markers: reserve `<n>`, which then stands between sentences.
+        sentences: at most this many sentences of the train split train the vocabulary.
+        seed: decides which ones.
+
+    Raises:
+        UserError: a value that no corpus allows.
+    """
+
+    vocab_size: int = 32768
+    model_type: str = "unigram"
+    character_coverage: float = 0.9995
+    sentence_markers: bool = False
+    sentences: int = 1_000_000
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.vocab_size <= len(SPECIALS):
+            raise UserError(
+                f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, but is {self.vocab_size}."
+            )
+        if self.model_type not in MODEL_TYPES:
+            raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {self.model_type!r}.")
+        if not 0.98 <= self.character_coverage <= 1:
+            raise UserError(f"`character_coverage` must be in [0.98, 1], but is {self.character_coverage}.")
+        if self.sentences < 1:
+            raise UserError(f"`sentences` must be at least 1, but is {self.sentences}.")
 
 
 def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
@@ -45,47 +82,29 @@ def sample(items: Iterable[str], size: int, seed: int) -> list[str]:
     return kept
 
 
-def train_tokenizer(
-    sentences: list[str],
-    vocab_size: int,
-    *,
-    model_type: str = "unigram",
-    character_coverage: float = 0.9995,
-    sentence_markers: bool = False,
-) -> Tokenizer:
+def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
     """Train a sentencepiece model with fairseq's special ids; the same sentences give the same bytes.
 
     Args:
         sentences: normalised texts.
-        vocab_size: number of pieces, the special ones included.
-        model_type: `unigram` or `bpe`.
-        character_coverage: share of the text's characters that get a piece, in (0, 1].
-        sentence_markers: reserve `<n>`.
+        settings: see there; all but `sentences` and `seed` count here.
 
     Raises:
         UserError: the corpus allows no vocabulary of that size; the sentence names the limit.
     """
-    if vocab_size <= len(SPECIALS):
-        raise UserError(
-            f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, but is {vocab_size}."
-        )
-    if model_type not in MODEL_TYPES:
-        raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {model_type!r}.")
-    if not 0 < character_coverage <= 1:
-        raise UserError(f"`character_coverage` must be in (0, 1], but is {character_coverage}.")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
             model_writer=model,
-            vocab_size=vocab_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
+            vocab_size=settings.vocab_size,
+            model_type=settings.model_type,
+            character_coverage=settings.character_coverage,
             bos_id=BOS,
             pad_id=PAD,
             eos_id=EOS,
             unk_id=UNK,
-            control_symbols=[SENTENCE_MARKER] if sentence_markers else [],
+            control_symbols=[SENTENCE_MARKER] if settings.sentence_markers else [],
             # The text comes normalised; what the model did itself, scoring would not see.
             normalization_rule_name="identity",
             max_sentence_length=_MAX_BYTES,
@@ -93,7 +112,7 @@ def train_tokenizer(
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise UserError(_reason(str(error), vocab_size)) from None
+        raise UserError(_reason(str(error), settings.vocab_size)) from None
     return Tokenizer(model.getvalue())
 
 

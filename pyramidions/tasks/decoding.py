@@ -32,7 +32,8 @@ def fill_in(args: Any, models: list[Any]) -> None:
         models: the ensemble.
 
     Raises:
-        UserError: an argument is open and the models disagree on it, or have nothing to say.
+        UserError: an argument is open and the models disagree on it, or have nothing to say; or no summary can be as
+            long as it must.
     """
     for name, field in _FIELDS.items():
         if getattr(args, name, _UNSET) != _UNSET:
@@ -41,6 +42,15 @@ def fill_in(args: Any, models: list[Any]) -> None:
             args.max_len_b = 0  # the user bounds the length by the source's
             continue
         setattr(args, name, _agreed(name, (getattr(getattr(m, "config", None), field, None) for m in models)))
+    # One position is the end of the text.
+    longest = min(int(model.max_decoder_positions()) for model in models) - 1
+    if not getattr(args, "max_len_a", None):
+        longest = min(longest, args.max_len_b)
+    if args.min_len > longest:
+        raise UserError(
+            f"--min-len must be at most {longest}, the tokens of the longest summary that the model may write, "
+            f"but is {args.min_len}."
+        )
 
 
 def _agreed(name: str, values: Iterable[Any]) -> Any:

@@ -91,6 +91,9 @@ class LongDocumentSummarizationTask(FairseqTask):
         """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
         super().add_args(parser)
         decoding.unset_defaults(parser)
+        # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
+        # safe loading of torch refuses: no run on several GPUs could resume.
+        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
 
     def _use(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -196,12 +199,14 @@ class LongDocumentSummarizationTask(FairseqTask):
         max_positions: Any = None,
         ignore_invalid_inputs: bool = False,
         required_batch_size_multiple: int = 1,
+        disable_iterator_cache: bool = False,
         **kwargs: Any,
     ) -> Any:
         """Return an iterator over batches that hold every document.
 
         Every text has been cut to fit the model, so that nothing is left to filter; and batches may have any size,
-        where fairseq's default multiple of 8 would drop the last ones.
+        where fairseq's default multiple of 8 would drop the last ones. Which documents of equal length share a batch
+        is drawn anew for each epoch: an iterator kept from the first one would draw otherwise than a resumed run.
 
         Raises:
             UserError: a document has more than ``max_tokens`` tokens.
@@ -209,7 +214,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         longest = int(dataset.sizes.max())
         if max_tokens is not None and longest > max_tokens:
             raise UserError(
-                f"--max-tokens must be at least {longest}, the tokens of the longest document, but is {max_tokens}."
+                f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, but is {max_tokens}."
             )
         return super().get_batch_iterator(
             dataset,
@@ -218,6 +223,7 @@ class LongDocumentSummarizationTask(FairseqTask):
             max_positions=None,
             ignore_invalid_inputs=False,
             required_batch_size_multiple=1,
+            disable_iterator_cache=True,
             **kwargs,
         )
 

@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A loaded machine is no failure.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
 
@@ -17,9 +22,7 @@ def make_text(draw: random.Random, sentences: int) -> str:
 @pytest.fixture
 def records() -> list[dict[str, str]]:
     draw = random.Random(7)
-    return [
-        {"id": f"paper-{i}", "article": make_text(draw, 20), "abstract": make_text(draw, 3)} for i in range(40)
-    ]
+    return [{"id": f"paper-{i}", "article": make_text(draw, 20), "abstract": make_text(draw, 3)} for i in range(40)]
 
 
 @pytest.fixture

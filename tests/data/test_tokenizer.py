@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from pyramidions.data.text import normalize, split_sentences
 from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
-from pyramidions.data.vocabulary import dictionary_lines, train_tokenizer
+from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
 from pyramidions.errors import UserError
 
 SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with five dozen jugs!"] * 5
-PLAIN = train_tokenizer(SENTENCES, 60, model_type="bpe", character_coverage=1.0)
-MARKED = train_tokenizer(SENTENCES, 60, model_type="bpe", character_coverage=1.0, sentence_markers=True)
+PLAIN = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0))
+MARKED = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0, sentence_markers=True))
 
 
 def test_special_pieces_stand_where_fairseq_has_them():

@@ -1,0 +1,112 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+
+def checkpoint(path, *values, arch="pyramidion", **weights):
+    table = torch.tensor(values)
+    state = {
+        "cfg": {"model": {"_name": "pyramidion", "arch": arch}},
+        "model": {"embed.weight": table, "out.weight": table, "steps": torch.tensor(len(values)), **weights},
+        "task_state": {"from": path.name},
+        "last_optimizer_state": {"state": torch.zeros(1000)},
+    }
+    torch.save(state, path)
+    return path
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return checkpoint(tmp_path / "a.pt", 1.0, 2.0), checkpoint(tmp_path / "b.pt", 3.0, 6.0)
+
+
+def test_weights_are_averaged_and_the_rest_is_the_last_ones(run, pair, tmp_path):
+    result = run("average", *pair, "-o", tmp_path / "mean.pt")
+    assert result.exit_code == 0
+    state = torch.load(tmp_path / "mean.pt", weights_only=True)
+    assert state["model"]["embed.weight"].tolist() == [2.0, 4.0]
+    assert state["model"]["steps"].item() == 2
+    assert state["task_state"] == {"from": "b.pt"}
+    assert state["cfg"]["model"]["arch"] == "pyramidion"
+    assert "last_optimizer_state" not in state
+
+
+def test_tied_weights_stay_tied(run, pair, tmp_path):
+    run("average", *pair, "-o", tmp_path / "mean.pt")
+    weights = torch.load(tmp_path / "mean.pt", weights_only=True)["model"]
+    assert weights["embed.weight"].data_ptr() == weights["out.weight"].data_ptr()
+
+
+def test_sums_are_made_in_double_precision_and_results_are_single(run, tmp_path):
+    paths = [checkpoint(tmp_path / f"{i}.pt", 1.0, half=torch.tensor([v]).half()) for i, v in enumerate((1, 2048.0))]
+    many = [*paths, *[paths[0]] * 2]
+    run("average", *many, "-o", tmp_path / "mean.pt")
+    half = torch.load(tmp_path / "mean.pt", weights_only=True)["model"]["half"]
+    assert half.dtype == torch.float32
+    assert half.item() == (3 + 2048) / 4
+
+
+def test_the_output_may_be_one_of_the_inputs(run, pair):
+    assert run("average", *pair, "-o", pair[0]).exit_code == 0
+    assert torch.load(pair[0], weights_only=True)["model"]["embed.weight"].tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("other", "sentence"),
+    [
+        ({"values": (1.0, 2.0, 3.0)}, "All checkpoints must have weights of one shape, but embed.weight is (2,) in"),
+        ({"values": (1.0, 2.0), "extra": torch.ones(1)}, "All checkpoints must have the same weights, but only one of"),
+        ({"values": (1.0, 2.0), "arch": "vanilla"}, "All checkpoints must have one architecture, but"),
+    ],
+)
+def test_another_model_is_refused(fail, pair, tmp_path, other, sentence):
+    values = other.pop("values")
+    other = checkpoint(tmp_path / "other.pt", *values, **other)
+    assert fail("average", pair[0], other, "-o", tmp_path / "mean.pt").startswith(sentence)
+    assert not (tmp_path / "mean.pt").exists()
+
+
+def test_a_damaged_or_missing_file_is_refused(fail, pair, tmp_path):
+    out = tmp_path / "mean.pt"
+    whole = pair[1].read_bytes()
+    for data in (b"", b"no checkpoint", whole[: len(whole) // 2], whole[:-100]):
+        pair[1].write_bytes(data)
+        assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged or no checkpoint."
+    pair[1].unlink()
+    assert fail("average", *pair, "-o", out) == f"The checkpoint {pair[1]} does not exist."
+    assert not out.exists()
+
+
+class Foreign:
+    pass
+
+
+def test_unsafe_objects_are_refused(fail, tmp_path):
+    torch.save({"model": {}, "cfg": Foreign()}, tmp_path / "x.pt")
+    sentence = fail("average", tmp_path / "x.pt", "-o", tmp_path / "mean.pt")
+    assert sentence == f"{tmp_path / 'x.pt'} holds more than tensors and plain values; it is not loaded."
+
+
+@pytest.mark.parametrize("state", [[1], {"a": 1}, {"model": {"w": 1}}])
+def test_a_file_without_weights_is_refused(fail, tmp_path, state):
+    torch.save(state, tmp_path / "x.pt")
+    sentence = fail("average", tmp_path / "x.pt", "-o", tmp_path / "mean.pt")
+    assert sentence.endswith("x.pt is no fairseq checkpoint: it lacks the weights under 'model'.")
+
+
+def test_a_full_disk_leaves_the_old_file(pair, tmp_path):
+    out = tmp_path / "mean.pt"
+    out.write_bytes(b"old")
+    code = (
+        "import resource, sys; from pyramidions.cli import main;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)); main(sys.argv[1:])"
+    )
+    arguments = [sys.executable, "-c", code, "average", *map(str, pair), "-o", str(out)]
+    run = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1].startswith("Error: ")
+    assert "Traceback" not in run.stderr
+    assert out.read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pt", "b.pt", "mean.pt"]

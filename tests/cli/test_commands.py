@@ -1,0 +1,93 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import pyramidions
+from pyramidions.cli import commands, main
+
+COMMANDS = ["average", "prepare", "score", "user-dir"]
+
+
+def test_alone_it_lists_the_commands(run):
+    result = run()
+    assert result.exit_code == 0
+    assert all(f"\n  {command} " in result.output for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(run, command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Example" in result.output
+    assert len(result.output) > 100
+
+
+def test_the_version_is_the_packages(run):
+    assert pyramidions.__version__ in run("--version").output
+
+
+def test_a_wrong_command_or_option_exits_with_2(run):
+    assert run("summarise").exit_code == 2
+    assert run("user-dir", "--nothing").exit_code == 2
+
+
+def test_the_user_dir_is_the_package(run):
+    result = run("user-dir")
+    assert Path(result.output.strip()) == Path(pyramidions.__file__).parent
+
+
+def raising(error):
+    @click.command()
+    def command():
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ValueError("The length must not\n be 0."), "Error: The length must not be 0.\n"),
+        (FileNotFoundError(2, "No such file or directory", "x.pt"), "Error: x.pt: No such file or directory.\n"),
+        (
+            ModuleNotFoundError("No module named 'datasets'", name="datasets"),
+            "Error: datasets is not installed: pip install 'pyramidions[train]' brings it.\n",
+        ),
+    ],
+)
+def test_an_error_is_one_sentence_and_debug_shows_the_rest(run, monkeypatch, error, sentence):
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(error))
+    result = run("user-dir")
+    assert (result.exit_code, result.stderr) == (1, sentence)
+    assert run("--debug", "user-dir").exception is error
+
+
+def test_an_interrupt_exits_with_130(run, monkeypatch):
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(KeyboardInterrupt()))
+    result = run("user-dir")
+    assert result.exit_code == 130
+    assert result.stderr.strip().splitlines()[-1] == "Error: Interrupted."
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch):
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(TypeError("ours")))
+    assert isinstance(run("user-dir").exception, TypeError)
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    code = "from pyramidions.cli import main; main(['prepare', '--help'])"
+    run = subprocess.run(
+        ["bash", "-c", '"$0" -c "$1" | true; echo ${PIPESTATUS[0]} >&2', sys.executable, code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Traceback" not in run.stderr
+    assert "BrokenPipe" not in run.stderr
+
+
+def test_the_entry_point_is_the_group():
+    assert isinstance(main, click.Group)

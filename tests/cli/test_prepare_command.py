@@ -1,0 +1,88 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from pyramidions.data.folder import DataFolder
+
+
+def test_a_folder_of_files_becomes_a_data_folder_with_a_report(run, papers, tmp_path):
+    result = run("prepare", papers, "--out", tmp_path / "data", "--vocab-size", 60)
+    assert result.exit_code == 0
+    assert "60 pieces\n  train: 30 documents, on average" in result.stdout
+    assert DataFolder(tmp_path / "data").splits == ["train", "test"]
+
+
+def test_run_again_it_keeps_what_is_there(run, papers, prepared):
+    result = run("prepare", papers, "--out", prepared, "--vocab-size", 60)
+    assert result.exit_code == 0
+    assert "is up to date: same documents, same settings." in result.stdout
+
+
+def test_single_files_and_a_tokenizer_can_be_given(run, papers, prepared, tmp_path):
+    tokenizer = prepared / "sentencepiece.model"
+    result = run("prepare", "--valid", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", tmp_path / "data")
+    assert result.exit_code == 0
+    assert (tmp_path / "data" / "valid.source.bin").read_bytes() == (prepared / "test.source.bin").read_bytes()
+
+
+def test_every_option_reaches_the_folder(run, papers, tmp_path):
+    options = "--vocab-size 55 --model-type bpe --character-coverage 0.99 --sentence-markers --sentences 400 --seed 3"
+    result = run("prepare", papers, "--out", tmp_path / "data", *options.split(), "--workers", 2)
+    assert result.exit_code == 0
+    assert DataFolder(tmp_path / "data").manifest["settings"] == {
+        "vocab_size": 55,
+        "model_type": "bpe",
+        "character_coverage": 0.99,
+        "sentence_markers": True,
+        "sentences": 400,
+        "seed": 3,
+    }
+
+
+def test_field_names_and_empty_documents_are_options(run, tmp_path):
+    rows = [{"key": i, "body": f"some words here {i}.", "gist": "few words."} for i in range(20)]
+    rows.append({"key": 99, "body": "", "gist": "nothing"})
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    fields = "--source-field body --target-field gist --id-field key --vocab-size 25".split()
+    result = run("prepare", tmp_path, "--out", tmp_path / "data", *fields, "--skip-empty")
+    assert result.exit_code == 0, result.output
+    assert "train: 20 documents" in result.stdout
+    assert "1 empty ones left out" in result.stdout
+    assert DataFolder(tmp_path / "data").references("train")[3].id == "3"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "At least one of train, valid and test must be given."),
+        (["--train", "nowhere.jsonl"], "The file nowhere.jsonl does not exist."),
+        (["--train", "nowhere.jsonl", "--vocab-size", "3"], "`vocab_size` must be above 4"),
+        (["--train", "nowhere.jsonl", "--character-coverage", "2"], "`character_coverage` must be in [0.98, 1]"),
+        (["--train", "nowhere.jsonl", "--sentences", "0"], "`sentences` must be at least 1, but is 0."),
+        (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
+    ],
+)
+def test_bad_input_is_one_sentence(fail, tmp_path, arguments, sentence):
+    assert fail("prepare", *arguments, "--out", tmp_path / "data").startswith(sentence)
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_that_must_not_be_written_further_leaves_nothing(papers, tmp_path):
+    """A limit on the size of files is met like a full disk: by an error from the operating system."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
+        "from pyramidions.cli import main; main(sys.argv[1:])"
+    )
+    out = tmp_path / "data"
+    arguments = ["prepare", papers, "--out", out, "--vocab-size", "60", "--workers", "1"]
+    run = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert run.stderr.splitlines()[-1] == (
+        f"Error: Writing {out} failed (File too large); what was there before still is."
+    )
+    assert "Traceback" not in run.stderr
+    assert list(tmp_path.iterdir()) == []

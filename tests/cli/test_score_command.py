@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from pyramidions.data.folder import DataFolder
+
+
+@pytest.fixture
+def generated(prepared, tmp_path):
+    """Output of fairseq for the references themselves, the batches out of order."""
+    lines = []
+    for index, reference in reversed(list(enumerate(DataFolder(prepared).references("test")))):
+        lines += [f"S-{index}\tx", f"H-{index}\t-0.5\t▁x", f"D-{index}\t-0.5\t{reference.summary}"]
+    path = tmp_path / "generate-test.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_perfect_summaries_score_100_whatever_their_order(run, generated, prepared):
+    result = run("score", generated, "--data", prepared)
+    assert result.exit_code == 0
+    assert result.stdout.count("100.00 [100.00, 100.00]") == 4
+    assert result.stdout.rstrip().endswith("bootstrap 95% 1000 seed 1 | n=5")
+
+
+def test_the_lead_baseline_is_compared(run, generated, prepared):
+    result = run("score", generated, "--data", prepared, "--lead")
+    assert result.exit_code == 0
+    assert f"{generated} minus lead, paired bootstrap:" in result.stdout
+    shorter = run("score", generated, "--data", prepared, "--lead", "--lead-words", 5)
+    assert shorter.stdout != result.stdout
+
+
+def test_another_system_is_compared_and_all_numbers_are_written(run, generated, prepared, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("ba ban\n" * 5)
+    out = tmp_path / "scores.json"
+    assert run("score", generated, "--data", prepared, "--baseline", other, "--json", out).exit_code == 0
+    result = json.loads(out.read_text())
+    assert result["signature"].endswith("n=5")
+    assert result["systems"][str(generated)]["rouge2"] == {"mean": 100, "low": 100, "high": 100}
+    difference = result["comparisons"][str(other)]["rouge1"]
+    assert difference["low"] <= difference["difference"] <= difference["high"]
+    assert [document["id"] for document in result["documents"]] == [f"test-{i}" for i in range(5)]
+    assert result["documents"][0][str(generated)]["rougeLsum"] == 100
+
+
+def test_a_summary_is_shown_beside_its_reference(run, generated, prepared):
+    lines = run("score", generated, "--data", prepared, "--show", 2).stdout.splitlines()
+    shown = lines[lines.index("document test-2") + 1 :]
+    assert shown[0].split() == ["SUMMARY", "|", "REFERENCE"]
+    for row in shown[1:]:
+        left, right = row.split(" | ")
+        assert left.strip() == right.strip() != ""
+
+
+def test_references_can_come_from_a_file(run, tmp_path):
+    (tmp_path / "references.txt").write_text("cats sleep\ndogs bark\n")
+    (tmp_path / "summaries.txt").write_text("cats sleep\nbirds sing\n")
+    result = run("score", tmp_path / "summaries.txt", "--references", tmp_path / "references.txt")
+    assert "50.00 [" in result.stdout
+
+
+def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, prepared, tmp_path):
+    generated.write_text("\n".join(generated.read_text().splitlines()[3:]) + "\n")
+    out = tmp_path / "scores.json"
+    sentence = fail("score", generated, "--data", prepared, "--json", out)
+    assert sentence == f"{generated}: lacks 1 of 5 documents (4)."
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Exactly one of --data and --references must be given."),
+        (["--data", "DATA", "--references", "x"], "Exactly one of --data and --references must be given."),
+        (["--data", "nowhere"], "The data folder nowhere does not exist."),
+        (["--data", "DATA", "--split", "valid"], "DATA lacks valid.references.jsonl; its splits are train, test."),
+        (["--data", "DATA", "--show", "5"], "--show must be below 5, the number of documents, but is 5."),
+        (["--data", "DATA", "--lead-words", "5"], "--lead-words has a meaning only with --lead."),
+        (["--data", "DATA", "--baseline", "x", "--baseline", "x"], "--baseline must name other summaries each time"),
+        (["--data", "DATA", "--baseline", "x"], "The file x does not exist."),
+        (["--references", "REFERENCES", "--lead"], "--lead needs --data, since the documents lie there."),
+    ],
+)
+def test_bad_input_is_one_sentence(fail, generated, prepared, arguments, sentence):
+    def fill(text):
+        return text.replace("DATA", str(prepared)).replace("REFERENCES", str(prepared / "test.references.jsonl"))
+
+    assert fail("score", generated, *map(fill, arguments)).startswith(fill(sentence))
+
+
+def test_lead_without_train_split_needs_a_length(run, fail, prepared, papers, generated, tmp_path):
+    only = tmp_path / "only"
+    tokenizer = prepared / "sentencepiece.model"
+    run("prepare", "--test", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", only)
+    assert fail("score", generated, "--data", only, "--lead").startswith("--lead needs --lead-words, since")
+    assert run("score", generated, "--data", only, "--lead", "--lead-words", 9).exit_code == 0

@@ -1,0 +1,113 @@
+"""fairseq's commands that read a checkpoint: generate, interactive, ensembles, averages; and what they refuse."""
+
+import json
+import lzma
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import SAMPLE
+from fairseq_commands import TASK, run, train
+from torch.serialization import get_unsafe_globals_in_checkpoint
+
+from pyramidions.data.folder import DataFolder
+
+SHORT = ["--beam", "2", "--min-len", "4", "--max-len-b", "12"]
+
+
+def generate(data: DataFolder, path: object, *flags: object) -> str:
+    done = run("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", path, *flags)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def hypotheses(log: str) -> dict[int, tuple[float, str]]:
+    found = re.findall(r"^D-(\d+)\t(\S+)\t(.*)$", log, re.MULTILINE)
+    return {int(index): (float(score), text) for index, score, text in found}
+
+
+def test_every_test_document_is_summarized_and_scored(data: DataFolder, checkpoint: Path) -> None:
+    log = generate(data, checkpoint, *SHORT, "--batch-size", "4", "--scoring", "rouge")
+    assert sorted(hypotheses(log)) == list(range(10))
+    assert re.search(r"Generate test with beam=2: rouge1 \d+\.\d+ \[.*\].* \| stemmer \| .* \| n=10 ", log)
+
+
+def test_decoding_settings_of_the_preset_travel_and_yield_to_flags(data: DataFolder, checkpoint: Path) -> None:
+    # The tiny model's targets end at 48 tokens: the preset's 966 cannot be reached, its 72 not be asked for.
+    log = generate(data, checkpoint, "--min-len", "6", "--batch-size", "10", "--scoring", "rouge")
+    assert "Generate test with beam=2" in log
+    refused = run("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", checkpoint)
+    assert refused.returncode != 0
+    assert "--min-len must be at most 47, the tokens of the longest summary" in refused.stdout
+    assert "Generate test with beam=5" in generate(data, checkpoint, *SHORT, "--beam", "5", "--scoring", "rouge")
+
+
+def test_raw_text_of_any_length_gets_the_summary_of_the_prepared_document(
+    data: DataFolder, checkpoint: Path, tmp_path: Path
+) -> None:
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        articles = [json.loads(line)["article"] for _, line in zip(range(3), papers, strict=False)]
+    raw = tmp_path / "raw.txt"
+    raw.write_text("".join(" ".join(article.split()) + "\n" for article in articles))
+    # An empty folder will do: lengths and tokenizer are in the checkpoint.
+    (tmp_path / "empty").mkdir()
+    flags = [*TASK, "--path", checkpoint, *SHORT, "--input", raw, "--buffer-size", "3", "--batch-size", "3"]
+    done = run("fairseq-interactive", tmp_path / "empty", *flags)
+    assert done.returncode == 0, done.stdout
+    prepared, interactive = hypotheses(generate(data, checkpoint, *SHORT)), hypotheses(done.stdout)
+    for index in range(3):
+        assert interactive[index][1] == prepared[index][1]
+        assert interactive[index][0] == pytest.approx(prepared[index][0], abs=1e-5)
+
+
+def test_an_average_of_one_checkpoint_and_an_ensemble_of_it_twice_write_the_same(
+    data: DataFolder, checkpoint: Path, tmp_path: Path
+) -> None:
+    average = tmp_path / "average.pt"
+    done = run("pyramidions", "average", checkpoint, checkpoint, "-o", average)
+    assert done.returncode == 0, done.stdout
+    alone = hypotheses(generate(data, checkpoint, *SHORT))
+    for path in (average, f"{checkpoint}:{checkpoint}"):
+        other = hypotheses(generate(data, path, *SHORT))
+        assert {i: text for i, (_, text) in other.items()} == {i: text for i, (_, text) in alone.items()}
+        assert [s for s, _ in other.values()] == pytest.approx([s for s, _ in alone.values()], abs=1e-4)
+
+
+def test_checkpoints_load_without_pickled_code(checkpoint: Path) -> None:
+    assert get_unsafe_globals_in_checkpoint(checkpoint) == []
+    assert torch.load(checkpoint, weights_only=True)["cfg"]["model"]["_name"] == "deep_pyramidion"
+
+
+def test_a_checkpoint_of_another_architecture_is_named(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    flags = ("--finetune-from-model", checkpoint, "--max-update", "1", "--embed-dim", "32")
+    with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it has .* of another shape"):
+        train(data, tmp_path / "other", *flags)
+
+
+def test_a_damaged_checkpoint_is_not_silently_replaced(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    save_dir = tmp_path / "damaged"
+    save_dir.mkdir()
+    whole = checkpoint.read_bytes()
+    (save_dir / "checkpoint_last.pt").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(AssertionError, match="failed finding central directory|PytorchStreamReader"):
+        train(data, save_dir, "--max-update", "1")
+    assert (save_dir / "checkpoint_last.pt").stat().st_size == len(whole) // 2
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--pooling-lengths", "None,16,64"], "`pooling_lengths` must not grow, but layer 3 hands on 64 after 16."),
+        (["--pooling-lengths", "None,16"], "`pooling_lengths` must have one entry per encoder layer, but has 2 for 3"),
+        (["--self-attention-args", '{"block_size": 0}'], "`block_size` must be at least 1, but is 0."),
+        (["--self-attention-args", '{"blocksize": 8}'], "has no option 'blocksize'; it knows block_size."),
+        (["--batch-size", "2", "--max-tokens", "100"], "--max-tokens must be at least 256, the tokens of the longest"),
+        (["--max-source-positions", "1"], "`max_source_positions` must be at least 2"),
+    ],
+)
+def test_what_breaks_a_rule_ends_in_one_sentence(
+    data: DataFolder, tmp_path: Path, flags: list[str], message: str
+) -> None:
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        train(data, tmp_path / "run", *flags, "--max-update", "1")

@@ -1,0 +1,160 @@
+"""fairseq's own commands on real papers: training, its interruption, and two processes."""
+
+import re
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq_commands import run, start, train, train_command
+
+from pyramidions.data.folder import DataFolder
+
+NO_DROPOUT = ["--dropout", "0", "--attention-dropout", "0", "--activation-dropout", "0"]
+
+
+def updates(log: str) -> dict[int, str]:
+    """Return loss and gradient norm as printed, by update."""
+    found = {}
+    for line in log.splitlines():
+        match = re.search(r"train_inner \|.* loss=([\d.]+),.* num_updates=(\d+),.* gnorm=([\d.]+)", line)
+        if match:
+            found[int(match[2])] = f"{match[1]} {match[3]}"
+    return found
+
+
+def rouge(log: str) -> list[str]:
+    return re.findall(r"rouge1 [\d.]+ \| rouge2 [\d.]+ \| rougeL [\d.]+ \| rougeLsum [\d.]+", log)
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return torch.load(path, weights_only=True)["model"]
+
+
+def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp_path: Path) -> None:
+    flags = ["--max-update", "16", "--save-interval-updates", "4", "--disable-validation"]
+    whole = train(data, tmp_path / "whole", *flags)
+
+    # Epochs have six updates: the checkpoint at update 8 is in the middle of the second.
+    process = start(*train_command(data, tmp_path / "killed", *flags))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "num_updates=10," in line:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "checkpoint_2_12.pt").exists()
+
+    rest = train(data, tmp_path / "killed", *flags)
+    assert "Loaded checkpoint" in rest
+    expected, got = updates(whole), updates(rest)
+    assert min(got) == 9 and max(got) == 16
+    assert got == {update: expected[update] for update in got}
+    first, second = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "killed"))
+    assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+def in_two_processes(*command: object, losses: Path) -> str:
+    """Run fairseq-train as two CPU processes; return the first one's log."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    distributed = [
+        *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-world-size", "2"),
+        *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
+    ]
+
+    def one(rank: int) -> str:
+        done = run(*command, *distributed, "--distributed-rank", rank, LOSSES=f"{losses}.{rank}")
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    with ThreadPoolExecutor(2) as pool:
+        first, _ = pool.map(one, (0, 1))
+    return first
+
+
+# A plugin over ours that writes down, unrounded, the loss that fairseq prints rounded.
+WRITE_LOSSES = """
+import os
+import pyramidions
+from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion as Criterion
+
+def reduce_metrics(cls, logs, reduce=Criterion.reduce_metrics.__func__):
+    reduce(cls, logs)
+    loss, size = (float(sum(log[key] for log in logs)) for key in ("loss", "sample_size"))
+    with open(os.environ["LOSSES"], "a") as out:
+        print(repr(loss / size), file=out)
+
+Criterion.reduce_metrics = classmethod(reduce_metrics)
+"""
+
+
+def test_two_processes_train_and_validate_like_one(data: DataFolder, tmp_path: Path) -> None:
+    plugin = tmp_path / "write_losses"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text(WRITE_LOSSES)
+    flags = [
+        *("--user-dir", plugin, *NO_DROPOUT, "--max-update", "20", "--batch-size", "2", "--no-epoch-checkpoints"),
+        *("--validate-interval", "100", "--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric"),
+        *("--eval-rouge", "--eval-rouge-args", '{"beam": 2, "min_len": 4, "max_len_b": 12}', "--patience", "5"),
+    ]
+    one = train(data, tmp_path / "one", *flags, "--update-freq", "2", LOSSES=str(tmp_path / "one.losses"))
+    two = in_two_processes(*train_command(data, tmp_path / "two", *flags), losses=tmp_path / "two.losses")
+
+    alone = [float(line) for line in (tmp_path / "one.losses").read_text().split()]
+    for rank in (0, 1):
+        together = [float(line) for line in (tmp_path / f"two.losses.{rank}").read_text().split()]
+        assert together[:20] == pytest.approx(alone[:20], abs=1e-4)
+    assert len(rouge(one)) == len(rouge(two)) == 1
+    assert all((tmp_path / run / "checkpoint_best.pt").exists() for run in ("one", "two"))
+
+
+def test_two_processes_validate_one_checkpoint_to_the_same_rouge(
+    data: DataFolder, checkpoint: Path, tmp_path: Path
+) -> None:
+    # At a learning rate of 0 the one update changes nothing: the checkpoint is loaded and validated.
+    flags = [
+        *("--restore-file", checkpoint, "--reset-optimizer", "--reset-dataloader", "--reset-lr-scheduler"),
+        *("--lr", "0", "--max-update", "1", "--batch-size", "2", "--no-save", "--eval-rouge"),
+        *("--eval-rouge-args", '{"beam": 3, "min_len": 16, "max_len_b": 32}'),
+    ]
+    one = train(data, tmp_path / "one", *flags)
+    two = in_two_processes(*train_command(data, tmp_path / "two", *flags), losses=tmp_path / "unused")
+    assert len(rouge(one)) == 1 and not rouge(one)[0].startswith("rouge1 0 ")
+    assert rouge(one) == rouge(two)
+
+
+DDP = """
+import sys, torch, torch.distributed as dist
+from pyramidions.models import PRESETS, build, preset
+rank, name, port = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+torch.manual_seed(0)
+small = dict(embed_dim=16, ffn_embed_dim=32, num_heads=2)
+model = torch.nn.parallel.DistributedDataParallel(build(preset(name, **small), 50))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for source in (torch.tensor([[2]]), torch.randint(4, 50, (2, 700)), torch.tensor([[5, 2], [2, 1]])):
+    optimizer.zero_grad()
+    model(source, torch.tensor([[2, 5]] * len(source))).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+    optimizer.step()
+print("done", float(sum(p.sum() for p in model.parameters())))
+"""
+
+
+@pytest.mark.parametrize("name", ["vanilla", "deep_pyramidion"])
+def test_torchs_own_ddp_gets_a_gradient_for_every_parameter_of_every_batch(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "ddp.py"
+    script.write_text(DDP)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda rank: run("python", script, rank, name, port), (0, 1)))
+    assert [d.returncode for d in done] == [0, 0], done[0].stdout
+    results = [d.stdout.splitlines()[-1] for d in done]
+    assert results[0].startswith("done") and results[0] == results[1]

@@ -1,0 +1,193 @@
+import gzip
+import json
+import lzma
+
+import datasets
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from pyramidions.data.readers import Corpus, Document, Fields, find_splits, known_fields
+from pyramidions.errors import UserError
+
+RECORDS = [
+    {"id": "a", "article": "First text. Σ", "abstract": "first"},
+    {"id": "b", "article": "Second text.", "abstract": "second\nline"},
+]
+DOCUMENTS = [Document("a", "First text. Σ", "first"), Document("b", "Second text.", "second\nline")]
+LINES = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in RECORDS).encode()
+
+
+def read(path, *args, **options):
+    return list(Corpus(str(path), *args, **options))
+
+
+def write(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"), [("jsonl", bytes), ("jsonl.gz", gzip.compress), ("jsonl.xz", lzma.compress)]
+)
+def test_json_lines_are_read_whatever_the_compression(tmp_path, ending, compress):
+    corpus = Corpus(str(write(tmp_path / f"x.{ending}", compress(LINES))))
+    assert list(corpus) == DOCUMENTS
+    assert list(corpus) == DOCUMENTS
+    size, unit = corpus.size()
+    assert unit == "B"
+    assert [place for _, place in corpus.with_progress()][-1] == size
+
+
+def test_parquet_is_read(tmp_path):
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(RECORDS), tmp_path / "x.parquet")
+    corpus = Corpus(str(tmp_path / "x.parquet"))
+    assert list(corpus) == DOCUMENTS
+    assert corpus.size() == (2, "rows")
+
+
+def test_the_release_format_is_known_by_its_fields(tmp_path):
+    record = {
+        "article_id": "0704.0001",
+        "article_text": ["a first sentence .", "a second ."],
+        "abstract_text": ["<S> in short . </S>", "<S> done . </S>"],
+        "labels": None,
+        "section_names": ["intro"],
+        "sections": [["a first sentence .", "a second ."]],
+    }
+    path = write(tmp_path / "train.jsonl", json.dumps(record).encode())
+    assert read(path) == [Document("0704.0001", "a first sentence .\na second .", "in short .\ndone .")]
+
+
+def hub_rows(*rows):
+    return datasets.Dataset.from_list([{"article": f"text {row}", "abstract": f"short {row}"} for row in rows])
+
+
+def test_a_dataset_saved_to_disk_is_read_and_rows_without_id_are_counted(tmp_path):
+    splits = {"train": hub_rows("a", "b"), "validation": hub_rows("c"), "test": hub_rows("d")}
+    datasets.DatasetDict(splits).save_to_disk(str(tmp_path / "arxiv"))
+    assert read(tmp_path / "arxiv", "train") == [
+        Document("1", "text a", "short a"),
+        Document("2", "text b", "short b"),
+    ]
+    assert read(tmp_path / "arxiv", "valid") == [Document("1", "text c", "short c")]
+    assert Corpus(str(tmp_path / "arxiv"), "test").size() == (1, "rows")
+
+
+def test_a_folder_of_the_shape_of_the_hub_is_read(tmp_path, monkeypatch):
+    folder = tmp_path / "arxiv-summarization"
+    (folder / "data").mkdir(parents=True)
+    for split in ("train", "validation", "test"):
+        hub_rows(split).to_parquet(str(folder / "data" / f"{split}-00000-of-00001.parquet"))
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for split, name in (("train", "train"), ("valid", "validation"), ("test", "test")):
+        assert read(folder, split) == [Document("1", f"text {name}", f"short {name}")]
+
+
+def test_a_hub_name_goes_to_datasets_with_its_configuration(monkeypatch):
+    asked = []
+    monkeypatch.setattr(datasets, "load_dataset", lambda *a, **k: asked.append((a, k)) or hub_rows("x"))
+    assert read("ccdv/arxiv-summarization", "valid", config="document") == [Document("1", "text x", "short x")]
+    assert asked == [(("ccdv/arxiv-summarization", "document"), {"split": "validation"})]
+
+
+def test_field_names_can_be_given(tmp_path):
+    path = write(tmp_path / "x.jsonl", b'{"body": "long text", "abstract": "short", "key": 7}\n')
+    fields = known_fields("body", None, "key")
+    assert fields == Fields("body", "abstract", "key")
+    assert read(path, fields=fields) == [Document("7", "long text", "short")]
+    assert known_fields(None, None, None) is None
+
+
+def test_a_byte_order_mark_and_blank_lines_are_no_text(tmp_path):
+    assert read(write(tmp_path / "x.jsonl", b"\xef\xbb\xbf" + LINES + b"\n  \n")) == DOCUMENTS
+
+
+def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
+    empty = b'{"id": "c", "article": " \\u200b ", "abstract": "x"}\n'
+    corpus = Corpus(str(write(tmp_path / "x.jsonl", empty + LINES)), skip_empty=True)
+    assert list(corpus) == DOCUMENTS
+    assert corpus.skipped == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b'{"id": "c", "article": "x"}\n', r"line 3: lacks the field 'abstract'; its fields are 'id', 'article'\."),
+        (b'{"id": "c", "article": "x", "abstract": " \\n"}\n', r"line 3: the field 'abstract' is empty\."),
+        (b'{"id": "c", "article": [], "abstract": "x"}\n', r"line 3: the field 'article' is empty\."),
+        (b'{"id": "c", "article": 3, "abstract": "x"}\n', r"line 3: the field 'article' must be text .* is a number"),
+        (b'{"id": "c", "article": ["x", 3], "abstract": "x"}\n', r"line 3: .* is a list with other things in it"),
+        (b'{"id": "a", "article": "x", "abstract": "x"}\n', r"line 3: the id 'a' came before; ids must be unique\."),
+        (b'["x"]\n', r"line 3: must be a JSON object, but is a list"),
+        (b'{"id": "c", \n', r"line 3: is not JSON\."),
+        (b"[" * 100_000 + b"\n", r"line 3: is not JSON\."),
+        (b'{"id": "caf\xe9"}\n', r"line 3: must be UTF-8, but byte 12 is 0xe9\."),
+    ],
+)
+def test_a_bad_record_is_named_by_file_and_line(tmp_path, data, message):
+    with pytest.raises(UserError, match=r"x\.jsonl, " + message):
+        read(write(tmp_path / "x.jsonl", LINES + data))
+
+
+def test_a_bad_row_is_named(tmp_path):
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"text": "x"}]), tmp_path / "x.parquet")
+    with pytest.raises(UserError, match=r"x\.parquet, row 1: lacks the field 'article'; its fields are 'text'\."):
+        read(tmp_path / "x.parquet")
+
+
+def test_an_id_field_that_was_asked_for_must_be_there(tmp_path):
+    with pytest.raises(UserError, match=r"line 1: lacks the field 'key'; its fields are 'id', 'article', 'abs"):
+        read(write(tmp_path / "x.jsonl", LINES), fields=known_fields(None, None, "key"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("x.jsonl", None, r"The file .*x\.jsonl does not exist\."),
+        ("x.parquet", None, r"The file .*x\.parquet does not exist\."),
+        ("x.jsonl", b"", r"x\.jsonl has no documents\."),
+        ("x.txt", b"x", r"x\.txt must end in one of \.jsonl, \.jsonl\.gz, \.jsonl\.xz, \.parquet\."),
+        ("x.parquet", b"x", r"x\.parquet is not a Parquet file"),
+        ("x.jsonl.gz", LINES, r"x\.jsonl\.gz is damaged after line 0"),
+        ("x.jsonl.gz", gzip.compress(LINES)[:-9], r"x\.jsonl\.gz is damaged after line \d"),
+        ("x.jsonl.xz", lzma.compress(LINES)[:-9], r"x\.jsonl\.xz is damaged after line \d"),
+        ("no/such/thing", None, r"no/such/thing is neither a file, nor a folder, nor the name of a Hugging Face"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path, name, data, message):
+    if data is not None:
+        write(tmp_path / name, data)
+    with pytest.raises(UserError, match=message):
+        read(tmp_path / name)
+
+
+def test_a_missing_split_is_named(tmp_path):
+    datasets.DatasetDict({"train": hub_rows("a")}).save_to_disk(str(tmp_path / "arxiv"))
+    with pytest.raises(UserError, match=r"The dataset .*arxiv has no split 'validation'\."):
+        read(tmp_path / "arxiv", "valid")
+
+
+def test_a_dataset_out_of_reach_is_one_sentence(monkeypatch):
+    def refuse(*args, **options):
+        raise ConnectionError("no\nnetwork")
+
+    monkeypatch.setattr(datasets, "load_dataset", refuse)
+    with pytest.raises(UserError, match=r"The dataset a/b, split 'test', cannot be loaded: no network$"):
+        read("a/b", "test")
+
+
+def test_a_folder_offers_its_files(tmp_path):
+    write(tmp_path / "train.jsonl.xz", b"")
+    write(tmp_path / "validation.jsonl", b"")
+    assert find_splits(str(tmp_path)) == {
+        "train": str(tmp_path / "train.jsonl.xz"),
+        "valid": str(tmp_path / "validation.jsonl"),
+    }
+    write(tmp_path / "train.jsonl", b"")
+    with pytest.raises(UserError, match=r"must hold one file a split, but holds .*train.jsonl and .*train.jsonl.xz"):
+        find_splits(str(tmp_path))
+
+
+def test_a_name_offers_all_splits():
+    assert find_splits("a/b") == {"train": "a/b", "valid": "a/b", "test": "a/b"}

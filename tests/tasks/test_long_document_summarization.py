@@ -1,0 +1,164 @@
+import logging
+from argparse import ArgumentParser, Namespace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
+from pyramidions.tasks import decoding
+from pyramidions.tasks.head_dataset import HeadDataset
+from pyramidions.tasks.long_document_summarization import (
+    LongDocumentSummarizationConfig,
+    LongDocumentSummarizationTask,
+)
+
+
+def make(data: DataFolder, **overrides: Any) -> LongDocumentSummarizationTask:
+    return LongDocumentSummarizationTask(LongDocumentSummarizationConfig(data=str(data.path), **overrides))
+
+
+def test_ids_of_the_dictionary_are_the_tokenizers(data: DataFolder) -> None:
+    task = make(data)
+    assert task.source_dictionary is task.target_dictionary
+    assert task.dictionary.symbols == task.tokenizer.pieces() if task.tokenizer else False
+    assert task.dictionary.symbols == type(task.dictionary).load(str(data.dictionary_path)).symbols
+
+
+def test_long_texts_keep_their_head_and_their_end() -> None:
+    texts = [torch.tensor([5, 6, 7, 8, 2]), torch.tensor([5, 6, 2])]
+    head = HeadDataset(texts, np.array([5, 3]), max_length=3, eos=2)
+    assert [text.tolist() for text in (head[0], head[1])] == [[5, 6, 2], [5, 6, 2]]
+    assert head.sizes.tolist() == [3, 3]
+    assert head.report == "1 of 2 cut at 3 tokens (2 tokens lost, 25.0%)"
+
+
+def test_what_was_cut_is_reported(data: DataFolder, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        make(data, max_source_positions=64, max_target_positions=16).load_dataset("valid")
+    assert "valid: documents: 6 of 6 cut at 64 tokens" in caplog.text
+    assert "valid: summaries: 6 of 6 cut at 16 tokens" in caplog.text
+
+
+def test_documents_are_padded_on_the_right_everywhere(data: DataFolder) -> None:
+    task = make(data, max_source_positions=64)
+    task.load_dataset("valid")
+    inference = task.build_dataset_for_inference([torch.tensor([5, 6, 7, 2]), torch.tensor([5, 2])], [4, 2])
+    for dataset in (task.dataset("valid"), inference):
+        assert dataset.left_pad_source is False and dataset.left_pad_target is False
+    batch = inference.collater([inference[0], inference[1]])
+    assert batch["net_input"]["src_tokens"].tolist() == [[5, 6, 7, 2], [5, 2, 1, 1]]
+
+
+def test_interactive_documents_of_any_length_are_cut(data: DataFolder) -> None:
+    dataset = make(data, max_source_positions=8).build_dataset_for_inference([torch.arange(4, 1000)], [996])
+    assert dataset[0]["source"].tolist() == [4, 5, 6, 7, 8, 9, 10, 2]
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 7])
+def test_no_document_is_ever_dropped(data: DataFolder, batch_size: int) -> None:
+    task = make(data, max_source_positions=64)
+    task.load_dataset("test")
+    iterator = task.get_batch_iterator(
+        task.dataset("test"), max_sentences=batch_size, max_positions=(10, 10), required_batch_size_multiple=8
+    ).next_epoch_itr(shuffle=False)
+    assert sorted(i for batch in iterator for i in batch["id"].tolist()) == list(range(10))
+
+
+def test_max_tokens_below_the_longest_document_is_refused(data: DataFolder) -> None:
+    task = make(data, max_source_positions=64, max_target_positions=16)
+    task.load_dataset("test")
+    with pytest.raises(UserError, match="--max-tokens must be at least 64, .* but is 63."):
+        task.get_batch_iterator(task.dataset("test"), max_tokens=63)
+
+
+def test_lengths_and_tokenizer_come_from_the_checkpoint(data: DataFolder, tmp_path: Any) -> None:
+    state = make(data, max_source_positions=64, max_target_positions=16).state_dict()
+    empty = LongDocumentSummarizationTask(LongDocumentSummarizationConfig(data=str(tmp_path)))
+    empty.load_state_dict(state)
+    assert empty.max_positions() == (64, 16)
+    assert empty.dictionary == make(data).dictionary
+    flag = make(data, max_source_positions=32)
+    flag.load_state_dict(state)
+    assert flag.max_positions() == (32, 16)
+
+
+def test_a_checkpoint_with_another_tokenizer_is_refused(data: DataFolder) -> None:
+    state = {**make(data).state_dict(), "tokenizer": b"another"}
+    with pytest.raises(UserError, match="trained with another tokenizer than that of the data folder"):
+        make(data).load_state_dict(state)
+
+
+def test_models_of_different_lengths_need_a_flag(data: DataFolder) -> None:
+    states = [make(data, max_source_positions=length).state_dict() for length in (64, 32)]
+    task = make(data)
+    task.load_state_dict(states[0])
+    with pytest.raises(UserError, match="`max_source_positions` 64 and 32: give the flag --max-source-positions"):
+        task.load_state_dict(states[1])
+    flag = make(data, max_source_positions=16)
+    for state in states:
+        flag.load_state_dict(state)
+
+
+def test_a_checkpoint_of_another_task_is_refused(data: DataFolder) -> None:
+    with pytest.raises(UserError, match="not trained with --task long_document_summarization"):
+        make(data).load_state_dict({})
+
+
+@pytest.mark.parametrize("name", ["max_source_positions", "max_target_positions"])
+def test_a_length_below_two_is_refused(data: DataFolder, name: str) -> None:
+    with pytest.raises(UserError, match=f"`{name}` must be at least 2, .* but is 1."):
+        make(data, **{name: 1})
+
+
+def test_a_folder_without_data_says_what_it_lacks(tmp_path: Any) -> None:
+    with pytest.raises(UserError, match="is not a folder made by `pyramidions prepare`: it lacks sentencepiece.model"):
+        LongDocumentSummarizationTask(LongDocumentSummarizationConfig(data=str(tmp_path))).load_dataset("train")
+
+
+def test_a_missing_split_is_named(data: DataFolder) -> None:
+    with pytest.raises(UserError, match=r"lacks test2.source.bin; its splits are train, valid, test."):
+        make(data).load_dataset("test2")
+
+
+def test_pieces_go_back_to_text(data: DataFolder) -> None:
+    codec = make(data).build_bpe(None)
+    assert codec.decode(codec.encode("the gene  was expressed .")) == "the gene was expressed ."
+
+
+def settings(**overrides: Any) -> SimpleNamespace:
+    own = {"decoding_beam": 2, "decoding_length_penalty": 1.5, "decoding_min_length": 7, "decoding_max_length": 90}
+    return SimpleNamespace(config=SimpleNamespace(**{**own, **overrides}), max_decoder_positions=lambda: 50)
+
+
+def test_decoding_settings_of_the_checkpoint_yield_to_flags() -> None:
+    parser = ArgumentParser()
+    for flag, default in (("--beam", 5), ("--lenpen", 1.0), ("--min-len", 1), ("--max-len-b", 200)):
+        parser.add_argument(flag, type=type(default), default=default)
+    decoding.unset_defaults(parser)
+    args = parser.parse_args(["--beam", "5", "--min-len", "0"])
+    decoding.fill_in(args, [settings()])
+    assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90}
+
+
+def test_a_length_bound_relative_to_the_source_stands_alone() -> None:
+    args = Namespace(max_len_a=0.5)
+    decoding.fill_in(args, [settings()])
+    assert args.max_len_b == 0
+
+
+def test_a_summary_must_not_be_longer_than_the_model_writes() -> None:
+    with pytest.raises(UserError, match="--min-len must be at most 49, .* but is 50."):
+        decoding.fill_in(Namespace(min_len=50), [settings()])
+    with pytest.raises(UserError, match="--min-len must be at most 6, .* but is 7."):
+        decoding.fill_in(Namespace(max_len_b=6), [settings()])
+
+
+def test_models_that_disagree_need_a_flag() -> None:
+    with pytest.raises(UserError, match=r"disagree on --beam \(2, 4\): give the flag"):
+        decoding.fill_in(Namespace(), [settings(), settings(decoding_beam=4)])
+    with pytest.raises(UserError, match="holds no decoding settings: give the flag --beam"):
+        decoding.fill_in(Namespace(), [SimpleNamespace()])
