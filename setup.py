@@ -11,7 +11,7 @@ BASE = [
     "torch>=2.6,<3",
     "numpy>=1.26,<3",
     "sentencepiece>=0.2,<0.3",
-    "sentencex>=1.0.32,<1.1",
+    "sentencex==1.0.32",
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]
@@ -19,7 +19,7 @@ BASE = [
 # fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
 TRAIN = [
     "fairseq-fixed==0.12.3.1",
-    "rouge-score>=0.1.2,<0.2",
+    "rouge-score==0.1.2",
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train

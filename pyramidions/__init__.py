@@ -4,11 +4,16 @@ Importing the package registers models, tasks, criterions and scorers where fair
 and `pyramidions.models` work without it.
 """
 
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 __version__ = "0.1.0"
 
-if find_spec("fairseq") is not None:
+# The command `pyramidions` registers nothing: no command of it needs fairseq, which takes seconds to import.
+_is_own_command = Path((sys.argv or [""])[0]).stem == "pyramidions"
+
+if not _is_own_command and find_spec("fairseq") is not None:
     from pyramidions.criterions import pooled_cross_entropy as _criterion
     from pyramidions.models import pyramidion as _model
     from pyramidions.scoring import fairseq_scorer as _scorer

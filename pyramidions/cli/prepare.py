@@ -4,8 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
+
+from pyramidions.errors import UserError
 
 MODEL_TYPES = ("unigram", "bpe")
+_VOCABULARY = ("vocab_size", "model_type", "character_coverage", "sentence_markers", "sentences", "seed")
 
 
 def _file(name: str) -> Any:
@@ -37,7 +41,7 @@ def _file(name: str) -> Any:
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="Reuse this sentencepiece.model instead of training one; the options above then have no say.",
+    help="Reuse this sentencepiece.model instead of training one; no option above may be given beside it.",
 )
 @click.option("--source-field", help="Field with the document.  [default: article or article_text]")
 @click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
@@ -46,7 +50,9 @@ def _file(name: str) -> Any:
 @click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
 @click.option("--workers", type=click.IntRange(1), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
+@click.pass_context
 def prepare(
+    ctx: click.Context,
     input: str | None,
     train: str | None,
     valid: str | None,
@@ -91,7 +97,14 @@ def prepare(
     corpora = {
         split: Corpus(name, split, fields=fields, config=config, skip_empty=skip_empty) for split, name in names.items()
     }
-    settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
+    settings = None
+    if tokenizer is None:
+        settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
+    elif given := [name for name in _VOCABULARY if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]:
+        option = "--" + given[0].replace("_", "-")
+        raise UserError(f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
+    if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
+        raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
     made = prepare_folder(
         out,
         corpora,

@@ -22,7 +22,7 @@ LEAD = "lead"
 @click.command(short_help="Score summaries against the raw references.")
 @click.argument("summaries", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder with the raw references.")
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), default="test", show_default=True)
+@click.option("--split", type=click.Choice(["train", "valid", "test"]), help="Split of --data.  [default: test]")
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
@@ -37,7 +37,7 @@ LEAD = "lead"
 def score(
     summaries: Path,
     data: Path | None,
-    split: str,
+    split: str | None,
     references: Path | None,
     baseline: tuple[Path, ...],
     lead: bool,
@@ -63,6 +63,9 @@ def score(
 
     if (data is None) == (references is None):
         raise UserError("Exactly one of --data and --references must be given.")
+    if references is not None and split is not None:
+        raise UserError("--split has a meaning only with --data.")
+    split = split or "test"
     folder = None if data is None else DataFolder(data)
     if folder is not None:
         expected = folder.references(split)

@@ -60,7 +60,7 @@ def prepare(
     Args:
         path: the folder to make.
         corpora: the documents of `train`, `valid` and `test`, or of some of them.
-        settings: see there; unused but for a comparison where a tokenizer is given.
+        settings: of the vocabulary to train; the defaults if neither these nor a tokenizer are given.
         tokenizer: a sentencepiece model to encode with instead of training one.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
@@ -71,6 +71,8 @@ def prepare(
     Raises:
         UserError: wrong input, or a folder that must not be replaced.
     """
+    if tokenizer is not None and settings is not None:
+        raise UserError("Settings of a vocabulary and a tokenizer to reuse exclude each other.")
     settings = settings or Settings()
     if not corpora:
         raise UserError("At least one of train, valid and test must be given.")

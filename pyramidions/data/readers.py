@@ -24,11 +24,15 @@ class Document(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Names of a record's fields; a record without `id` is named after its position, counted from 1."""
+    """Names of a record's fields; a record without the `id` is named after its position, counted from 1.
+
+    Where `needs_id` is True, every record must have it.
+    """
 
     source: str
     target: str
     id: str
+    needs_id: bool = False
 
 
 PLAIN = Fields("article", "abstract", "id")
@@ -39,7 +43,7 @@ def known_fields(source: str | None, target: str | None, name: str | None) -> Fi
     """The fields that were named, the plain ones in place of the others; None where none was named."""
     if source is None and target is None and name is None:
         return None
-    return Fields(source or PLAIN.source, target or PLAIN.target, name or PLAIN.id)
+    return Fields(source or PLAIN.source, target or PLAIN.target, name or PLAIN.id, name is not None)
 
 
 class Corpus:
@@ -116,7 +120,7 @@ class Corpus:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
         name = record.value.get(fields.id)
-        if name is None and self._fields is not None and self._fields.id not in (PLAIN.id, RELEASE.id):
+        if name is None and fields.needs_id:
             raise _missing(record, fields.id)
         return Document(str(record.number if name is None else name), source, target)
 

@@ -62,6 +62,8 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
         (["--train", "nowhere.jsonl", "--character-coverage", "2"], "`character_coverage` must be in [0.98, 1]"),
         (["--train", "nowhere.jsonl", "--sentences", "0"], "`sentences` must be at least 1, but is 0."),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
+        (["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"], "--vocab-size says how a vocabulary is"),
+        (["--train", __file__, "--config", "document"], "--config is for Hugging Face datasets, but"),
     ],
 )
 def test_bad_input_is_one_sentence(fail, tmp_path, arguments, sentence):

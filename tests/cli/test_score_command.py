@@ -80,6 +80,7 @@ def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, p
         (["--data", "DATA", "--lead-words", "5"], "--lead-words has a meaning only with --lead."),
         (["--data", "DATA", "--baseline", "x", "--baseline", "x"], "--baseline must name other summaries each time"),
         (["--data", "DATA", "--baseline", "x"], "The file x does not exist."),
+        (["--references", "REFERENCES", "--split", "test"], "--split has a meaning only with --data."),
         (["--references", "REFERENCES", "--lead"], "--lead needs --data, since the documents lie there."),
     ],
 )

@@ -153,6 +153,8 @@ def test_a_vocabulary_larger_than_the_corpus_allows_leaves_nothing(tmp_path, cor
 def test_something_to_prepare_must_be_given(tmp_path, test_file):
     with pytest.raises(UserError, match="At least one of train, valid and test must be given"):
         prepare(tmp_path / "data", {})
+    with pytest.raises(UserError, match="Settings of a vocabulary and a tokenizer to reuse exclude each other"):
+        prepare(tmp_path / "data", {"test": Corpus(test_file)}, SMALL, tokenizer="x")
     with pytest.raises(UserError, match="A vocabulary is trained on the train split"):
         prepare(tmp_path / "data", {"test": Corpus(test_file)})
 

@@ -94,7 +94,7 @@ def test_a_hub_name_goes_to_datasets_with_its_configuration(monkeypatch):
 def test_field_names_can_be_given(tmp_path):
     path = write(tmp_path / "x.jsonl", b'{"body": "long text", "abstract": "short", "key": 7}\n')
     fields = known_fields("body", None, "key")
-    assert fields == Fields("body", "abstract", "key")
+    assert fields == Fields("body", "abstract", "key", needs_id=True)
     assert read(path, fields=fields) == [Document("7", "long text", "short")]
     assert known_fields(None, None, None) is None
 
@@ -136,9 +136,11 @@ def test_a_bad_row_is_named(tmp_path):
         read(tmp_path / "x.parquet")
 
 
-def test_an_id_field_that_was_asked_for_must_be_there(tmp_path):
-    with pytest.raises(UserError, match=r"line 1: lacks the field 'key'; its fields are 'id', 'article', 'abs"):
-        read(write(tmp_path / "x.jsonl", LINES), fields=known_fields(None, None, "key"))
+@pytest.mark.parametrize("name", ["key", "id"])
+def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
+    path = write(tmp_path / "x.jsonl", b'{"article": "x", "abstract": "y"}\n')
+    with pytest.raises(UserError, match=f"line 1: lacks the field '{name}'; its fields are 'article', 'abstract'"):
+        read(path, fields=known_fields(None, None, name))
 
 
 @pytest.mark.parametrize(
