@@ -1,0 +1,76 @@
+"""Imports go one way: parts, then models, then fairseq's face, then the commands."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
+FAIRSEQ_FACE = ("models/pyramidion.py", "tasks/", "criterions/", "scoring/fairseq_scorer.py")
+# What each layer may import of ours; the longest prefix of a module's name decides.
+MAY_IMPORT = {
+    "pyramidions": ("criterions", "models", "scoring", "tasks"),
+    "pyramidions.errors": (),
+    "pyramidions.nn.registry": (),
+    "pyramidions.nn.functional": ("nn.functional",),
+    "pyramidions.nn.attention": ("nn.registry", "nn.functional", "nn.attention"),
+    "pyramidions.nn.feed_forward": ("nn.registry",),
+    "pyramidions.nn.position": (),
+    "pyramidions.nn.residual": ("nn.registry",),
+    "pyramidions.nn.scorer": ("nn.registry",),
+    "pyramidions.nn.pooling": ("nn.registry", "nn.functional", "nn.scorer", "nn.pooling"),
+    "pyramidions.nn": ("nn",),
+    "pyramidions.models": ("nn", "models"),
+    "pyramidions.data": ("data", "errors"),
+    "pyramidions.scoring": ("data", "errors", "scoring"),
+    "pyramidions.criterions": ("nn.pooling",),
+    "pyramidions.tasks": ("data", "errors", "models.config", "scoring", "tasks"),
+    "pyramidions.cli": ("data", "errors", "scoring", "cli"),
+}
+STANDARD_AND_TORCH = {"torch"}
+
+
+def module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            found.add(str(node.module))
+    return found
+
+
+def is_in(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_import_runs_back(path: Path) -> None:
+    name = module(path)
+    layer = max((layer for layer in MAY_IMPORT if is_in(name, layer)), key=len)
+    for imported in imports(path):
+        if is_in(imported, "pyramidions") and imported != "pyramidions":
+            allowed = any(is_in(imported, f"pyramidions.{other}") for other in MAY_IMPORT[layer])
+            assert allowed, f"{name} must not import {imported}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_face_knows_fairseq(path: Path) -> None:
+    inside = str(path.relative_to(ROOT / "pyramidions"))
+    if any(is_in(name, "fairseq") for name in imports(path)):
+        assert inside.startswith(FAIRSEQ_FACE)
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if "nn" in p.parts], ids=lambda path: str(path.relative_to(ROOT)))
+def test_parts_need_torch_only(path: Path) -> None:
+    import sys
+
+    outside = {name.split(".")[0] for name in imports(path)} - {"pyramidions"} - sys.stdlib_module_names
+    assert outside <= STANDARD_AND_TORCH
