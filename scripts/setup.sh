@@ -120,7 +120,8 @@ step() {
     fi
     ticker=$!
     trap 'kill $ticker 2>/dev/null || true; say ""; stop "interrupted; run it again to start over."' INT TERM
-    "$@" >>"$log" 2>&1 || status=$?
+    # In a subshell, so that what the trap says goes to the user and not to the log.
+    ("$@") >>"$log" 2>&1 || status=$?
     trap - INT TERM
     kill $ticker 2>/dev/null || true
     wait $ticker 2>/dev/null || true

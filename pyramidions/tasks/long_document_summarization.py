@@ -214,7 +214,8 @@ class LongDocumentSummarizationTask(FairseqTask):
         longest = int(dataset.sizes.max())
         if max_tokens is not None and longest > max_tokens:
             raise UserError(
-                f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, but is {max_tokens}."
+                f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, "
+                f"but is {max_tokens}."
             )
         return super().get_batch_iterator(
             dataset,

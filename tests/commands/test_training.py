@@ -2,7 +2,6 @@
 
 import re
 import signal
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,12 +58,10 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
 
 def in_two_processes(*command: object, losses: Path) -> str:
     """Run fairseq-train as two CPU processes; return the first one's log."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    # A file to meet at, where a free port may be taken by the time it is used.
     distributed = [
         *("--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-world-size", "2"),
-        *("--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"),
+        *("--distributed-init-method", f"file://{losses}.meeting", "--distributed-no-spawn"),
     ]
 
     def one(rank: int) -> str:
@@ -131,8 +128,8 @@ def test_two_processes_validate_one_checkpoint_to_the_same_rouge(
 DDP = """
 import sys, torch, torch.distributed as dist
 from pyramidions.models import PRESETS, build, preset
-rank, name, port = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+rank, name, meeting = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
 torch.manual_seed(0)
 small = dict(embed_dim=16, ffn_embed_dim=32, num_heads=2)
 model = torch.nn.parallel.DistributedDataParallel(build(preset(name, **small), 50))
@@ -150,11 +147,8 @@ print("done", float(sum(p.sum() for p in model.parameters())))
 def test_torchs_own_ddp_gets_a_gradient_for_every_parameter_of_every_batch(name: str, tmp_path: Path) -> None:
     script = tmp_path / "ddp.py"
     script.write_text(DDP)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda rank: run("python", script, rank, name, port), (0, 1)))
+        done = list(pool.map(lambda rank: run("python", script, rank, name, tmp_path / "meeting"), (0, 1)))
     assert [d.returncode for d in done] == [0, 0], done[0].stdout
     results = [d.stdout.splitlines()[-1] for d in done]
     assert results[0].startswith("done") and results[0] == results[1]
