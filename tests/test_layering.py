@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "pyramidions.data": ("data", "errors"),
     "pyramidions.scoring": ("data", "errors", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),
-    "pyramidions.tasks": ("data", "errors", "models.config", "scoring", "tasks"),
+    "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
     "pyramidions.cli": ("data", "errors", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}

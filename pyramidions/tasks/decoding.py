@@ -4,7 +4,10 @@ from argparse import ArgumentParser
 from collections.abc import Iterable
 from typing import Any
 
+from torch import Tensor, nn
+
 from pyramidions.errors import UserError
+from pyramidions.nn.functional.ngram import block_repeated_ngrams
 
 #: fairseq's generation argument to the model config's field
 _FIELDS = {
@@ -61,3 +64,22 @@ def _agreed(name: str, values: Iterable[Any]) -> Any:
     if found[0] is None:
         raise UserError(f"The model holds no decoding settings: give the flag {flag}.")
     return found[0]
+
+
+class NGramBlocker(nn.Module):
+    """Blocks repeated n-grams behind the interface of fairseq's generator.
+
+    fairseq's own, where its CUDA extension is not built, compares with the padding behind a hypothesis instead of its
+    last tokens, and so blocks nothing.
+
+    Args:
+        size: n.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        """Forbid in ``lprobs`` (B, V) what would repeat an n-gram of the first ``step`` + 1 of ``tokens`` (B, T)."""
+        return block_repeated_ngrams(lprobs, tokens[:, : step + 1], self.size)

@@ -248,7 +248,10 @@ class LongDocumentSummarizationTask(FairseqTask):
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's generator with the user's settings, else the models' own."""
         decoding.fill_in(args, models)
-        return super().build_generator(models, args, *rest, **kwargs)
+        generator = super().build_generator(models, args, *rest, **kwargs)
+        if getattr(generator, "repeat_ngram_blocker", None) is not None:
+            generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
+        return generator
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch and, with --eval-rouge, decode and score it."""

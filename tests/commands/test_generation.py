@@ -1,5 +1,6 @@
 """fairseq's commands that read a checkpoint: generate, interactive, ensembles, averages; and what they refuse."""
 
+import itertools
 import json
 import lzma
 import re
@@ -41,6 +42,18 @@ def test_decoding_settings_of_the_preset_travel_and_yield_to_flags(data: DataFol
     assert refused.returncode != 0
     assert "--min-len must be at most 47, the tokens of the longest summary" in refused.stdout
     assert "Generate test with beam=5" in generate(data, checkpoint, *SHORT, "--beam", "5", "--scoring", "rouge")
+
+
+def test_no_ngram_is_written_twice(data: DataFolder, checkpoint: Path) -> None:
+    long = ["--beam", "2", "--min-len", "40", "--max-len-b", "40"]
+
+    def repeated(log: str) -> bool:
+        pieces = [line.split("\t")[2].split() for line in log.splitlines() if line.startswith("H-")]
+        assert len(pieces) == 10
+        return any(len(set(itertools.pairwise(p))) < len(p) - 1 for p in pieces)
+
+    assert repeated(generate(data, checkpoint, *long))
+    assert not repeated(generate(data, checkpoint, *long, "--no-repeat-ngram-size", "2"))
 
 
 def test_raw_text_of_any_length_gets_the_summary_of_the_prepared_document(
