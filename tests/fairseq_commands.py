@@ -20,7 +20,7 @@ TINY = [
 TASK = ["--user-dir", str(USER_DIR), "--task", "long_document_summarization", "--cpu"]
 
 
-def start(*command: object, **environment: str) -> subprocess.Popen[str]:
+def start(*command: object, folder: Path | None = None, **environment: str) -> subprocess.Popen[str]:
     """Start a command of the environment that runs the tests, both of its streams in one.
 
     One thread: sums in another order would differ in their last digits.
@@ -31,13 +31,14 @@ def start(*command: object, **environment: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
     )
 
 
-def run(*command: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*command: object, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; return what it printed."""
-    process = start(*command, **environment)
+    process = start(*command, folder=folder, **environment)
     output, _ = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, output)
 

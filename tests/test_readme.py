@@ -1,0 +1,162 @@
+"""Every command of the README does what it says: each is run, in a small size, or checked word by word."""
+
+import json
+import lzma
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import SAMPLE
+from fairseq import options
+from fairseq_commands import TINY, run
+
+from pyramidions.models import PRESETS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Return the words of every shell command, comments and line breaks gone."""
+    found = []
+    for language, block in BLOCKS:
+        if language == "bash":
+            for line in block.replace("\\\n", " ").splitlines():
+                if words := shlex.split(line, comments=True):
+                    found.append([re.sub(r"\$\(pyramidions user-dir\)", str(ROOT / "pyramidions"), w) for w in words])
+    return found
+
+
+def command(*start: str) -> list[str]:
+    """Return the one command of the README that starts so."""
+    (found,) = (words for words in commands() if words[: len(start)] == list(start))
+    return found
+
+
+def papers(split: str, count: int) -> list[dict[str, str]]:
+    with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as lines:
+        return [json.loads(line) for _, line in zip(range(count), lines, strict=False)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what the README's reader has: own documents, and the arXiv release, both small."""
+    root = tmp_path_factory.mktemp("reader")
+    (root / "documents").mkdir()
+    (root / "arxiv-dataset").mkdir()
+    (root / "configs").symlink_to(ROOT / "configs")
+    for split, name, count in (("train", "train", 12), ("valid", "val", 4), ("test", "test", 4)):
+        own = [{"text": p["article"], "summary": p["abstract"]} for p in papers(split, count)]
+        release = [
+            {"article_id": p["id"], "article_text": [p["article"]], "abstract_text": [f"<S> {p['abstract']} </S>"]}
+            for p in papers(split, count)
+        ]
+        (root / "documents" / f"{split}.jsonl").write_text("".join(json.dumps(d) + "\n" for d in own))
+        (root / "arxiv-dataset" / f"{name}.jsonl").write_text("".join(json.dumps(d) + "\n" for d in release))
+    # Everyone has one line of raw text.
+    (root / "documents.txt").write_text(" ".join(papers("test", 1)[0]["article"].split()) + "\n")
+    return root
+
+
+def run_in(folder: Path, words: list[str], *more: object) -> str:
+    done = run(*words, *more, folder=folder)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
+    run_in(folder, command("pyramidions", "prepare", "documents/"), "--vocab-size", "600")
+    short = ["--cpu", "--min-len", "2", "--max-len-b", "8"]
+    eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
+    log = run_in(
+        folder, command("fairseq-train", "prepared", "--user-dir"),
+        "--cpu", *TINY, *eval_args, "--update-freq", "1", "--max-update", "3", "--validate-interval", "1",
+    )  # fmt: skip
+    assert "sharpness_2" in log and "rouge2" in log
+    run_in(folder, command("fairseq-generate"), *short)
+    log = run_in(folder, command("pyramidions", "score"), "--lead-words", "50")
+    assert "ROUGE-Lsum" in log and "lead" in log and "n=4" in log
+    assert json.loads((folder / "scores.json").read_text())["signature"].endswith("n=4")
+    # Raw text, in a folder without data.
+    (folder / "elsewhere").mkdir()
+    interactive = [str(folder / w) if w.endswith((".pt", ".txt")) else w for w in command("fairseq-interactive")]
+    assert re.search(r"^D-0\t", run_in(folder / "elsewhere", interactive, *short), re.MULTILINE)
+
+
+def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
+    run_in(folder, command("pyramidions", "prepare", "--train"), "--vocab-size", "600")
+    small = [
+        *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
+        *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.disable_validation=true"),
+        *("optimization.max_update=1", "optimization.update_freq=[1]"),
+    ]
+    assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
+
+
+@pytest.mark.parametrize("corpus", ["arxiv", "pubmed"])
+def test_the_hub_commands_have_options_that_exist(corpus: str, folder: Path) -> None:
+    words = command("pyramidions", "prepare", f"ccdv/{corpus}-summarization")
+    # The hub cannot be reached from a test: the same command on the documents at hand.
+    hub = words.index(f"ccdv/{corpus}-summarization")
+    words[hub : hub + 3] = ["arxiv-dataset"]
+    (folder / "arxiv-dataset" / "valid.jsonl").write_bytes((folder / "arxiv-dataset" / "val.jsonl").read_bytes())
+    run_in(folder, words, "--vocab-size", "600", "--out", f"{corpus}-again")
+
+
+def test_averages_and_ensembles_are_named_as_they_are(folder: Path) -> None:
+    assert "checkpoints/checkpoint{8,9,10}.pt -o averaged.pt" in README
+    assert "-o" in run("pyramidions", "average", "--help").stdout
+
+
+def test_several_machines_are_told_how_many_processes_there_are() -> None:
+    from torch.distributed.run import get_args_parser
+
+    words = command("torchrun")[1:-1]
+    launch = get_args_parser().parse_args(words)
+    assert Path(launch.training_script).name == "fairseq-train"
+    args = options.get_training_parser().parse_known_args(launch.training_script_args)[0]
+    per_node = int(launch.nproc_per_node)
+    assert args.distributed_world_size == int(launch.nnodes) * per_node
+    # 256 documents an update, as the paper has it, with the batch of the training command
+    train = command("fairseq-train", "prepared", "--user-dir")
+    batch, alone = (int(train[train.index(flag) + 1]) for flag in ("--batch-size", "--update-freq"))
+    assert batch * alone == 256
+    assert batch * args.update_freq[0] * args.distributed_world_size == 256
+
+
+def test_the_python_example_runs() -> None:
+    (example,) = (block for language, block in BLOCKS if language == "python")
+    done = run("python", "-c", example + "print(tuple(logits.shape))")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.splitlines()[-1] == "(1, 1, 32768)"
+
+
+def test_every_preset_is_in_the_table() -> None:
+    assert set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE)) == set(PRESETS)
+
+
+def test_every_file_that_is_named_exists() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    for link in links:
+        if not link.startswith("http"):
+            assert (ROOT / link).exists(), link
+
+
+def test_the_figure_is_what_the_presets_draw() -> None:
+    import runpy
+
+    figure = runpy.run_path(str(ROOT / "docs" / "draw_architecture.py"))["figure"]()
+    assert (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8") == figure
+
+
+def test_no_command_is_left_out() -> None:
+    checked = [
+        ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
+        ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
+        ("pyramidions", "prepare"), ("fairseq-train",), ("fairseq-generate",), ("pyramidions", "score"),
+        ("fairseq-interactive",), ("fairseq-hydra-train",), ("torchrun",),
+    ]  # fmt: skip
+    for words in commands():
+        assert any(tuple(words[: len(start)]) == start for start in checked), words
