@@ -11,7 +11,7 @@ from pathlib import Path
 __version__ = "0.1.0"
 
 # The command `pyramidions` registers nothing: no command of it needs fairseq, which takes seconds to import.
-_is_own_command = Path((sys.argv or [""])[0]).stem == "pyramidions"
+_is_own_command = Path((sys.argv or [""])[0]).name in ("pyramidions", "pyramidions.exe")
 
 if not _is_own_command and find_spec("fairseq") is not None:
     from pyramidions.criterions import pooled_cross_entropy as _criterion

@@ -16,6 +16,13 @@ OUT=${OUT:-quickstart}
 UPDATES=${UPDATES:-400}
 
 say() { printf '\n%s\n' "$*"; }
+# logged LOG command...   Keeps what a command says in a file, and shows its end where the command fails.
+logged() {
+    local log=$1
+    shift
+    "$@" || { tail -20 "$log" >&2; echo "quickstart: $1 failed; all of its output is in $log." >&2; exit 1; }
+}
+loads() { python -c 'import sys, torch; torch.load(sys.argv[1], weights_only=True)' "$1" 2>/dev/null; }
 
 scripts/setup.sh train
 PATH=$PWD/.venv/bin:$PATH
@@ -30,9 +37,17 @@ say "2. Train a tiny DeepPyramidion for $UPDATES updates ($OUT/checkpoints; log 
 if [[ -e $OUT/checkpoints/trained-$UPDATES ]]; then
     echo "It is trained already."
 else
+    # A kill while checkpoint_last.pt was written leaves a part of it; the numbered one beside it is whole.
+    last=$OUT/checkpoints/checkpoint_last.pt
+    if [[ -e $last ]] && ! loads "$last"; then
+        rm "$last"
+        for numbered in "$OUT"/checkpoints/checkpoint_*_*.pt; do
+            if [[ -e $numbered ]] && loads "$numbered"; then cp "$numbered" "$last"; fi
+        done
+    fi
     # The preset's shape (six layers each, pooling after the second and third of the encoder) in a small size; five
     # minutes at most, however slow the machine.
-    fairseq-train "$OUT/data" --user-dir "$plugin" --cpu \
+    logged "$OUT/train.log" fairseq-train "$OUT/data" --user-dir "$plugin" --cpu \
         --task long_document_summarization --arch deep_pyramidion \
         --max-source-positions 1024 --max-target-positions 200 \
         --embed-dim 96 --ffn-embed-dim 192 --num-heads 4 --normalize-before \
@@ -47,7 +62,7 @@ else
 fi
 
 say "3. Summarize the 40 held-out papers ($OUT/generate-test.txt)"
-fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu --task long_document_summarization --gen-subset test \
+logged "$OUT/generate.log" fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu --task long_document_summarization --gen-subset test \
     --path "$OUT/checkpoints/checkpoint_last.pt" --batch-size 8 --no-repeat-ngram-size 3 \
     --results-path "$OUT" 2>"$OUT/generate.log"
 

@@ -27,8 +27,8 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
     """Cross entropy with label smoothing (Szegedy et al. 2016), as fairseq's ``label_smoothed_cross_entropy``.
 
     Beside the loss it logs ``sharpness_N`` for each encoder layer N (from 1) that pools: how much of a pooled
-    vector its strongest member makes up, on average. 1 is hard selection; a scorer that has learnt nothing mixes
-    its G members in equal parts, 1/G. Documents short enough to pass through unchanged do not count.
+    vector its strongest member makes up, on average over the vectors that have two members or more. 1 is hard
+    selection; a scorer that tells nothing apart mixes its G members in equal parts, 1/G.
 
     Args:
         task: the task.
@@ -96,12 +96,11 @@ def _perplexity(meters: Any) -> float:
 
 
 def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
-    """Return the sum over pooled vectors of their largest weight, and how many there are."""
-    if pooled.weights is None:
+    """Return the sum over vectors of several members of their largest weight, and how many there are."""
+    if pooled.weights is None or pooled.sources is None:
         return {}
-    # A document with no more vectors than before was not pooled: each of its vectors has one member.
-    was_pooled = (pooled.weights > 0).sum(-1).amax(-1) > 1
-    counted = ~pooled.padding_mask & was_pooled[:, None]
+    several = (pooled.sources != pooled.sources[..., :1]).any(-1)
+    counted = several & ~pooled.padding_mask
     return {
         f"{name}_sum": (pooled.weights.amax(-1) * counted).sum().data.float(),
         f"{name}_count": counted.sum(),

@@ -5,7 +5,13 @@ from typing import Any
 
 from torch import nn
 
-from pyramidions.models.config import POSITIONS, PyramidionConfig, parse_options, parse_pooling_lengths
+from pyramidions.models.config import (
+    MAX_SOURCE_POSITIONS,
+    POSITIONS,
+    PyramidionConfig,
+    parse_options,
+    parse_pooling_lengths,
+)
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, Encoder, Transformer
 from pyramidions.nn.attention import ATTENTION, CoreAttention, FullAttention, MultiheadAttention
@@ -58,12 +64,27 @@ def _check(config: PyramidionConfig) -> None:
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(config, name) < 1:
             raise ValueError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
-    if config.pooling_lengths is None:
+    for name in ("decoding_beam", "decoding_max_length"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"`{name}` must be at least 1, but is {getattr(config, name)}.")
+    if not parse_pooling_lengths(config.pooling_lengths, config.encoder_layers):
         for name in ("pooling_args", "scorer_args"):
             if parse_options(getattr(config, name), name):
                 raise ValueError(
-                    f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: `pooling_lengths` is None."
+                    f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
+                    f"`pooling_lengths` is {config.pooling_lengths}."
                 )
+    elif not POOLING.takes(config.pooling, "scorer"):
+        for name in ("scorer", "scorer_args"):
+            if getattr(config, name) != getattr(PyramidionConfig, name):
+                raise ValueError(
+                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} asks no scorer."
+                )
+    elif SCORER[config.scorer].reads_attention and not ATTENTION[config.self_attention].tells_received:
+        raise ValueError(
+            f"`scorer` {config.scorer!r} needs attention that tells what each position received, "
+            f"but `self_attention` is {config.self_attention!r}."
+        )
 
 
 def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
@@ -81,11 +102,11 @@ def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
         embedding,
         _positions(config, "encoder_positions"),
         layers,
-        {layer: _pooler(config, length) for layer, length in lengths.items()},
+        _poolers(config, lengths),
         RESIDUAL.build(config.residual, {}),
         nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
         config.dropout,
-        layers[0].self_attention.attention.block_size,
+        layers[0].self_attention.attention.confined_to,
     )
 
 
@@ -124,10 +145,18 @@ def _attention(config: PyramidionConfig, name: str) -> CoreAttention:
     return ATTENTION.build(kind, options, dropout=config.attention_dropout)
 
 
-def _pooler(config: PyramidionConfig, length: int) -> Pooler:
-    scorer = SCORER.build(config.scorer, parse_options(config.scorer_args, "scorer_args"), embed_dim=config.embed_dim)
-    options = parse_options(config.pooling_args, "pooling_args")
-    return POOLING.build(config.pooling, options, k=length, scorer=scorer)
+def _poolers(config: PyramidionConfig, lengths: dict[int, int]) -> dict[int, Pooler]:
+    poolers = {}
+    received = config.max_source_positions or MAX_SOURCE_POSITIONS
+    for layer, k in lengths.items():
+        # Positions that one pooled vector stands for, where that is fixed.
+        window = -(-received // k)
+        scorer_args = parse_options(config.scorer_args, "scorer_args")
+        scorer = SCORER.build(config.scorer, scorer_args, embed_dim=config.embed_dim, stride=window)
+        pooling_args = parse_options(config.pooling_args, "pooling_args")
+        poolers[layer] = POOLING.build(config.pooling, pooling_args, k=k, scorer=scorer, window=window)
+        received = min(received, k)
+    return poolers
 
 
 def _feed_forward(config: PyramidionConfig) -> FeedForward:

@@ -11,6 +11,8 @@ from pyramidions.nn.residual import RESIDUAL
 from pyramidions.nn.scorer import SCORER
 
 POSITIONS = ("none", "sinusoidal")
+MAX_SOURCE_POSITIONS = 8192
+MAX_TARGET_POSITIONS = 1024
 
 
 def _choice(default: str, names: tuple[str, ...], text: str) -> Any:
@@ -48,6 +50,13 @@ class PyramidionConfig:
             "it received, e.g. None,2048,512,None,None,None"
         },
     )
+    max_source_positions: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "tokens of the longest document, to which pooling at a fixed ratio (mean, max, index) refers; "
+            f"{MAX_SOURCE_POSITIONS} if not given"
+        },
+    )
     scorer: str = _choice("linear", SCORER.names, "what rates representations for pooling")
     scorer_args: str = _options("scorer")
     feed_forward: str = _choice("dense", FEED_FORWARD.names, "what transforms each position")
@@ -79,8 +88,12 @@ def parse_options(text: str, name: str) -> dict[str, Any]:
     Raises:
         ValueError: not a JSON object.
     """
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"`{name}` must hold finite numbers, but holds {constant}.")
+
     try:
-        options = json.loads(text)
+        options = json.loads(text, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise ValueError(f"`{name}` must be a JSON object, but {text!r} is not JSON ({error}).") from None
     if not isinstance(options, dict):

@@ -36,14 +36,15 @@ def from_fairseq_transformer(weights: dict[str, Tensor]) -> None:
     Weights that already have our names stay as they are.
 
     Raises:
-        ValueError: an output layer that is not the shared embedding, which our decoder cannot hold.
+        ValueError: embeddings or an output layer of their own, where our model has one matrix for all.
     """
-    output, embedding = (
-        weights.get("decoder.output_projection.weight"),
-        weights.get("decoder.embed_tokens.weight"),
-    )
-    if output is not None and embedding is not None and not output.equal(embedding):
-        raise ValueError("The checkpoint's output layer must be its embedding (--share-all-embeddings), but differs.")
+    shared = weights.get("decoder.embed_tokens.weight")
+    for key, part in (("decoder.output_projection.weight", "output layer"), ("encoder.embed_tokens.weight", "encoder")):
+        own = weights.get(key)
+        if own is not None and shared is not None and not (own.shape == shared.shape and own.equal(shared)):
+            raise ValueError(
+                f"The checkpoint must have one embedding for all (--share-all-embeddings), but its {part} has its own."
+            )
     for key in list(weights):
         if _DROPPED.search(key):
             del weights[key]

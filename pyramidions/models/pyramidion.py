@@ -1,10 +1,12 @@
 """The model as fairseq sees it: its T x B x C order, `encoder_out` dictionaries and `incremental_state`."""
 
+import hashlib
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import (
     ARCH_CONFIG_REGISTRY,
@@ -14,7 +16,7 @@ from fairseq.models import (
     register_model,
     register_model_architecture,
 )
-from omegaconf import DictConfig
+from omegaconf import II, DictConfig
 from torch import Tensor
 
 from pyramidions.models.builder import build
@@ -128,7 +130,9 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
 
 @dataclass
 class PyramidionModelConfig(PyramidionConfig, FairseqDataclass):
-    """`PyramidionConfig` as fairseq wants it."""
+    """`PyramidionConfig` as fairseq wants it; how long documents are is the task's to say."""
+
+    max_source_positions: Optional[int] = II("task.max_source_positions")
 
 
 @register_model("pyramidion", dataclass=PyramidionModelConfig)
@@ -141,9 +145,13 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         decoder: writes the summary.
     """
 
+    vocabulary: Tensor
+
     def __init__(self, config: PyramidionConfig, encoder: PyramidionEncoder, decoder: PyramidionDecoder) -> None:
         super().__init__(encoder, decoder)
         self.config = config
+        # fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
+        self.register_buffer("vocabulary", _fingerprint(decoder.dictionary))
 
     @classmethod
     def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
@@ -175,9 +183,14 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         """Copy weights, after a word on what does not fit.
 
         Raises:
-            ValueError: ``strict``, and the weights are of another architecture.
+            ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
         """
         self.upgrade_state_dict(state_dict)
+        if not state_dict.setdefault("vocabulary", self.vocabulary).equal(self.vocabulary):
+            raise ValueError(
+                "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
+                "tokenizer (pyramidions prepare --tokenizer)."
+            )
         if strict:
             self._check_weights(state_dict)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
@@ -197,6 +210,12 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             )
         if problems:
             raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+
+
+def _fingerprint(dictionary: Any) -> Tensor:
+    """Return a number that two dictionaries share only if they have the same symbols in the same order."""
+    digest = hashlib.sha256("\n".join(dictionary.symbols).encode()).digest()
+    return torch.tensor(int.from_bytes(digest[:7], "big"))
 
 
 def _architecture(name: str) -> Callable[[Any], None]:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import MultiheadAttention
+from pyramidions.nn.context import Context
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.functional.chunking import BlockLayout
 from pyramidions.nn.pooling import Pooled, Pooler
@@ -57,6 +59,11 @@ class EncoderLayer(nn.Module):
         x = self.around_attention(x, lambda y: self.self_attention(y, padding_mask))
         return self.around_feed_forward(x, self.feed_forward)
 
+    @torch.no_grad()
+    def received(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Return how much attention each position of the layer's input ``x`` (B, L, D) receives in it: (B, L)."""
+        return self.self_attention.received(self.around_attention.entering(x), padding_mask)
+
 
 class Encoder(nn.Module):
     """Embeds tokens, runs layers, and pools where a pooler stands (Pietruszka et al. 2022, section 3.1).
@@ -69,7 +76,7 @@ class Encoder(nn.Module):
         residual: runs the layers between two poolings.
         norm: normalises the output (pre-norm models), or None.
         dropout: probability of dropping a value of the embedded input while training.
-        block_size: attention never crosses blocks of this many positions; None where it does.
+        confined_to: attention stays within blocks of this many positions; None where it does not.
     """
 
     def __init__(
@@ -81,7 +88,7 @@ class Encoder(nn.Module):
         residual: ResidualStack,
         norm: nn.LayerNorm | None = None,
         dropout: float = 0.0,
-        block_size: int | None = None,
+        confined_to: int | None = None,
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -91,7 +98,7 @@ class Encoder(nn.Module):
         self.residual = residual
         self.norm = norm
         self.dropout = nn.Dropout(dropout)
-        self.block_size = block_size
+        self.confined_to = confined_to
 
     def embed(self, tokens: Tensor, position: Tensor, length: int) -> Tensor:
         """Embed ``tokens`` (B, L) at ``position`` (B, L), all below ``length``: (B, L, D)."""
@@ -119,15 +126,22 @@ class Encoder(nn.Module):
         """
         batch, length = tokens.shape
         position = torch.arange(length, device=tokens.device).expand(batch, length)
-        layout = BlockLayout(padding_mask, self.block_size)
+        layout = BlockLayout(padding_mask, self.confined_to)
         x = self.embed(layout.pack(tokens), layout.pack(position), length)
         pooled: dict[int, Pooled] = {}
         for layers, last in self.stages():
-            x = layout.unpack(self.residual(layers, x, layout.padding_mask))
+            entering = self.residual(layers[:-1], x, layout.padding_mask)
+            x = layout.unpack(self.residual(layers[-1:], entering, layout.padding_mask))
             if str(last) in self.poolers:
-                pooled[last] = self.poolers[str(last)](x, padding_mask)
+                context = Context(partial(_received, self.layers[last], entering, layout))
+                pooled[last] = self.poolers[str(last)](x, padding_mask, context)
                 x, padding_mask = pooled[last].x, pooled[last].padding_mask
             if last < len(self.layers) - 1:
-                layout = BlockLayout(padding_mask, self.block_size)
+                layout = BlockLayout(padding_mask, self.confined_to)
                 x = layout.pack(x)
         return Encoded(x if self.norm is None else self.norm(x), padding_mask, pooled)
+
+
+def _received(layer: nn.Module, entering: Tensor, layout: BlockLayout) -> Tensor:
+    assert isinstance(layer, EncoderLayer)
+    return layout.unpack(layer.received(entering, layout.padding_mask))

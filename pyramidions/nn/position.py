@@ -17,24 +17,24 @@ class SinusoidalPositions(nn.Module):
         ValueError: an odd ``embed_dim``.
     """
 
-    table: Tensor
-
     def __init__(self, embed_dim: int, first: int = 2) -> None:
         super().__init__()
         if embed_dim % 2 or embed_dim < 4:
             raise ValueError(f"`embed_dim` must be even and at least 4, but is {embed_dim}.")
         self.embed_dim = embed_dim
         self.first = first
-        self.register_buffer("table", self._rows(1024), persistent=False)
+        # No buffer: processes grow it each to its own longest document, and data-parallel training would want them
+        # of one size.
+        self._table = torch.empty(0, embed_dim)
 
-    def _rows(self, count: int) -> Tensor:
+    def _rows(self, count: int, device: torch.device) -> Tensor:
         half = self.embed_dim // 2
         frequency = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
         angle = torch.arange(self.first, self.first + count, dtype=torch.float)[:, None] * frequency
-        return torch.cat([angle.sin(), angle.cos()], dim=1)
+        return torch.cat([angle.sin(), angle.cos()], dim=1).to(device)
 
     def forward(self, position: Tensor, length: int) -> Tensor:
-        """Return the embeddings of ``position`` (...), counted from 0 and all below ``length``: (..., D)."""
-        if length > self.table.size(0):
-            self.table = self._rows(max(length, 2 * self.table.size(0))).to(self.table)
-        return nn.functional.embedding(position, self.table)
+        """Return the embeddings of ``position`` (...), from 0 on and below ``length``, in float32: (..., D)."""
+        if length > self._table.size(0) or self._table.device != position.device:
+            self._table = self._rows(max(length, 2 * self._table.size(0), 1024), position.device)
+        return nn.functional.embedding(position, self._table)

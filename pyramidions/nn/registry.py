@@ -2,7 +2,8 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from types import UnionType
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 Part = TypeVar("Part")
 
@@ -39,6 +40,10 @@ class Registry(Generic[Part]):
             raise ValueError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
         return self._parts[name]
 
+    def takes(self, name: str, argument: str) -> bool:
+        """Return whether the class ``name`` has the argument ``argument``."""
+        return argument in inspect.signature(self[name]).parameters
+
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
         """Make the part ``name``.
 
@@ -65,4 +70,24 @@ class Registry(Generic[Part]):
         for key in known:
             if key not in options and arguments[key].default is inspect.Parameter.empty:
                 raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
+        hints = get_type_hints(part.__init__)
+        for key, value in options.items():
+            if not _fits(value, hints.get(key, object)):
+                raise ValueError(
+                    f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) must be of type "
+                    f"{_type_name(hints[key])}, but is {value!r}."
+                )
         return part(**options, **{key: value for key, value in given.items() if key in arguments})
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value from JSON has the annotated type: a bool is no number, and a whole number is a float."""
+    if isinstance(hint, UnionType):
+        return any(_fits(value, choice) for choice in get_args(hint))
+    if isinstance(value, bool):
+        return hint in (bool, object)
+    return isinstance(value, (int, float) if hint is float else hint)
+
+
+def _type_name(hint: Any) -> str:
+    return " or ".join("null" if h is type(None) else h.__name__ for h in get_args(hint) or (hint,))

@@ -29,6 +29,10 @@ class ResidualConnection(nn.Module):
             return x + self.dropout(sublayer(self.norm(x)))
         return self.norm(x + self.dropout(sublayer(x)))
 
+    def entering(self, x: Tensor) -> Tensor:
+        """Return what the sublayer reads: (B, L, D) -> (B, L, D)."""
+        return self.norm(x) if self.normalize_before else x
+
 
 class ResidualStack(nn.Module, ABC):
     """Runs layers one after the other."""

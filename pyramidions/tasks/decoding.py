@@ -1,9 +1,10 @@
 """Decoding settings: what the user says, else what the checkpoint says, never fairseq's own defaults."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
 from typing import Any
 
+from fairseq.dataclass.configs import GenerationConfig
 from torch import Tensor, nn
 
 from pyramidions.errors import UserError
@@ -16,8 +17,8 @@ _FIELDS = {
     "min_len": "decoding_min_length",
     "max_len_b": "decoding_max_length",
 }
-# No sensible setting has this value, so it marks a flag that was not given; None would not fit fairseq's types.
-_UNSET = -1
+# No setting has this value, so it marks a flag that was not given; None would not fit fairseq's types.
+_UNSET = -(2**31)
 
 
 def unset_defaults(parser: ArgumentParser) -> None:
@@ -25,6 +26,19 @@ def unset_defaults(parser: ArgumentParser) -> None:
     for action in parser._actions:
         if action.dest in _FIELDS:
             action.default = _UNSET
+
+
+def from_options(options: dict[str, Any]) -> Namespace:
+    """Return generation arguments given by name, as fairseq's config names them.
+
+    Raises:
+        UserError: fairseq knows no such argument.
+    """
+    known = sorted(name for name in GenerationConfig.__dataclass_fields__ if not name.startswith("_"))
+    for name in options:
+        if name not in known:
+            raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {', '.join(known)}.")
+    return Namespace(**options)
 
 
 def fill_in(args: Any, models: list[Any]) -> None:
@@ -51,8 +65,8 @@ def fill_in(args: Any, models: list[Any]) -> None:
         longest = min(longest, args.max_len_b)
     if args.min_len > longest:
         raise UserError(
-            f"--min-len must be at most {longest}, the tokens of the longest summary that the model may write, "
-            f"but is {args.min_len}."
+            f"The shortest summary asked for (--min-len, or min_len in --eval-rouge-args) must have at most {longest} "
+            f"tokens, as many as the model may write, but has {args.min_len}."
         )
 
 
@@ -81,5 +95,8 @@ class NGramBlocker(nn.Module):
         self.size = size
 
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        """Forbid in ``lprobs`` (B, V) what would repeat an n-gram of the first ``step`` + 1 of ``tokens`` (B, T)."""
-        return block_repeated_ngrams(lprobs, tokens[:, : step + 1], self.size)
+        """Forbid in ``lprobs`` (B, V) what would repeat an n-gram of the ``step`` written ``tokens`` (B, T).
+
+        The first token only starts the text; counted, it would keep a summary from ever ending where n is 1.
+        """
+        return block_repeated_ngrams(lprobs, tokens[:, 1 : step + 1], self.size)

@@ -1,7 +1,7 @@
 """The task: long documents in, summaries out."""
 
 import logging
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -15,15 +15,12 @@ from torch import Tensor
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
 from pyramidions.errors import UserError
-from pyramidions.models.config import parse_options
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
 
 logger = logging.getLogger(__name__)
-
-MAX_SOURCE_POSITIONS = 8192
-MAX_TARGET_POSITIONS = 1024
 
 
 @dataclass
@@ -164,7 +161,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         summaries = HeadDataset(target, target.sizes, longest_target, EOS)
         logger.info("%s: documents: %s", split, documents.report)
         logger.info("%s: summaries: %s", split, summaries.report)
-        dataset = self._pairs(documents, summaries, shuffle=split == "train")
+        dataset = self._pairs(documents, summaries, shuffle=not split.startswith(("valid", "test")))
         if self._rouge is not None and split != "train":
             dataset = WithReferences(dataset, [reference.summary for reference in self.folder.references(split)])
         self.datasets[split] = dataset
@@ -189,6 +186,9 @@ class LongDocumentSummarizationTask(FairseqTask):
         if constraints is not None:
             raise UserError("--constraints is not supported by --task long_document_summarization.")
         sizes = np.array([len(text) for text in src_tokens])
+        if (sizes < 2).any():
+            number = int((sizes < 2).argmax()) + 1
+            raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
         return self._pairs(HeadDataset(src_tokens, sizes, self.max_positions()[0], EOS), None, shuffle=False)
 
     def get_batch_iterator(
@@ -231,7 +231,14 @@ class LongDocumentSummarizationTask(FairseqTask):
     # Text
 
     def build_bpe(self, args: Any) -> "PieceCodec":
-        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces."""
+        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces.
+
+        Raises:
+            UserError: the user asks for another one.
+        """
+        other = args if isinstance(args, str) else getattr(args, "_name", None)
+        if other is not None:
+            raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")
         return PieceCodec(self._need_tokenizer())
 
     # Generation and validation
@@ -241,7 +248,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         self._need_tokenizer()
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
-            args = Namespace(**parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
+            args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
             self._rouge = ValidationRouge(self.build_generator([model], args), self._need_tokenizer())
         return model
 

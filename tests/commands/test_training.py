@@ -134,7 +134,7 @@ torch.manual_seed(0)
 small = dict(embed_dim=16, ffn_embed_dim=32, num_heads=2)
 model = torch.nn.parallel.DistributedDataParallel(build(preset(name, **small), 50))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for source in (torch.tensor([[2]]), torch.randint(4, 50, (2, 700)), torch.tensor([[5, 2], [2, 1]])):
+for source in (torch.tensor([[2]]), torch.randint(4, 50, (2, 700 if rank else 1500)), torch.tensor([[5, 2], [2, 1]])):
     optimizer.zero_grad()
     model(source, torch.tensor([[2, 5]] * len(source))).sum().backward()
     assert all(p.grad is not None for p in model.parameters())

@@ -16,10 +16,12 @@ TASK = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: 1))
 class Model:
     """Hands out fixed logits, and what a pooler after the second layer handed on."""
 
-    def __init__(self, weights: list[list[list[float]]], padding: list[list[bool]]) -> None:
+    def __init__(
+        self, weights: list[list[list[float]]], padding: list[list[bool]], sources: list[list[list[int]]]
+    ) -> None:
         self.logits = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0))
         w = torch.tensor(weights)
-        self.pooled = {1: Pooled(torch.zeros(*w.shape[:2], 4), torch.tensor(padding), torch.zeros(w.shape).long(), w)}
+        self.pooled = {1: Pooled(torch.zeros(*w.shape[:2], 4), torch.tensor(padding), torch.tensor(sources), w)}
 
     def __call__(self, **unused: Any) -> tuple[torch.Tensor, dict[str, Any]]:
         return self.logits, {"pooled": self.pooled}
@@ -32,7 +34,11 @@ class Model:
 
 
 SAMPLE = {"net_input": {}, "target": torch.tensor([[4, 5, 2], [6, 2, 1]]), "ntokens": 5}
-HALF_SHARP = Model([[[0.5, 0.5], [0.9, 0.1]], [[1.0, 0.0], [1.0, 0.0]]], [[False, False], [False, False]])
+HALF_SHARP = Model(
+    [[[0.5, 0.5], [0.9, 0.1]], [[1.0, 0.0], [1.0, 0.0]]],
+    [[False, False], [False, False]],
+    [[[0, 1], [2, 3]], [[0, 0], [1, 1]]],
+)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
@@ -44,16 +50,22 @@ def test_the_loss_is_fairseqs_label_smoothed_cross_entropy(smoothing: float) -> 
     torch.testing.assert_close(ours[2]["nll_loss"], theirs[2]["nll_loss"])
 
 
-def test_sharpness_counts_documents_that_were_pooled() -> None:
-    # The second document has one member a vector: it passed through.
+def test_sharpness_counts_vectors_of_several_members() -> None:
+    # The second document has one member a vector, as a short one has whose vectors meet only padding.
     log = PooledCrossEntropyCriterion(TASK, False, 0.0)(HALF_SHARP, SAMPLE)[2]
     assert log["sharpness_2_sum"].item() == pytest.approx(1.4) and log["sharpness_2_count"].item() == 2
 
 
 def test_sharpness_counts_no_padding() -> None:
-    model = Model([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2)
+    model = Model([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2, [[[0, 1], [2, 3]]] * 2)
     log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
     assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (1.0, 2)
+
+
+def test_hard_selection_is_sharp_even_where_the_losers_weight_vanishes() -> None:
+    model = Model([[[1.0, 0.0]]] * 2, [[False]] * 2, [[[0, 1]]] * 2)
+    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
+    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (2.0, 2)
 
 
 def test_means_are_over_all_workers_and_plain_floats() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -42,6 +43,10 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"self_attention_args": '{"block_size": 8}'},
         {"pooling_args": '{"base": 3.0}'},
         {"pooling_lengths": "8,4"},
+        {"pooling": "mean", "max_source_positions": 30},
+        {"scorer": "nonlinear"},
+        {"scorer": "index", "max_source_positions": 30},
+        {"scorer": "random", "scorer_args": '{"seed": 3}'},
         {"feed_forward_args": '{"activation": "gelu"}'},
         {"normalize_before": True},
         {"encoder_positions": "none"},
@@ -58,6 +63,37 @@ def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
         config = small("blockwise", **{**base, **overrides})
         outputs.append(build(config, vocab_size=50).eval()(source, prefix))
     assert not torch.allclose(*outputs)
+
+
+@pytest.mark.parametrize("part", [{"pooling": "mean"}, {"scorer": "index"}])
+def test_a_fixed_ratio_is_that_of_the_longest_document(part: dict[str, str]) -> None:
+    source, prefix = torch.arange(4, 34)[None], torch.arange(4, 9)[None]
+    outputs = []
+    for longest in (16, 32):
+        torch.manual_seed(1)
+        config = small("blockwise", pooling_lengths="None,4", max_source_positions=longest, **part)
+        outputs.append(build(config, vocab_size=50).eval()(source, prefix))
+    assert not torch.allclose(*outputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) -> None:
+    # More scores than half precision can count to.
+    model = build(small("deep_pyramidion", pooling_lengths="None,8,4,None,None,None"), vocab_size=50).to(dtype).eval()
+    with torch.no_grad():
+        assert model(torch.randint(4, 50, (9, 8192)), torch.tensor([[2, 5]] * 9)).isfinite().all()
+
+
+def test_fields_that_no_test_changes_are_known() -> None:
+    # Each has a test of its own: dropouts below, the residual axis has one kind, generation reads decoding_*.
+    tested_elsewhere = {
+        *("dropout", "attention_dropout", "activation_dropout", "residual", "feed_forward", "cross_attention"),
+        *("cross_attention_args", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
+        *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
+    }
+    marks = test_every_field_changes_the_output.pytestmark
+    changed = {name for mark in marks for change in mark.args[1] for name in change}
+    assert {field.name for field in fields(PyramidionConfig)} == tested_elsewhere | changed
 
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
@@ -81,6 +117,9 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"encoder_layers": 0}, "`encoder_layers` must be at least 1, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
         ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),
+        ({"pooling_lengths": "None,None", "pooling_args": '{"base": 2}'}, "but nothing is pooled"),
+        ({"decoding_beam": 0}, "`decoding_beam` must be at least 1, but is 0."),
+        ({"pooling": "mean", "pooling_lengths": "None,4", "scorer": "random"}, "`pooling` 'mean' asks no scorer."),
         ({"encoder_positions": "learned"}, "`encoder_positions` must be one of none, sinusoidal, but is 'learned'."),
         ({"feed_forward_args": '{"activation": "tanh"}'}, "`activation` must be one of relu, gelu, but is 'tanh'."),
     ],

@@ -26,6 +26,12 @@ def test_lengths_that_break_a_rule_are_named(text: str, layers: int, message: st
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize("text", ['{"base": Infinity}', '{"base": NaN}'])
+def test_options_that_are_not_finite_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="`pooling_args` must hold finite numbers, but holds (Infinity|NaN)."):
+        parse_options(text, "pooling_args")
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", "3"])
 def test_options_that_are_no_json_object_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="`scorer_args` must be a JSON object"):

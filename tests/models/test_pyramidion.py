@@ -34,7 +34,7 @@ def task() -> Any:
 
 def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> PyramidionModel:
     torch.manual_seed(seed)
-    config = {**PRESETS[name], **SMALL, **overrides}
+    config = {**PRESETS[name], **SMALL, "max_source_positions": 64, **overrides}
     if name == "deep_pyramidion":
         config = {"self_attention_args": '{"block_size": 8}', **config, "pooling_lengths": "None,16,4,None,None,None"}
         config["self_attention_args"] = '{"block_size": 8}'
@@ -66,10 +66,19 @@ def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(normalize_b
     torch.testing.assert_close(got[real], expected[real], rtol=0, atol=1e-5)
 
 
-def test_an_output_layer_of_its_own_is_refused() -> None:
-    weights = {"decoder.embed_tokens.weight": torch.ones(2, 2), "decoder.output_projection.weight": torch.zeros(2, 2)}
-    with pytest.raises(ValueError, match="--share-all-embeddings"):
+@pytest.mark.parametrize("key", ["decoder.output_projection.weight", "encoder.embed_tokens.weight"])
+def test_an_embedding_of_its_own_is_refused(key: str) -> None:
+    weights = {"decoder.embed_tokens.weight": torch.ones(2, 2), key: torch.zeros(2, 2)}
+    with pytest.raises(ValueError, match=r"must have one embedding for all \(--share-all-embeddings\)"):
         model().load_state_dict(weights)
+
+
+def test_a_checkpoint_of_another_vocabulary_of_the_same_size_is_refused() -> None:
+    ours, other = model(), dictionary()
+    other.symbols[10], other.symbols[11] = other.symbols[11], other.symbols[10]
+    theirs = PyramidionModel(ours.config, ours.encoder, type(ours.decoder)(other, ours.decoder.core, 32))
+    with pytest.raises(ValueError, match="trained with another vocabulary than that of the data"):
+        ours.load_state_dict(theirs.state_dict())
 
 
 @pytest.mark.parametrize("name", PRESETS)

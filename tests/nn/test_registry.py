@@ -4,8 +4,8 @@ from pyramidions.nn.registry import Registry
 
 
 class Part:
-    def __init__(self, width: int, depth: int = 2) -> None:
-        self.width, self.depth = width, depth
+    def __init__(self, width: int, depth: int = 2, scale: float | None = 1.0) -> None:
+        self.width, self.depth, self.scale = width, depth, scale
 
 
 class Bare:
@@ -20,7 +20,9 @@ def registry() -> Registry[object]:
 
 
 def test_what_the_model_knows_goes_to_those_who_name_it() -> None:
-    assert registry().build("part", {"depth": 5}, width=3, height=9).__dict__ == {"width": 3, "depth": 5}
+    part = registry().build("part", {"depth": 5, "scale": 2}, width=3, height=9)
+    assert part.__dict__ == {"width": 3, "depth": 5, "scale": 2}
+    assert registry().build("part", {"scale": None}, width=3).__dict__["scale"] is None
     assert isinstance(registry().build("bare", {}, width=3), Bare)
 
 
@@ -32,8 +34,12 @@ def test_names_are_listed_in_order() -> None:
     ("name", "options", "message"),
     [
         ("pert", {}, "axis must be one of bare, part, but is 'pert'."),
-        ("part", {"deph": 1}, r"Part \(axis 'part'\) has no option 'deph'; it knows depth."),
-        ("part", {"width": 1}, r"Part \(axis 'part'\) has no option 'width'; it knows depth."),
+        ("part", {"deph": 1}, r"Part \(axis 'part'\) has no option 'deph'; it knows depth, scale."),
+        ("part", {"width": 1}, r"Part \(axis 'part'\) has no option 'width'; it knows depth, scale."),
+        ("part", {"depth": "5"}, r"The option 'depth' of Part \(axis 'part'\) must be of type int, but is '5'."),
+        ("part", {"depth": 2.5}, r"must be of type int, but is 2.5."),
+        ("part", {"depth": True}, r"must be of type int, but is True."),
+        ("part", {"scale": "x"}, r"must be of type float or null, but is 'x'."),
         ("bare", {"x": 1}, r"Bare \(axis 'bare'\) has no option 'x'; it knows none."),
     ],
 )

@@ -86,6 +86,16 @@ def test_lengths_and_tokenizer_come_from_the_checkpoint(data: DataFolder, tmp_pa
     assert flag.max_positions() == (32, 16)
 
 
+def test_an_empty_document_is_named(data: DataFolder) -> None:
+    with pytest.raises(UserError, match="number 2 of those just read is empty"):
+        make(data).build_dataset_for_inference([torch.tensor([5, 2]), torch.tensor([2])], [2, 1])
+
+
+def test_another_tokenizer_on_the_command_line_is_refused(data: DataFolder) -> None:
+    with pytest.raises(UserError, match="--bpe asks for 'gpt2'"):
+        make(data).build_bpe("gpt2")
+
+
 def test_a_checkpoint_with_another_tokenizer_is_refused(data: DataFolder) -> None:
     state = {**make(data).state_dict(), "tokenizer": b"another"}
     with pytest.raises(UserError, match="trained with another tokenizer than that of the data folder"):
@@ -151,10 +161,26 @@ def test_a_length_bound_relative_to_the_source_stands_alone() -> None:
 
 
 def test_a_summary_must_not_be_longer_than_the_model_writes() -> None:
-    with pytest.raises(UserError, match="--min-len must be at most 49, .* but is 50."):
+    with pytest.raises(UserError, match="must have at most 49 tokens, as many as the model may write, but has 50."):
         decoding.fill_in(Namespace(min_len=50), [settings()])
-    with pytest.raises(UserError, match="--min-len must be at most 6, .* but is 7."):
+    with pytest.raises(UserError, match="must have at most 6 tokens, as many as the model may write, but has 7."):
         decoding.fill_in(Namespace(max_len_b=6), [settings()])
+
+
+def test_any_value_given_is_a_wish() -> None:
+    args = Namespace(lenpen=-1.0)
+    decoding.fill_in(args, [settings()])
+    assert args.lenpen == -1.0
+
+
+def test_unknown_generation_arguments_are_named() -> None:
+    with pytest.raises(UserError, match="`eval_rouge_args` knows no argument 'beams', only beam, "):
+        decoding.from_options({"beams": 4})
+
+
+def test_no_repeated_unigram_still_lets_a_summary_end() -> None:
+    blocked = decoding.NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]]), torch.zeros(1, 7), 1, 1, 1)
+    assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
 
 
 def test_models_that_disagree_need_a_flag() -> None:

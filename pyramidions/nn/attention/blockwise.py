@@ -1,5 +1,6 @@
 """Blockwise attention: full attention within blocks that do not overlap."""
 
+import torch
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
@@ -20,12 +21,13 @@ class BlockwiseAttention(CoreAttention):
     """
 
     crosses = False
+    tells_received = True
 
     def __init__(self, block_size: int = 512, dropout: float = 0.0) -> None:
         super().__init__()
         if block_size < 1:
             raise ValueError(f"`block_size` must be at least 1, but is {block_size}.")
-        self.block_size: int = block_size
+        self.block_size = self.confined_to = block_size
         self.within = FullAttention(dropout)
 
     def forward(
@@ -47,16 +49,26 @@ class BlockwiseAttention(CoreAttention):
             return self.within(q, k, v, key_padding_mask, is_causal=is_causal)
         if key_padding_mask is None and length % size:
             key_padding_mask = q.new_zeros(batch, length).bool()
-
-        def cut(x: Tensor) -> Tensor:
-            # (B, H, L, E) -> (B, L/M, H, M, E) -> (B * L/M, H, M, E)
-            x = pad_to_multiple(x, size, dim=2)
-            return x.unflatten(2, (-1, size)).transpose(1, 2).flatten(0, 1)
-
-        mask = None
-        if key_padding_mask is not None:
-            # (B, L) -> (B * L/M, M)
-            mask = pad_to_multiple(key_padding_mask, size, dim=1, value=True).reshape(-1, size)
-        out = self.within(cut(q), cut(k), cut(v), mask, is_causal=is_causal)
+        mask = None if key_padding_mask is None else _cut_mask(key_padding_mask, size)
+        out = self.within(_cut(q, size), _cut(k, size), _cut(v, size), mask, is_causal=is_causal)
         # (B * L/M, H, M, E) -> (B, H, L, E)
         return out.unflatten(0, (batch, -1)).transpose(1, 2).reshape(batch, heads, -1, dim)[:, :, :length]
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        batch, length = k.size(0), k.size(2)
+        if padding_mask is None:
+            padding_mask = torch.zeros(batch, length, dtype=torch.bool, device=k.device)
+        size = min(self.block_size, length)
+        total = self.within.received(_cut(q, size), _cut(k, size), _cut_mask(padding_mask, size))
+        # (B * L/M, M) -> (B, L)
+        return total.reshape(batch, -1)[:, :length]
+
+
+def _cut(x: Tensor, size: int) -> Tensor:
+    # (B, H, L, E) -> (B, L/M, H, M, E) -> (B * L/M, H, M, E)
+    return pad_to_multiple(x, size, dim=2).unflatten(2, (-1, size)).transpose(1, 2).flatten(0, 1)
+
+
+def _cut_mask(padding_mask: Tensor, size: int) -> Tensor:
+    # (B, L) -> (B * L/M, M)
+    return pad_to_multiple(padding_mask, size, dim=1, value=True).reshape(-1, size)

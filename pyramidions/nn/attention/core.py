@@ -15,8 +15,10 @@ class CoreAttention(nn.Module, ABC):
     shares_query_key: ClassVar[bool] = False
     #: whether queries may come from another sequence than keys
     crosses: ClassVar[bool] = True
-    #: positions only interact within blocks of this many; None where they interact across the sequence
-    block_size: int | None = None
+    #: whether `received` can be asked
+    tells_received: ClassVar[bool] = False
+    #: positions interact only within blocks of this many, counted from the first; None where that is not so
+    confined_to: int | None = None
 
     @abstractmethod
     def forward(
@@ -40,6 +42,24 @@ class CoreAttention(nn.Module, ABC):
         Returns:
             (B, H, Lq, E), finite everywhere; meaningless at queries that are padding.
         """
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Return how much self-attention each position received, over all heads and real queries.
+
+        No matrix of L x L is ever held.
+
+        Args:
+            q: (B, H, L, E).
+            k: (B, H, L, E).
+            padding_mask: (B, L), True at padding, or None.
+
+        Returns:
+            (B, L), zero at padding.
+
+        Raises:
+            ValueError: the kind cannot tell.
+        """
+        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
 
 
 ATTENTION: Registry[CoreAttention] = Registry("attention")

@@ -1,5 +1,6 @@
 """Full attention: every query sees every key."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -14,6 +15,9 @@ class FullAttention(CoreAttention):
     Args:
         dropout: probability of dropping an attention weight while training.
     """
+
+    tells_received = True
+    _QUERIES = 256  # rows of the attention matrix that are held at a time
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
@@ -33,3 +37,15 @@ class FullAttention(CoreAttention):
             return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
         mask = attendable(key_padding_mask, is_causal, q.size(2), k.size(2), q.device)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        if padding_mask is None:
+            padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+        hidden = padding_mask[:, None, None]
+        total = torch.zeros(padding_mask.shape, dtype=torch.float32, device=k.device)
+        for rows, padded in zip(q.split(self._QUERIES, 2), padding_mask.split(self._QUERIES, 1), strict=True):
+            # (B, H, C, E) @ (B, H, E, L) -> (B, H, C, L)
+            logits = (rows @ k.transpose(-1, -2)).float() / q.size(-1) ** 0.5
+            weights = logits.masked_fill(hidden, torch.finfo(torch.float32).min).softmax(dim=-1)
+            total += weights.masked_fill(padded[:, None, :, None], 0.0).sum(dim=(1, 2))
+        return total.masked_fill(padding_mask, 0.0)

@@ -91,3 +91,8 @@ class MultiheadAttention(nn.Module):
     def forward(self, x: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
         """Self-attention: (B, L, D) -> (B, L, D); masks as in `CoreAttention`."""
         return self.attend(x, *self.keys_values(x), key_padding_mask, is_causal=is_causal)
+
+    def received(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Return how much self-attention each position of ``x`` (B, L, D) received: (B, L)."""
+        k_proj = self.q_proj if self.k_proj is None else self.k_proj
+        return self.attention.received(self._heads(self.q_proj(x)), self._heads(k_proj(x)), padding_mask)

@@ -1,10 +1,12 @@
-"""The role of a pooler, what it hands on, and the registry of kinds."""
+"""The role of a pooler, what it reads and hands on, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from pyramidions.nn.context import Context
+from pyramidions.nn.functional.topk import TopK
 from pyramidions.nn.registry import Registry
 
 
@@ -14,7 +16,7 @@ class Pooled(NamedTuple):
     Attributes:
         x: (B, K, D).
         padding_mask: (B, K), True at padding.
-        sources: (B, K, G), which inputs each vector is made of, the strongest first; None where a kind has none.
+        sources: (B, K, G), which inputs each vector is made of; None where a kind has none.
         weights: (B, K, G), how much of each; None where a kind has none.
     """
 
@@ -28,8 +30,25 @@ class Pooler(nn.Module, ABC):
     """Shortens a sequence of representations."""
 
     @abstractmethod
-    def forward(self, x: Tensor, padding_mask: Tensor) -> Pooled:
+    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         """Pool ``x`` (B, L, D) with ``padding_mask`` (B, L) to at most K vectors a document."""
+
+
+def pooled_from(top: TopK, scores: Tensor, padding_mask: Tensor) -> Pooled:
+    """Hand on what a top-k operator selected by ``scores`` (B, L) outside ``padding_mask`` (B, L).
+
+    The scorer stays in the graph where the selection does not depend on it (batches too short to be pooled, hard
+    selection): data-parallel training waits for the gradient of every parameter. Scores are finite, so this adds
+    exactly nothing; each is made zero before the sum, which half precision could not hold.
+    """
+    nothing = (0.0 * scores.masked_fill(padding_mask, 0.0)).sum().to(top.x.dtype)
+    return Pooled(top.x + nothing, top.padding_mask, top.sources, top.weights)
+
+
+def check_inference(inference: str) -> None:
+    """Raise ValueError where ``inference`` is neither "soft" nor "hard"."""
+    if inference not in ("soft", "hard"):
+        raise ValueError(f"`inference` must be soft or hard, but is {inference!r}.")
 
 
 POOLING: Registry[Pooler] = Registry("pooling")

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from pyramidions.nn.functional.topk import successive_halving_topk
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.context import Context
+from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, check_inference, pooled_from
 from pyramidions.nn.scorer import Scorer
 
 
@@ -15,19 +16,26 @@ class SoftTopKPooler(Pooler):
         k: representations to hand on.
         scorer: rates them.
         base: of the peaked softmax; None is the plain one.
+        sort: sort the candidates of each round.
+        inference: "soft", or "hard" to hand on the best as they are when not training.
     """
 
-    def __init__(self, k: int, scorer: Scorer, base: float | None = 20.0) -> None:
+    def __init__(
+        self, k: int, scorer: Scorer, base: float | None = 20.0, sort: bool = True, inference: str = "soft"
+    ) -> None:
         super().__init__()
         if base is not None and base <= 1:
             raise ValueError(f"`base` must be above 1, or null for the plain softmax, but is {base}.")
+        check_inference(inference)
         self.k = k
         self.scorer = scorer
         self.base = base
+        self.sort = sort
+        self.inference = inference
 
-    def forward(self, x: Tensor, padding_mask: Tensor) -> Pooled:
-        scores = self.scorer(x, padding_mask)
-        top = successive_halving_topk(x, scores, self.k, padding_mask=padding_mask, base=self.base)
-        # The scorer stays in the graph of a batch too short to be pooled: data-parallel training waits for the
-        # gradient of every parameter. Scores are finite, so this adds exactly nothing.
-        return Pooled(top.x + 0.0 * scores.sum().to(x.dtype), top.padding_mask, top.sources, top.weights)
+    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
+        scores = self.scorer(x, padding_mask, context)
+        if self.inference == "hard" and not self.training:
+            return pooled_from(hard_topk(x, scores, self.k, padding_mask=padding_mask), scores, padding_mask)
+        top = successive_halving_topk(x, scores, self.k, padding_mask=padding_mask, base=self.base, sort=self.sort)
+        return pooled_from(top, scores, padding_mask)

@@ -4,17 +4,19 @@ import pytest
 import torch
 from torch import Tensor
 
+from pyramidions.nn.context import Context
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.scorer import SCORER
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
-DIM, K = 8, 4
+DIM, K, LONGEST = 8, 4, 40
+NO_CONTEXT = Context(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 
 
-def make(kind: str) -> Pooler:
+def make(kind: str, **options: object) -> Pooler:
     torch.manual_seed(0)
     scorer = SCORER.build("linear", {}, embed_dim=DIM)
-    return POOLING.build(kind, {}, k=K, scorer=scorer).eval()
+    return POOLING.build(kind, options, k=K, scorer=scorer, window=LONGEST // K).eval()
 
 
 def batch(*lengths: int) -> tuple[Tensor, Tensor]:
@@ -25,16 +27,17 @@ def batch(*lengths: int) -> tuple[Tensor, Tensor]:
 @kinds
 @pytest.mark.parametrize("length", [1, 4, 5, 9, 33])
 def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
-    pooled = make(kind)(*batch(length))
-    assert pooled.x.shape == (1, min(length, K), DIM)
-    assert pooled.padding_mask.shape == (1, min(length, K)) and not pooled.padding_mask.any()
+    pooled = make(kind)(*batch(length), NO_CONTEXT)
+    count = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
+    assert pooled.x.shape == (1, count, DIM)
+    assert pooled.padding_mask.shape == (1, count) and not pooled.padding_mask.any()
 
 
 @kinds
 def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
     pooler, (x, mask) = make(kind), batch(13, 6)
-    before = pooler(x, mask)
-    after = pooler(x.masked_fill(mask[..., None], 1e4), mask)
+    before = pooler(x, mask, NO_CONTEXT)
+    after = pooler(x.masked_fill(mask[..., None], 1e4), mask, NO_CONTEXT)
     assert torch.equal(after.padding_mask, before.padding_mask)
     assert torch.equal(after.x[~after.padding_mask], before.x[~before.padding_mask])
 
@@ -42,8 +45,8 @@ def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
 @kinds
 @pytest.mark.parametrize("length", [1, 3, 4, 7])
 def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
-    pooler, (x, mask) = make(kind), batch(40, length)
-    together, alone = pooler(x, mask), pooler(x[1:, :length], mask[1:, :length])
+    pooler, (x, mask) = make(kind), batch(LONGEST, length)
+    together, alone = pooler(x, mask, NO_CONTEXT), pooler(x[1:, :length], mask[1:, :length], NO_CONTEXT)
     torch.testing.assert_close(
         together.x[1][~together.padding_mask[1]], alone.x[0][~alone.padding_mask[0]], rtol=0, atol=1e-6
     )
@@ -53,7 +56,7 @@ def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: i
 def test_a_fully_padded_row_stays_finite(kind: str) -> None:
     x, mask = batch(9, 9)
     mask[1] = True
-    pooled = make(kind)(x, mask)
+    pooled = make(kind)(x, mask, NO_CONTEXT)
     assert pooled.x.isfinite().all() and pooled.padding_mask[1].all()
 
 
@@ -61,7 +64,7 @@ def test_a_fully_padded_row_stays_finite(kind: str) -> None:
 @pytest.mark.parametrize("length", [1, 13])
 def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str, length: int) -> None:
     pooler, (x, mask) = make(kind), batch(length)
-    pooler(x.requires_grad_(), mask).x.square().sum().backward()
+    pooler(x.requires_grad_(), mask, NO_CONTEXT).x.square().sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
 
@@ -69,7 +72,7 @@ def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str, 
 @kinds
 def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
     x, mask = batch(13, 6)
-    pooled = make(kind)(x, mask)
+    pooled = make(kind)(x, mask, NO_CONTEXT)
     if pooled.sources is None or pooled.weights is None:
         assert pooled.sources is pooled.weights is None
         return
@@ -85,6 +88,24 @@ def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
 
 @kinds
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    scorer = SCORER.build("linear", {}, embed_dim=DIM)
     with pytest.raises(ValueError, match=rf"{POOLING[kind].__name__} .* has no option 'bass'"):
-        POOLING.build(kind, {"bass": 3}, k=K, scorer=scorer)
+        make(kind, bass=3)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "inference")])
+def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
+    x, mask = batch(13, 6)
+    pooler, hard = make(kind, inference="hard"), make("hard_topk")
+    assert torch.equal(pooler(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
+    assert not torch.equal(pooler.train()(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
+    with pytest.raises(ValueError, match="`inference` must be soft or hard, but is 'firm'."):
+        make(kind, inference="firm")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "temperature")])
+def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
+    x, mask = batch(13, 6)
+    cold, hard = make(kind, temperature=1e-6), make("hard_topk")
+    torch.testing.assert_close(cold(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
+    with pytest.raises(ValueError, match="`temperature` must be positive, but is 0."):
+        make(kind, temperature=0)

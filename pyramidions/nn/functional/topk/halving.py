@@ -1,29 +1,12 @@
-"""Soft, differentiable top-k selection: from (B, L, D) to (B, K, D), guided by scores."""
+"""Successive Halving: a tournament of pairs, played on the scores."""
 
 import math
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-
-class TopK(NamedTuple):
-    """What a top-k operator selected, in the order of the input.
-
-    Attributes:
-        x: (B, K, D), the selected vectors; zero at padding.
-        padding_mask: (B, K), True where a document had no vector left to give.
-        scores: (B, K), the scores that the selected vectors carry; zero at padding.
-        sources: (B, K, G), which inputs a vector is made of, the strongest first.
-        weights: (B, K, G), how much of each; they sum to 1, and to 0 at padding.
-    """
-
-    x: Tensor
-    padding_mask: Tensor
-    scores: Tensor
-    sources: Tensor
-    weights: Tensor
+from pyramidions.nn.functional.topk.core import TopK, prepare
 
 
 def successive_halving_topk(
@@ -33,6 +16,7 @@ def successive_halving_topk(
     *,
     padding_mask: Tensor | None = None,
     base: float | None = 20.0,
+    sort: bool = True,
 ) -> TopK:
     """Successive Halving top-k (Pietruszka et al. 2022, section 4 and algorithm 1).
 
@@ -52,6 +36,7 @@ def successive_halving_topk(
         padding_mask: (B, L), True at padding, or None.
         base: the peaked softmax weighs a pair with softmax(base ** score), as the authors' code does;
             None is the plain softmax of equation (6).
+        sort: sort the candidates before pairing them; without, they are paired as they stand (appendix B.5).
 
     Returns:
         The selection, K = k (or L where that is smaller), ordered by the position of each vector's strongest
@@ -60,40 +45,19 @@ def successive_halving_topk(
     Raises:
         ValueError: shapes that do not fit, a k below 1, or a base of at most 1.
     """
-    _check(x, scores, k, padding_mask, base)
-    if padding_mask is None:
-        padding_mask = torch.zeros_like(scores, dtype=torch.bool)
-    if scores.size(1) <= k:
-        return _pass_through(x, scores, padding_mask)
-
-    scores = scores if scores.dtype == torch.float64 else scores.float()
-    sources, weights, kept_scores, empty = _tournament(scores, padding_mask, k, base)
-    weights = weights.to(x.dtype)
-    return TopK(_weighted_members(x, sources, weights), empty, kept_scores, sources, weights)
-
-
-def _check(x: Tensor, scores: Tensor, k: int, padding_mask: Tensor | None, base: float | None) -> None:
-    if k < 1:
-        raise ValueError(f"`k` must be at least 1, but is {k}.")
     if base is not None and base <= 1:
         raise ValueError(f"`base` must be above 1, or None for the plain softmax, but is {base}.")
-    if x.dim() != 3 or scores.shape != x.shape[:2]:
-        raise ValueError(
-            f"`x` must be (B, L, D) and `scores` (B, L), but they are {tuple(x.shape)} and {tuple(scores.shape)}."
-        )
-    if padding_mask is not None and padding_mask.shape != scores.shape:
-        raise ValueError(f"`padding_mask` must be (B, L) = {tuple(scores.shape)}, but is {tuple(padding_mask.shape)}.")
 
+    def select(scores: Tensor, padding_mask: Tensor) -> TopK:
+        sources, weights, kept_scores, empty = _tournament(scores, padding_mask, k, base, sort)
+        weights = weights.to(x.dtype)
+        return TopK(_weighted_members(x, sources, weights), empty, kept_scores, sources, weights)
 
-def _pass_through(x: Tensor, scores: Tensor, padding_mask: Tensor) -> TopK:
-    batch, length = scores.shape
-    sources = torch.arange(length, device=x.device).expand(batch, length)[..., None]
-    weights = (~padding_mask)[..., None].to(x.dtype)
-    return TopK(x, padding_mask, scores.masked_fill(padding_mask, 0.0), sources, weights)
+    return prepare(x, scores, k, padding_mask, select)
 
 
 def _tournament(
-    scores: Tensor, padding_mask: Tensor, k: int, base: float | None
+    scores: Tensor, padding_mask: Tensor, k: int, base: float | None, sort: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return sources (B, K, G), weights (B, K, G), scores (B, K) and the mask of empty slots (B, K)."""
     batch, length = scores.shape
@@ -102,36 +66,55 @@ def _tournament(
         rounds += 1
     virtual = (k << rounds) - length
 
-    limit = torch.finfo(scores.dtype).max / 4
-    v = F.pad(scores.clamp(-limit, limit), (0, virtual))
     empty = F.pad(padding_mask, (0, virtual), value=True)
-    v = v.masked_fill(empty, -math.inf)
-    # Members of each slot, the strongest in column 0: (B, n, 1), growing to (B, K, 2^rounds).
+    v = F.pad(scores, (0, virtual)).masked_fill(empty, -math.inf)
+    # Members of each slot, the tournament's winner in column 0: (B, n, 1), growing to (B, K, 2^rounds).
     sources = torch.arange(length + virtual, device=scores.device).expand(batch, -1)[..., None]
     weights = (~empty)[..., None].to(v.dtype)
+    if not sort:
+        # Content first, so that how much padding there is never decides who meets whom.
+        v, sources, weights = _reorder(empty.to(torch.uint8).argsort(dim=1, stable=True), v, sources, weights)
 
     for _ in range(rounds):
-        order = v.sort(dim=1, descending=True, stable=True).indices
-        half = order.size(1) // 2
-        strong, weak = order[:, :half], order[:, half:].flip(1)
+        strong, weak = _pairs(v, sort)
         v, share = _play(v.gather(1, strong), v.gather(1, weak), base)
         weights = torch.cat(
             [_rows(weights, strong) * share[..., None], _rows(weights, weak) * (1 - share)[..., None]], 2
         )
         sources = torch.cat([_rows(sources, strong), _rows(sources, weak)], 2)
-        # Back to the order of the document, so that ties of the next round go to the earlier position.
-        order = _position(sources[..., 0], v).argsort(dim=1)
-        v, weights, sources = v.gather(1, order), _rows(weights, order), _rows(sources, order)
+        if sort:
+            # Ties of the next round go to the earlier position.
+            v, sources, weights = _in_document_order(v, sources, weights)
+    if not sort:
+        v, sources, weights = _in_document_order(v, sources, weights)
 
+    # A member that is padding points at the slot's first, whose values are known to be real.
+    padding = F.pad(padding_mask, (0, virtual), value=True).gather(1, sources.flatten(1)).view(sources.shape)
+    sources = torch.where(padding, sources[..., :1], sources).clamp(max=length - 1)
     empty = v.isneginf()
-    # A member without weight is never read: it points at the slot's strongest, whose values are known to be real.
-    sources = torch.where(weights == 0, sources[..., :1], sources).clamp(max=length - 1)
     return sources, weights, v.masked_fill(empty, 0.0), empty
 
 
-def _position(strongest: Tensor, v: Tensor) -> Tensor:
-    """Return the sort key that keeps document order and puts slots without a real member last: (B, n)."""
-    return strongest + v.isneginf() * (strongest.amax() + 1)
+def _pairs(v: Tensor, sort: bool) -> tuple[Tensor, Tensor]:
+    """Return the indices of the stronger and of the weaker member of each pair (i, n + 1 - i): (B, n/2) each."""
+    half = v.size(1) // 2
+    if sort:
+        order = v.sort(dim=1, descending=True, stable=True).indices
+        return order[:, :half], order[:, half:].flip(1)
+    first = torch.arange(half, device=v.device).expand(v.size(0), -1)
+    second = v.size(1) - 1 - first
+    upset = v[:, half:].flip(1) > v[:, :half]
+    return torch.where(upset, second, first), torch.where(upset, first, second)
+
+
+def _in_document_order(v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Order slots by the position of their strongest member, those without content last."""
+    position = sources[..., 0] + v.isneginf() * (sources[..., 0].amax() + 1)
+    return _reorder(position.argsort(dim=1), v, sources, weights)
+
+
+def _reorder(order: Tensor, v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return v.gather(1, order), _rows(sources, order), _rows(weights, order)
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:

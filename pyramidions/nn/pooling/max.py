@@ -1,0 +1,25 @@
+"""Max pooling: the largest value of each window, one dimension at a time."""
+
+from torch import Tensor
+
+from pyramidions.nn.context import Context
+from pyramidions.nn.functional.windows import window_mask, window_max
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+
+
+@POOLING.register("max")
+class MaxPooler(Pooler):
+    """Hands on the largest values of each window of positions (Pietruszka et al. 2022, table 4).
+
+    It has no provenance: each dimension of a pooled vector comes from a position of its own.
+
+    Args:
+        window: positions in a window, the configured length over the configured k, whatever a batch's length.
+    """
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+
+    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
+        return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
