@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for p in papers(split, count)
         ]
         (root / "documents" / f"{split}.jsonl").write_text("".join(json.dumps(d) + "\n" for d in own))
-        (root / "arxiv-dataset" / f"{name}.jsonl").write_text("".join(json.dumps(d) + "\n" for d in release))
+        (root / "arxiv-dataset" / f"{name}.txt").write_text("".join(json.dumps(d) + "\n" for d in release))
     # Everyone has one line of raw text.
     (root / "documents.txt").write_text(" ".join(papers("test", 1)[0]["article"].split()) + "\n")
     return root
@@ -93,7 +93,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
 
 
 def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
-    run_in(folder, command("pyramidions", "prepare", "--train"), "--vocab-size", "600")
+    run_in(folder, command("pyramidions", "prepare", "arxiv-dataset"), "--vocab-size", "600")
     small = [
         *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
         *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.disable_validation=true"),
@@ -108,7 +108,6 @@ def test_the_hub_commands_have_options_that_exist(corpus: str, folder: Path) -> 
     # The hub cannot be reached from a test: the same command on the documents at hand.
     hub = words.index(f"ccdv/{corpus}-summarization")
     words[hub : hub + 3] = ["arxiv-dataset"]
-    (folder / "arxiv-dataset" / "valid.jsonl").write_bytes((folder / "arxiv-dataset" / "val.jsonl").read_bytes())
     run_in(folder, words, "--vocab-size", "600", "--out", f"{corpus}-again")
 
 

@@ -83,19 +83,26 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
 def _load(path: Path) -> dict[str, Any]:
     import torch
 
-    if not path.is_file():
-        raise UserError(f"The checkpoint {path} does not exist.")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        if "Unsupported global" in str(error):
-            raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
-        raise UserError(f"{path} is damaged or no checkpoint.") from None
-    except (RuntimeError, EOFError, OSError, KeyError, ValueError):
-        raise UserError(f"{path} is damaged or no checkpoint.") from None
+        file = path.open("rb")
+    except FileNotFoundError:
+        raise UserError(f"The checkpoint {path} does not exist.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    with file:
+        try:
+            state = torch.load(file, map_location="cpu", weights_only=True)
+        except Exception as error:
+            # Bytes that are no checkpoint make torch raise whatever they happen to run into.
+            if isinstance(error, pickle.UnpicklingError) and "Unsupported global" in str(error):
+                raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
+            raise UserError(f"{path} is damaged or no checkpoint.") from None
     weights = state.get("model") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
         raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
+    config = state.get("cfg") or {}
+    if not isinstance(config, dict) or not isinstance(config.get("model") or {}, dict):
+        raise UserError(f"{path} is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
     return state
 
 

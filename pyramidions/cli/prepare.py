@@ -1,15 +1,14 @@
 """`pyramidions prepare`."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
-
-MODEL_TYPES = ("unigram", "bpe")
-_VOCABULARY = ("vocab_size", "model_type", "character_coverage", "sentence_markers", "sentences", "seed")
 
 
 def _file(name: str) -> Any:
@@ -22,22 +21,24 @@ def _file(name: str) -> Any:
 @_file("valid")
 @_file("test")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The data folder to make.")
-@click.option("--vocab-size", default=32768, show_default=True, help="Pieces, the four special ones included.")
-@click.option("--model-type", type=click.Choice(MODEL_TYPES), default="unigram", show_default=True)
+@click.option(
+    "--vocab-size", default=Settings.vocab_size, show_default=True, help="Pieces, the four special ones included."
+)
+@click.option("--model-type", type=click.Choice(MODEL_TYPES), default=Settings.model_type, show_default=True)
 @click.option(
     "--character-coverage",
-    default=0.9995,
+    default=Settings.character_coverage,
     show_default=True,
     help="Share of the text's characters that get a piece; the others become <unk>.",
 )
-@click.option("--sentence-markers", is_flag=True, help="Put <n> between sentences.")
+@click.option("--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <n> between sentences.")
 @click.option(
     "--sentences",
-    default=1_000_000,
+    default=Settings.sentences,
     show_default=True,
     help="At most so many sentences of the train split train the vocabulary.",
 )
-@click.option("--seed", default=1, show_default=True, help="Decides which sentences.")
+@click.option("--seed", default=Settings.seed, show_default=True, help="Decides which sentences.")
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
@@ -76,7 +77,8 @@ def prepare(
     """Turn documents into a data folder for fairseq.
 
     INPUT is a folder with train, valid and test files, or a Hugging Face dataset, by name or as a folder.
-    Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. The folder holds the sentencepiece model, the
+    Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet; .txt, with JSON lines, is read too, and val.* is
+    the valid split, as in the arXiv and PubMed release. The data folder holds the sentencepiece model, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
     appears whole or not at all; run again, the command keeps what is there.
 
@@ -89,18 +91,18 @@ def prepare(
     from pyramidions.data.parallel import available_cores
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
-    from pyramidions.data.vocabulary import Settings
 
-    names = {**(find_splits(input) if input else {})}
+    names = find_splits(input) if input else {}
     names |= {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
-    fields = known_fields(source_field, target_field, id_field)
+    record_fields = known_fields(source_field, target_field, id_field)
     corpora = {
-        split: Corpus(name, split, fields=fields, config=config, skip_empty=skip_empty) for split, name in names.items()
+        split: Corpus(name, split, fields=record_fields, config=config, skip_empty=skip_empty)
+        for split, name in names.items()
     }
     settings = None
     if tokenizer is None:
         settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
-    elif given := [name for name in _VOCABULARY if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE]:
+    elif given := [f.name for f in fields(Settings) if ctx.get_parameter_source(f.name) == ParameterSource.COMMANDLINE]:
         option = "--" + given[0].replace("_", "-")
         raise UserError(f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):

@@ -20,6 +20,9 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
     Yields:
         A binary file beside `path`. After an error it is gone and `path` is as it was.
+
+    Raises:
+        OSError: it cannot be written; `filename` is `path`, since nobody asked for the file beside it.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
@@ -28,6 +31,10 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
             yield file
             sync(file)
         partial.replace(path)
+    except OSError as error:
+        if error.filename in (None, str(partial)):
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         partial.unlink(missing_ok=True)
     _sync_folder(path.parent)

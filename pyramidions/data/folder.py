@@ -11,6 +11,7 @@ from pyramidions.errors import UserError
 
 Side = Literal["source", "target"]
 SPLITS = ("train", "valid", "test")
+_LENGTHS = ("source_tokens", "target_tokens", "target_words")
 
 
 class Reference(NamedTuple):
@@ -104,7 +105,11 @@ class DataFolder:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """Counts, lengths, hashes and settings of the folder."""
+        """Counts, lengths, hashes and settings of the folder.
+
+        Raises:
+            UserError: something is missing that a reader of it may ask for.
+        """
         path = self._require(self.manifest_path)
         try:
             manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -112,6 +117,8 @@ class DataFolder:
             manifest = None
         if not isinstance(manifest, dict):
             raise UserError(f"{path} must be a JSON object as written by `pyramidions prepare`.")
+        if lacking := _lacking(manifest):
+            raise UserError(f"{path} must be as written by `pyramidions prepare`, but lacks {lacking}.")
         return manifest
 
     @property
@@ -129,3 +136,28 @@ class DataFolder:
                 else f"{self.path} lacks {path.name}; its splits are {', '.join(self.splits) or 'none'}."
             )
         return path
+
+
+def _lacking(manifest: dict[str, Any]) -> str | None:
+    """The first entry of a manifest that is missing or of another kind, such as `splits.train.documents`."""
+    kinds: dict[tuple[str, ...], type | tuple[type, ...]] = {
+        ("settings",): dict,
+        ("vocab_size",): int,
+        ("inputs",): dict,
+        ("splits",): dict,
+        ("files",): dict,
+    }
+    splits = manifest.get("splits")
+    for split in splits if isinstance(splits, dict) else ():
+        kinds["inputs", split, "skipped"] = int
+        kinds["splits", split, "documents"] = int
+        for lengths in _LENGTHS:
+            kinds["splits", split, lengths, "mean"] = (int, float)
+            kinds["splits", split, lengths, "max"] = int
+    for names, kind in kinds.items():
+        value: Any = manifest
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            return ".".join(names)
+    return None

@@ -76,7 +76,7 @@ class IndexedReader:
         prefix: path without the endings.
 
     Raises:
-        UserError: the index is not in this format.
+        UserError: the index is not in this format, or the two files do not belong together.
     """
 
     def __init__(self, prefix: str | Path) -> None:
@@ -85,9 +85,18 @@ class IndexedReader:
         if len(index) < header or not index.startswith(_MAGIC):
             raise UserError(f"{prefix}.idx must be an index in fairseq's mmap format.")
         _, _, code, items = struct.unpack("<9sQBQ", index[:header])
-        dtype = next(dtype for dtype, known in _DTYPE_CODES.items() if known == code)
+        dtype = next((dtype for dtype, known in _DTYPE_CODES.items() if known == code), None)
+        if dtype is None:
+            codes = " or ".join(map(str, _DTYPE_CODES.values()))
+            raise UserError(f"{prefix}.idx must have the type code {codes} for its tokens, but has {code}.")
+        # Behind the header: a length of four bytes and a begin of eight for every item.
+        if len(index) != header + 12 * items:
+            raise UserError(f"{prefix}.idx is damaged: it is not as long as its {items} items make it.")
         self._lengths = np.frombuffer(index, np.int32, items, header)
         self._ends = np.cumsum(self._lengths, dtype=np.int64)
+        tokens = int(self._ends[-1]) if items else 0
+        if Path(f"{prefix}.bin").stat().st_size != tokens * np.dtype(dtype).itemsize:
+            raise UserError(f"{prefix}.bin is damaged: it does not hold the {tokens} tokens that the index counts.")
         self._tokens = np.memmap(f"{prefix}.bin", dtype, mode="r")
 
     def __len__(self) -> int:

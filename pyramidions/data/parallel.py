@@ -7,8 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
+
+from pyramidions.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,6 +38,9 @@ def ordered_map(
 
     Yields:
         One result an item.
+
+    Raises:
+        UserError: a worker was killed.
     """
     if workers <= 1:
         if initializer is not None:
@@ -52,6 +58,8 @@ def ordered_map(
             for item in islice(source, 1):
                 pending.append(pool.submit(function, item))
             yield result
+    except BrokenProcessPool:
+        raise UserError("A worker process was killed, perhaps for lack of memory; give fewer --workers.") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

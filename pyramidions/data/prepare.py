@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
+from itertools import chain, tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +36,8 @@ _CHUNK = 16  # documents that a worker gets at a time
 
 
 class Encoded(NamedTuple):
-    """A document ready to be written; the ids end in `</s>`."""
+    """What a worker makes of a document; the ids end in `</s>`."""
 
-    document: Document
     source: np.ndarray
     target: np.ndarray
     target_words: int
@@ -94,12 +94,11 @@ def prepare(
             return False
     try:
         with atomic_folder(path) as partial:
-            model = reused or _train(corpora["train"], inputs["train"]["documents"], settings)
+            model = reused or _train(corpora["train"], inputs["train"]["documents"], settings, workers)
             _fill(DataFolder(partial), corpora, model, workers, recorded, inputs)
     except OSError as error:
-        raise UserError(
-            f"Writing {path} failed ({error.strerror or error}); what was there before still is."
-        ) from error
+        kept = "; what was there before still is" if path.exists() else ""
+        raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
     return True
 
 
@@ -126,6 +125,8 @@ def _recorded(settings: Settings, tokenizer: str | Path | None) -> dict[str, Any
 
 
 def _refuse_foreign(path: Path) -> None:
+    if file := next((parent for parent in path.absolute().parents if parent.is_file()), None):
+        raise UserError(f"The data folder {path} must lie in a folder, but {file} is a file.")
     if path.exists() and not path.is_dir():
         raise UserError(f"The data folder {path} must be a folder, but is a file.")
     if path.is_dir() and any(path.iterdir()) and not DataFolder(path).manifest_path.exists():
@@ -144,9 +145,10 @@ def _check(corpus: Corpus) -> dict[str, Any]:
     return digest.summary(corpus.skipped)
 
 
-def _train(corpus: Corpus, documents: int, settings: Settings) -> Tokenizer:
+def _train(corpus: Corpus, documents: int, settings: Settings, workers: int) -> Tokenizer:
     with progress_bar("sampling sentences", documents, "documents") as bar:
-        sentences = sample(training_sentences(_counted(corpus, bar)), settings.sentences, settings.seed)
+        batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, bar), _CHUNK), workers)
+        sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
     note(f"training a vocabulary of {settings.vocab_size:,} pieces on {len(sentences):,} sentences")
     return train_tokenizer(sentences, settings)
 
@@ -155,6 +157,10 @@ def _counted(corpus: Corpus, bar: Any) -> Iterator[Document]:
     for document in corpus:
         yield document
         bar.update()
+
+
+def _sentences_of_chunk(documents: list[Document]) -> list[str]:
+    return list(training_sentences(documents))
 
 
 def _encode(
@@ -167,10 +173,11 @@ def _encode(
         source = stack.enter_context(IndexedWriter(folder.prefix(split, "source"), model.vocab_size))
         target = stack.enter_context(IndexedWriter(folder.prefix(split, "target"), model.vocab_size))
         references = stack.enter_context(folder.references_path(split).open("wb"))
-        batches = ordered_map(_encode_chunk, chunks(corpus, _CHUNK), workers, initializer=_receive, initargs=(model,))
-        for batch in batches:
-            for encoded in batch:
-                document = encoded.document
+        # The documents wait here for their ids, so that no worker sends them back.
+        given, waiting = tee(chunks(corpus, _CHUNK))
+        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model,))
+        for documents, batch in zip(waiting, batches, strict=True):
+            for document, encoded in zip(documents, batch, strict=True):
                 source.add(encoded.source)
                 target.add(encoded.target)
                 record = {"id": document.id, "summary": document.target}
@@ -201,7 +208,6 @@ def _encode_chunk(documents: list[Document]) -> list[Encoded]:
     dtype = np.uint32
     return [
         Encoded(
-            document,
             np.array([*model.encode(document.source), EOS], dtype),
             np.array([*model.encode(document.target), EOS], dtype),
             len(normalize(document.target).split()),

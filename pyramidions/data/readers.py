@@ -52,8 +52,9 @@ class Corpus:
     Iterating reads them anew each time and checks every one.
 
     Args:
-        name: a path ending in `.jsonl`, `.jsonl.gz`, `.jsonl.xz` or `.parquet`; otherwise the name of a
-            Hugging Face dataset or a folder that holds one.
+        name: a path ending in `.jsonl`, `.txt` (JSON lines too, as in the release), either with `.gz` or
+            `.xz` behind, or in `.parquet`; otherwise the name of a Hugging Face dataset or a folder that
+            holds one.
         split: `train`, `valid` or `test`; read by Hugging Face datasets only.
         fields: names of the fields, or None to know them by the two shapes above.
         config: name of the dataset's configuration, where it has several.
@@ -61,7 +62,8 @@ class Corpus:
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
-            UTF-8, an empty document, an id that came before, or no document at all.
+            UTF-8, an empty document, an id that came before, or no document at all; also what the operating
+            system refuses to read.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class Corpus:
         """The documents, each with how far into the input it stands."""
         self.skipped = 0
         seen: set[str] = set()
-        for record in open_records(self.name, self.split, self._config).read():
+        for record in self._records():
             document = self._document(record)
             if document is None:
                 self.skipped += 1
@@ -103,6 +105,13 @@ class Corpus:
             yield document, record.progress
         if not seen:
             raise UserError(f"{self.name} has no documents.")
+
+    def _records(self) -> Iterator[Record]:
+        try:
+            yield from open_records(self.name, self.split, self._config).read()
+        except OSError as error:
+            # The caller may be writing meanwhile; the sentence says that it was not that.
+            raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
     def _document(self, record: Record) -> Document | None:
         if not isinstance(record.value, dict):
@@ -128,12 +137,18 @@ class Corpus:
 def find_splits(name: str) -> dict[str, str]:
     """The inputs of the splits that a folder of files, or else a Hugging Face dataset, has to offer.
 
+    Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
+
     Raises:
-        UserError: a folder has two files for one split.
+        UserError: a folder has two files for one split, or the name is that of a file.
     """
+    if Path(name).is_file():
+        raise UserError(
+            f"INPUT must be a folder or a dataset, but is the file {name}; give it with --train, --valid or --test."
+        )
     found: dict[str, str] = {}
     for split in SPLITS:
-        stems = ("valid", "validation") if split == "valid" else (split,)
+        stems = ("valid", "validation", "val") if split == "valid" else (split,)
         files = [str(Path(name) / f"{stem}{ending}") for stem in stems for ending in FILE_ENDINGS]
         files = [file for file in files if Path(file).is_file()]
         if len(files) > 1:

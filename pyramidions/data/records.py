@@ -16,6 +16,10 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".jsonl": lambda raw: raw,
     ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".jsonl.xz": lzma.LZMAFile,
+    # The arXiv and PubMed release names its JSON lines so.
+    ".txt": lambda raw: raw,
+    ".txt.gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".txt.xz": lzma.LZMAFile,
 }
 FILE_ENDINGS = (*_OPENERS, ".parquet")
 _HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
@@ -91,7 +95,7 @@ def _parse(line: bytes, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise UserError(f"{place}: is not JSON.") from None
+        raise UserError(f"{place}: must be a JSON object, but is not JSON.") from None
 
 
 def _open_parquet(path: Path) -> Records:

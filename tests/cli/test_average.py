@@ -71,7 +71,7 @@ def test_another_model_is_refused(fail, pair, tmp_path, other, sentence):
 def test_a_damaged_or_missing_file_is_refused(fail, pair, tmp_path):
     out = tmp_path / "mean.pt"
     whole = pair[1].read_bytes()
-    for data in (b"", b"no checkpoint", whole[: len(whole) // 2], whole[:-100]):
+    for data in (b"", b"no checkpoint", b"some lines\nof text .\n", whole[: len(whole) // 2], whole[:-100]):
         pair[1].write_bytes(data)
         assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged or no checkpoint."
     pair[1].unlink()
@@ -110,3 +110,26 @@ def test_a_full_disk_leaves_the_old_file(pair, tmp_path):
     assert "Traceback" not in run.stderr
     assert out.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pt", "b.pt", "mean.pt"]
+
+
+def test_a_text_file_is_no_checkpoint(fail, tmp_path):
+    text = tmp_path / "x.pt"
+    for line in ("a text", "0 1 2", "(1, 2)", "]", "# Title", "The cat.", "l", "R.", "."):
+        text.write_text(f"{line}\n")
+        assert fail("average", text, "-o", tmp_path / "mean.pt") == f"{text} is damaged or no checkpoint."
+
+
+@pytest.mark.parametrize("config", [[1], {"model": [1]}])
+def test_a_configuration_of_another_kind_is_refused(fail, tmp_path, config):
+    torch.save({"model": {"w": torch.ones(1)}, "cfg": config}, tmp_path / "x.pt")
+    sentence = fail("average", tmp_path / "x.pt", "-o", tmp_path / "mean.pt")
+    assert sentence.endswith("x.pt is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
+
+
+def test_a_checkpoint_that_cannot_be_opened_is_not_called_damaged(fail, tmp_path):
+    assert fail("average", tmp_path, "-o", tmp_path / "mean.pt") == f"{tmp_path} cannot be read: Is a directory."
+
+
+def test_a_missing_folder_is_named_without_the_partial_file(fail, pair, tmp_path):
+    out = tmp_path / "nowhere" / "mean.pt"
+    assert fail("average", *pair, "-o", out) == f"{out}: No such file or directory."

@@ -1,10 +1,13 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
+from pyramidions.cli.prepare import prepare
 from pyramidions.data.folder import DataFolder
+from pyramidions.data.vocabulary import Settings
 
 
 def test_a_folder_of_files_becomes_a_data_folder_with_a_report(run, papers, tmp_path):
@@ -63,6 +66,7 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
         (["--train", "nowhere.jsonl", "--sentences", "0"], "`sentences` must be at least 1, but is 0."),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
         (["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"], "--vocab-size says how a vocabulary is"),
+        ([__file__], f"INPUT must be a folder or a dataset, but is the file {__file__}; give it with --train, --valid"),
         (["--train", __file__, "--config", "document"], "--config is for Hugging Face datasets, but"),
     ],
 )
@@ -83,8 +87,31 @@ def test_a_file_that_must_not_be_written_further_leaves_nothing(papers, tmp_path
         [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
     )
     assert run.returncode == 1
-    assert run.stderr.splitlines()[-1] == (
-        f"Error: Writing {out} failed (File too large); what was there before still is."
-    )
+    assert run.stderr.splitlines()[-1] == f"Error: Writing {out} failed (File too large)."
     assert "Traceback" not in run.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_release_is_prepared_as_it_comes(run, tmp_path):
+    record = {"article_text": ["some words here .", "and more ."], "abstract_text": ["<S> few words . </S>"]}
+    for split in ("train", "val", "test"):
+        lines = (json.dumps({"article_id": f"{split}-{i}", **record}) + "\n" for i in range(20))
+        (tmp_path / f"{split}.txt").write_text("".join(lines))
+    result = run("prepare", tmp_path, "--out", tmp_path / "data", "--vocab-size", 19)
+    assert result.exit_code == 0, result.output
+    assert DataFolder(tmp_path / "data").splits == ["train", "valid", "test"]
+    assert DataFolder(tmp_path / "data").references("valid")[3] == ("val-3", "few words .")
+
+
+def test_every_setting_of_a_vocabulary_is_an_option_with_its_default():
+    options = {option.name: option.default for option in prepare.params}
+    for field in fields(Settings):
+        assert options[field.name] == field.default
+
+
+@pytest.mark.parametrize("field", fields(Settings), ids=lambda field: field.name)
+def test_no_setting_stands_beside_a_tokenizer(fail, field):
+    option = "--" + field.name.replace("_", "-")
+    value = [] if field.default is False else [field.default]
+    sentence = fail("prepare", "--train", "x.jsonl", "--tokenizer", "x", option, *value, "--out", "x")
+    assert sentence == f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer."

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 
@@ -97,3 +98,13 @@ def test_lead_without_train_split_needs_a_length(run, fail, prepared, papers, ge
     run("prepare", "--test", papers / "test.jsonl", "--tokenizer", tokenizer, "--out", only)
     assert fail("score", generated, "--data", only, "--lead").startswith("--lead needs --lead-words, since")
     assert run("score", generated, "--data", only, "--lead", "--lead-words", 9).exit_code == 0
+
+
+def test_a_manifest_without_splits_is_one_sentence(fail, prepared, generated, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(prepared, copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest["splits"]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    sentence = fail("score", generated, "--data", copy, "--lead")
+    assert sentence == f"{copy / 'manifest.json'} must be as written by `pyramidions prepare`, but lacks splits."

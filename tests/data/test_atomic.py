@@ -1,4 +1,6 @@
+import errno
 import multiprocessing
+import os
 import time
 
 import pytest
@@ -92,3 +94,23 @@ def test_two_processes_do_not_write_one_folder(tmp_path):
     with atomic_folder(tmp_path / "data"):
         pass
     assert (tmp_path / "data").is_dir()
+
+
+def test_a_missing_folder_is_named_by_the_file_that_was_asked_for(tmp_path):
+    path = tmp_path / "nowhere" / "out.json"
+    with pytest.raises(FileNotFoundError) as caught, atomic_file(path):
+        pass
+    assert caught.value.filename == str(path)
+
+
+def test_a_full_disk_is_named_by_the_file_that_was_asked_for(tmp_path):
+    with pytest.raises(OSError, match="No space left on device") as caught, atomic_file(tmp_path / "out.json"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert caught.value.filename == str(tmp_path / "out.json")
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_without_the_partial_file(tmp_path):
+    (tmp_path / "out.json").mkdir()
+    with pytest.raises(IsADirectoryError) as caught, atomic_file(tmp_path / "out.json"):
+        pass
+    assert "partial" not in str(caught.value)

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from pyramidions.data.folder import DataFolder, Reference
@@ -45,4 +47,37 @@ def test_a_bad_reference_is_named_by_its_line(tmp_path, line):
 def test_a_damaged_manifest_is_named(tmp_path):
     (tmp_path / "manifest.json").write_text("[")
     with pytest.raises(UserError, match=r"manifest\.json must be a JSON object as written by"):
+        _ = DataFolder(tmp_path).manifest
+
+
+LENGTHS = {"mean": 1.5, "max": 2}
+MANIFEST = {
+    "settings": {},
+    "vocab_size": 60,
+    "inputs": {"train": {"skipped": 0}},
+    "splits": {"train": {"documents": 1, "source_tokens": LENGTHS, "target_tokens": LENGTHS, "target_words": LENGTHS}},
+    "files": {},
+}
+
+
+def test_a_manifest_is_read(tmp_path):
+    (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
+    assert DataFolder(tmp_path).manifest == MANIFEST
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"),
+    [
+        ({"splits": None}, r"splits"),
+        ({"files": []}, r"files"),
+        ({"inputs": {}}, r"inputs\.train\.skipped"),
+        (
+            {"splits": {"train": {**MANIFEST["splits"]["train"], "target_words": {}}}},
+            r"splits\.train\.target_words\.mean",
+        ),
+    ],
+)
+def test_a_manifest_without_what_is_read_is_named(tmp_path, change, lacking):
+    (tmp_path / "manifest.json").write_text(json.dumps({**MANIFEST, **change}))
+    with pytest.raises(UserError, match=rf"manifest\.json must be as written by .*, but lacks {lacking}\.$"):
         _ = DataFolder(tmp_path).manifest

@@ -1,3 +1,5 @@
+import struct
+
 import numpy as np
 import pytest
 from fairseq.data.indexed_dataset import MMapIndexedDataset
@@ -39,4 +41,20 @@ def test_an_error_leaves_no_index(tmp_path):
 def test_another_format_is_refused(tmp_path):
     (tmp_path / "x.idx").write_bytes(b"TNTIDX" + bytes(30))
     with pytest.raises(UserError, match=r"x\.idx must be an index in fairseq's mmap format"):
+        IndexedReader(tmp_path / "x")
+
+
+def test_tokens_of_another_type_are_refused(tmp_path):
+    (tmp_path / "x.idx").write_bytes(b"MMIDIDX\x00\x00" + struct.pack("<QBQ", 1, 5, 0))
+    with pytest.raises(UserError, match=r"x\.idx must have the type code 8 or 9 for its tokens, but has 5\."):
+        IndexedReader(tmp_path / "x")
+
+
+@pytest.mark.parametrize("ending", ["idx", "bin"])
+def test_a_file_cut_short_is_named(tmp_path, ending):
+    with IndexedWriter(tmp_path / "x", 100) as writer:
+        writer.add([1, 2])
+    path = tmp_path / f"x.{ending}"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=rf"x\.{ending} is damaged"):
         IndexedReader(tmp_path / "x")

@@ -1,8 +1,10 @@
 import os
+import signal
 
 import pytest
 
 from pyramidions.data.parallel import chunks, ordered_map
+from pyramidions.errors import UserError
 
 
 def _square(x):
@@ -45,3 +47,14 @@ def test_items_are_read_only_as_far_as_needed():
 
 def test_chunks_cover_everything_once():
     assert list(chunks(range(5), 2)) == [[0, 1], [2, 3], [4]]
+
+
+def _die_at_three(x):
+    if x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def test_a_killed_worker_is_one_sentence():
+    with pytest.raises(UserError, match=r"A worker process was killed, perhaps for lack of memory; give fewer --wor"):
+        list(ordered_map(_die_at_three, range(10), 2))

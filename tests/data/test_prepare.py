@@ -14,9 +14,10 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
 from pyramidions.data import prepare as prepare_module
+from pyramidions.data import readers
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
-from pyramidions.data.readers import Corpus
+from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.tokenizer import EOS, SENTENCE_MARKER
 from pyramidions.data.vocabulary import Settings
 from pyramidions.errors import UserError
@@ -109,6 +110,8 @@ def test_foreign_files_are_never_replaced(tmp_path, corpora):
         prepare(tmp_path / "home", corpora, SMALL, overwrite=True)
     with pytest.raises(UserError, match=r"thesis.txt must be a folder, but is a file"):
         prepare(tmp_path / "home" / "thesis.txt", corpora, SMALL, overwrite=True)
+    with pytest.raises(UserError, match=r"thesis.txt/x must lie in a folder, but .*thesis.txt is a file\.$"):
+        prepare(tmp_path / "home" / "thesis.txt" / "x", corpora, SMALL)
 
 
 def test_a_tokenizer_is_reused(made, tmp_path, test_file):
@@ -178,6 +181,27 @@ def test_an_input_that_changes_on_the_way_is_noticed(tmp_path, train_file, monke
     with pytest.raises(UserError, match=r"train\.jsonl changed while it was being read\."):
         prepare(tmp_path / "data", {"train": Corpus(train_file)}, SMALL)
     assert not (tmp_path / "data").exists()
+
+
+def test_an_input_that_can_no_longer_be_read_is_named_in_place_of_the_folder(tmp_path, corpora, monkeypatch):
+    train = prepare_module._train
+
+    def lock_then_train(*args):
+        def refuse(*args):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr(readers, "open_records", refuse)
+        return train(*args)
+
+    monkeypatch.setattr(prepare_module, "_train", lock_then_train)
+    with pytest.raises(UserError, match=r"train\.jsonl cannot be read: Permission denied\.$"):
+        prepare(tmp_path / "data", corpora, SMALL)
+
+
+def test_workers_send_back_ids_and_no_texts(made, records):
+    prepare_module._receive(DataFolder(made).tokenizer())
+    (encoded,) = prepare_module._encode_chunk([Document("1", records[0]["article"], records[0]["abstract"])])
+    assert not any(isinstance(value, (str, Document)) for value in encoded)
 
 
 def test_a_full_disk_leaves_the_old_folder(made, corpora, monkeypatch):

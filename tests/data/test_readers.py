@@ -1,6 +1,9 @@
+import errno
 import gzip
 import json
 import lzma
+import os
+from pathlib import Path
 
 import datasets
 import pyarrow
@@ -28,7 +31,15 @@ def write(path, data):
 
 
 @pytest.mark.parametrize(
-    ("ending", "compress"), [("jsonl", bytes), ("jsonl.gz", gzip.compress), ("jsonl.xz", lzma.compress)]
+    ("ending", "compress"),
+    [
+        ("jsonl", bytes),
+        ("jsonl.gz", gzip.compress),
+        ("jsonl.xz", lzma.compress),
+        ("txt", bytes),
+        ("txt.gz", gzip.compress),
+        ("txt.xz", lzma.compress),
+    ],
 )
 def test_json_lines_are_read_whatever_the_compression(tmp_path, ending, compress):
     corpus = Corpus(str(write(tmp_path / f"x.{ending}", compress(LINES))))
@@ -120,8 +131,8 @@ def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
         (b'{"id": "c", "article": ["x", 3], "abstract": "x"}\n', r"line 3: .* is a list with other things in it"),
         (b'{"id": "a", "article": "x", "abstract": "x"}\n', r"line 3: the id 'a' came before; ids must be unique\."),
         (b'["x"]\n', r"line 3: must be a JSON object, but is a list"),
-        (b'{"id": "c", \n', r"line 3: is not JSON\."),
-        (b"[" * 100_000 + b"\n", r"line 3: is not JSON\."),
+        (b'{"id": "c", \n', r"line 3: must be a JSON object, but is not JSON\."),
+        (b"[" * 100_000 + b"\n", r"line 3: must be a JSON object, but is not JSON\."),
         (b'{"id": "caf\xe9"}\n', r"line 3: must be UTF-8, but byte 12 is 0xe9\."),
     ],
 )
@@ -149,7 +160,8 @@ def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
         ("x.jsonl", None, r"The file .*x\.jsonl does not exist\."),
         ("x.parquet", None, r"The file .*x\.parquet does not exist\."),
         ("x.jsonl", b"", r"x\.jsonl has no documents\."),
-        ("x.txt", b"x", r"x\.txt must end in one of \.jsonl, \.jsonl\.gz, \.jsonl\.xz, \.parquet\."),
+        ("x.csv", b"x", r"x\.csv must end in one of \.jsonl, \.jsonl\.gz, \.jsonl\.xz, \.txt, .*, \.parquet\."),
+        ("x.txt", b"plain text\n", r"x\.txt, line 1: must be a JSON object, but is not JSON\.$"),
         ("x.parquet", b"x", r"x\.parquet is not a Parquet file"),
         ("x.jsonl.gz", LINES, r"x\.jsonl\.gz is damaged after line 0"),
         ("x.jsonl.gz", gzip.compress(LINES)[:-9], r"x\.jsonl\.gz is damaged after line \d"),
@@ -193,3 +205,30 @@ def test_a_folder_offers_its_files(tmp_path):
 
 def test_a_name_offers_all_splits():
     assert find_splits("a/b") == {"train": "a/b", "valid": "a/b", "test": "a/b"}
+
+
+def test_the_folder_of_the_release_offers_its_files(tmp_path):
+    for split in ("train", "val", "test"):
+        write(tmp_path / f"{split}.txt", b"")
+    assert find_splits(str(tmp_path)) == {
+        "train": str(tmp_path / "train.txt"),
+        "valid": str(tmp_path / "val.txt"),
+        "test": str(tmp_path / "test.txt"),
+    }
+
+
+def test_a_single_file_offers_no_splits(tmp_path):
+    path = write(tmp_path / "all.jsonl", LINES)
+    with pytest.raises(UserError, match=r"INPUT must be a folder or a dataset, but is the file .*all\.jsonl; give it"):
+        find_splits(str(path))
+
+
+def test_what_the_system_refuses_to_read_is_named(tmp_path, monkeypatch):
+    path = write(tmp_path / "x.jsonl", LINES)
+
+    def refuse(self, *args):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UserError, match=r"x\.jsonl cannot be read: Permission denied\.$"):
+        read(path)
