@@ -25,6 +25,9 @@ TRAIN = [
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
 ]
 
+# What the programs in benchmarks/ draw with.
+BENCH = ["matplotlib>=3.9,<4"]
+
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
 DEV = [
     *TRAIN,
@@ -58,7 +61,7 @@ setup(
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
     package_data={"pyramidions": ["py.typed"]},
     install_requires=BASE,
-    extras_require={"train": TRAIN, "dev": DEV},
+    extras_require={"train": TRAIN, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},
     zip_safe=False,
 )

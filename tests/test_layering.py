@@ -19,6 +19,8 @@ MAY_IMPORT = {
     "pyramidions.nn.position": (),
     "pyramidions.nn.residual": ("nn.registry",),
     "pyramidions.nn.context": (),
+    "pyramidions.nn.encoder_layer": ("nn.attention", "nn.feed_forward", "nn.residual"),
+    "pyramidions.nn.pooling.funnel": ("nn.encoder_layer", "nn.functional", "nn.context", "nn.pooling"),
     "pyramidions.nn.scorer": ("nn.registry", "nn.context"),
     "pyramidions.nn.pooling": ("nn.registry", "nn.functional", "nn.context", "nn.scorer", "nn.pooling"),
     "pyramidions.nn": ("nn",),

@@ -16,9 +16,9 @@ from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, Encoder, Transformer
 from pyramidions.nn.attention import ATTENTION, CoreAttention, FullAttention, MultiheadAttention
 from pyramidions.nn.decoder import DecoderLayer
-from pyramidions.nn.encoder import EncoderLayer
+from pyramidions.nn.encoder_layer import EncoderLayer
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
-from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.pooling import POOLING, FunnelUpsampler, Pooler
 from pyramidions.nn.position import SinusoidalPositions
 from pyramidions.nn.residual import RESIDUAL, ResidualConnection
 from pyramidions.nn.scorer import SCORER
@@ -80,6 +80,8 @@ def _check(config: PyramidionConfig) -> None:
                 raise ValueError(
                     f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} asks no scorer."
                 )
+        if POOLING.takes(config.pooling, "layer"):
+            _check_funnel(config)
     elif SCORER[config.scorer].reads_attention and not ATTENTION[config.self_attention].tells_received:
         raise ValueError(
             f"`scorer` {config.scorer!r} needs attention that tells what each position received, "
@@ -87,26 +89,43 @@ def _check(config: PyramidionConfig) -> None:
         )
 
 
+def _check_funnel(config: PyramidionConfig) -> None:
+    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    if len(lengths) != 1 or config.encoder_layers - 1 in lengths:
+        raise ValueError(
+            "`pooling_lengths` of funnel pooling must name one length, after a layer that another one follows, "
+            f"but is {config.pooling_lengths!r}."
+        )
+    if config.self_attention not in ("full", "blockwise"):
+        raise ValueError(
+            f"Funnel pooling needs `self_attention` full or blockwise, but it is {config.self_attention!r}."
+        )
+
+
 def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
     lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    layers = [
-        EncoderLayer(
-            MultiheadAttention(config.embed_dim, config.num_heads, _attention(config, "self_attention")),
-            _feed_forward(config),
-            _residual(config),
-            _residual(config),
-        )
-        for _ in range(config.encoder_layers)
-    ]
+    # A pooler may own the layer that follows it.
+    owned = len(lengths) if POOLING.takes(config.pooling, "layer") else 0
+    attention = [_attention(config, "self_attention") for _ in range(config.encoder_layers - owned)]
     return Encoder(
         embedding,
         _positions(config, "encoder_positions"),
-        layers,
+        [_encoder_layer(config, kind) for kind in attention],
         _poolers(config, lengths),
         RESIDUAL.build(config.residual, {}),
+        FunnelUpsampler(_windows(config, lengths)[max(lengths)]) if owned else None,
         nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
         config.dropout,
-        layers[0].self_attention.attention.confined_to,
+        attention[0].confined_to,
+    )
+
+
+def _encoder_layer(config: PyramidionConfig, attention: CoreAttention) -> EncoderLayer:
+    return EncoderLayer(
+        MultiheadAttention(config.embed_dim, config.num_heads, attention),
+        _feed_forward(config),
+        _residual(config),
+        _residual(config),
     )
 
 
@@ -146,17 +165,33 @@ def _attention(config: PyramidionConfig, name: str) -> CoreAttention:
 
 
 def _poolers(config: PyramidionConfig, lengths: dict[int, int]) -> dict[int, Pooler]:
+    pooling_args = parse_options(config.pooling_args, "pooling_args")
+    scorer_args = parse_options(config.scorer_args, "scorer_args")
+    windows = _windows(config, lengths)
     poolers = {}
+    for layer, k in lengths.items():
+        given: dict[str, Any] = {"k": k, "window": windows[layer]}
+        if POOLING.takes(config.pooling, "scorer"):
+            given["scorer"] = SCORER.build(
+                config.scorer, scorer_args, embed_dim=config.embed_dim, stride=windows[layer]
+            )
+        if POOLING.takes(config.pooling, "layer"):
+            attention = _attention(config, "self_attention")
+            given["confined_to"] = attention.confined_to
+            # Within a block, or where there are none, pooled queries read another sequence than themselves.
+            given["layer"] = _encoder_layer(config, FullAttention(config.attention_dropout))
+        poolers[layer] = POOLING.build(config.pooling, pooling_args, **given)
+    return poolers
+
+
+def _windows(config: PyramidionConfig, lengths: dict[int, int]) -> dict[int, int]:
+    """Return how many positions one pooled vector stands for, where a kind fixes that, by layer."""
+    windows = {}
     received = config.max_source_positions or MAX_SOURCE_POSITIONS
     for layer, k in lengths.items():
-        # Positions that one pooled vector stands for, where that is fixed.
-        window = -(-received // k)
-        scorer_args = parse_options(config.scorer_args, "scorer_args")
-        scorer = SCORER.build(config.scorer, scorer_args, embed_dim=config.embed_dim, stride=window)
-        pooling_args = parse_options(config.pooling_args, "pooling_args")
-        poolers[layer] = POOLING.build(config.pooling, pooling_args, k=k, scorer=scorer, window=window)
+        windows[layer] = -(-received // k)
         received = min(received, k)
-    return poolers
+    return windows
 
 
 def _feed_forward(config: PyramidionConfig) -> FeedForward:

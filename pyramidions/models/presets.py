@@ -13,12 +13,26 @@ _DEEP: dict[str, Any] = {
     "decoding_beam": 2,
 }
 
+# Table 4: a Transpooler that selects by other means.
+_TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
+
 #: Architecture name to the fields that it sets.
 PRESETS: dict[str, dict[str, Any]] = {
     "vanilla": {},
     "blockwise": _BLOCKS,
-    "transpooler": {**_BLOCKS, "pooling_lengths": "None,512"},
+    "transpooler": _TRANSPOOLER,
     "pyramidion": {**_BLOCKS, "pooling_lengths": "2048,512"},
+    "lsh": {"self_attention": "lsh"},
+    "efficient": {"self_attention": "efficient"},
+    "power": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention", "pooling_lengths": "2048,512"},
+    "funnel": {**_BLOCKS, "pooling": "funnel", "pooling_lengths": "512,None"},
+    "transpooler_nonlinear": {**_TRANSPOOLER, "scorer": "nonlinear"},
+    "transpooler_attention": {**_TRANSPOOLER, "pooling": "hard_topk", "scorer": "attention"},
+    "transpooler_embedding": {**_TRANSPOOLER, "scorer": "embedding"},
+    "transpooler_index": {**_TRANSPOOLER, "scorer": "index"},
+    "transpooler_random": {**_TRANSPOOLER, "scorer": "random"},
+    "transpooler_mean": {**_TRANSPOOLER, "pooling": "mean"},
+    "transpooler_max": {**_TRANSPOOLER, "pooling": "max"},
     "deep_blockwise": {**_BLOCKS, **_DEEP},
     "deep_pyramidion": {**_BLOCKS, **_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
 }

@@ -8,13 +8,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import MultiheadAttention
 from pyramidions.nn.context import Context
-from pyramidions.nn.feed_forward import FeedForward
+from pyramidions.nn.encoder_layer import EncoderLayer
 from pyramidions.nn.functional.chunking import BlockLayout
-from pyramidions.nn.pooling import Pooled, Pooler
+from pyramidions.nn.pooling import Pooled, Pooler, Upsampler
 from pyramidions.nn.position import SinusoidalPositions
-from pyramidions.nn.residual import ResidualConnection, ResidualStack
+from pyramidions.nn.residual import ResidualStack
 
 
 class Encoded(NamedTuple):
@@ -31,40 +30,6 @@ class Encoded(NamedTuple):
     pooled: dict[int, Pooled]
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and a feed-forward part.
-
-    Args:
-        attention: self-attention.
-        feed_forward: what follows it.
-        around_attention: its residual connection.
-        around_feed_forward: likewise.
-    """
-
-    def __init__(
-        self,
-        attention: MultiheadAttention,
-        feed_forward: FeedForward,
-        around_attention: ResidualConnection,
-        around_feed_forward: ResidualConnection,
-    ) -> None:
-        super().__init__()
-        self.self_attention = attention
-        self.feed_forward = feed_forward
-        self.around_attention = around_attention
-        self.around_feed_forward = around_feed_forward
-
-    def forward(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """(B, L, D), (B, L) -> (B, L, D)."""
-        x = self.around_attention(x, lambda y: self.self_attention(y, padding_mask))
-        return self.around_feed_forward(x, self.feed_forward)
-
-    @torch.no_grad()
-    def received(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Return how much attention each position of the layer's input ``x`` (B, L, D) receives in it: (B, L)."""
-        return self.self_attention.received(self.around_attention.entering(x), padding_mask)
-
-
 class Encoder(nn.Module):
     """Embeds tokens, runs layers, and pools where a pooler stands (Pietruszka et al. 2022, section 3.1).
 
@@ -74,6 +39,7 @@ class Encoder(nn.Module):
         layers: all layers.
         poolers: what follows the layer of that number (from 0).
         residual: runs the layers between two poolings.
+        upsampler: brings the output back to the length before the last pooling, or None.
         norm: normalises the output (pre-norm models), or None.
         dropout: probability of dropping a value of the embedded input while training.
         confined_to: attention stays within blocks of this many positions; None where it does not.
@@ -86,6 +52,7 @@ class Encoder(nn.Module):
         layers: list[EncoderLayer],
         poolers: Mapping[int, Pooler],
         residual: ResidualStack,
+        upsampler: Upsampler | None = None,
         norm: nn.LayerNorm | None = None,
         dropout: float = 0.0,
         confined_to: int | None = None,
@@ -96,6 +63,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.poolers = nn.ModuleDict({str(layer): pooler for layer, pooler in poolers.items()})
         self.residual = residual
+        self.upsampler = upsampler
         self.norm = norm
         self.dropout = nn.Dropout(dropout)
         self.confined_to = confined_to
@@ -129,16 +97,20 @@ class Encoder(nn.Module):
         layout = BlockLayout(padding_mask, self.confined_to)
         x = self.embed(layout.pack(tokens), layout.pack(position), length)
         pooled: dict[int, Pooled] = {}
+        unpooled = x, padding_mask
         for layers, last in self.stages():
             entering = self.residual(layers[:-1], x, layout.padding_mask)
             x = layout.unpack(self.residual(layers[-1:], entering, layout.padding_mask))
             if str(last) in self.poolers:
                 context = Context(partial(_received, self.layers[last], entering, layout))
+                unpooled = x, padding_mask
                 pooled[last] = self.poolers[str(last)](x, padding_mask, context)
                 x, padding_mask = pooled[last].x, pooled[last].padding_mask
             if last < len(self.layers) - 1:
                 layout = BlockLayout(padding_mask, self.confined_to)
                 x = layout.pack(x)
+        if self.upsampler is not None:
+            x, padding_mask = self.upsampler(x, *unpooled)
         return Encoded(x if self.norm is None else self.norm(x), padding_mask, pooled)
 
 

@@ -3,13 +3,14 @@
 import logging
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
-from omegaconf import MISSING
+from omegaconf import MISSING, DictConfig
 from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
@@ -246,6 +247,7 @@ class LongDocumentSummarizationTask(FairseqTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, and what validation needs to decode with it."""
         self._need_tokenizer()
+        _warn_of_ignored_finetuning(self.cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
@@ -272,6 +274,20 @@ class LongDocumentSummarizationTask(FairseqTask):
         super().reduce_metrics(logging_outputs, criterion)
         if self._rouge is not None:
             self._rouge.reduce_metrics(logging_outputs)
+
+
+def _warn_of_ignored_finetuning(cfg: Any) -> None:
+    """Say so where a run resumes, and fairseq would pass over --finetune-from-model without a word."""
+    run = cfg._get_parent() if isinstance(cfg, DictConfig) else None
+    checkpoint = None if run is None else run.get("checkpoint")
+    if checkpoint is None or not checkpoint.finetune_from_model:
+        return
+    if (Path(checkpoint.save_dir) / "checkpoint_last.pt").exists():
+        logger.warning(
+            "--finetune-from-model %s is ignored: %s holds checkpoint_last.pt, and the run goes on from there.",
+            checkpoint.finetune_from_model,
+            checkpoint.save_dir,
+        )
 
 
 class PieceCodec:

@@ -159,6 +159,16 @@ def test_an_architecture_fills_in_what_the_command_line_left_open(name: str) -> 
     assert whole.dropout == 0.7
 
 
+def test_power_takes_the_weights_of_a_blockwise_model_as_they_are() -> None:
+    blockwise, power = model("blockwise", seed=1), model("power", pooling_lengths="16,4")
+    assert power.state_dict().keys() == blockwise.state_dict().keys()
+    power.load_state_dict(blockwise.state_dict())
+    # Nothing is eliminated from a document that fits: both read it alike.
+    source, prefix = batch(4, 2), batch(5, 5)
+    torch.testing.assert_close(power(source, None, prefix)[0], blockwise(source, None, prefix)[0])
+    assert not torch.allclose(power(batch(40), None, prefix[:1])[0], blockwise(batch(40), None, prefix[:1])[0])
+
+
 def test_blocks_of_pure_padding_cost_nothing() -> None:
     ours = model()
     rows = []

@@ -2,14 +2,18 @@
 
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.efficient import EfficientAttention
 from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.attention.lsh import LSHAttention
 from pyramidions.nn.attention.multihead import KeyValueCache, MultiheadAttention
 
 __all__ = [
     "ATTENTION",
     "BlockwiseAttention",
     "CoreAttention",
+    "EfficientAttention",
     "FullAttention",
     "KeyValueCache",
+    "LSHAttention",
     "MultiheadAttention",
 ]

@@ -40,10 +40,7 @@ class BlockwiseAttention(CoreAttention):
         is_causal: bool = False,
     ) -> Tensor:
         batch, heads, length, dim = q.shape
-        if k.size(2) != length:
-            raise ValueError(
-                f"Blockwise attention needs as many keys as queries, but {k.size(2)} keys met {length} queries."
-            )
+        self.refuse(q, k, is_causal)
         size = min(self.block_size, length)
         if length == size:
             return self.within(q, k, v, key_padding_mask, is_causal=is_causal)

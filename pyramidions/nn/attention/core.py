@@ -15,6 +15,10 @@ class CoreAttention(nn.Module, ABC):
     shares_query_key: ClassVar[bool] = False
     #: whether queries may come from another sequence than keys
     crosses: ClassVar[bool] = True
+    #: whether it can see backwards only
+    can_be_causal: ClassVar[bool] = True
+    #: whether it equals full attention where it sees the whole sequence
+    is_exact: ClassVar[bool] = True
     #: whether `received` can be asked
     tells_received: ClassVar[bool] = False
     #: positions interact only within blocks of this many, counted from the first; None where that is not so
@@ -41,7 +45,19 @@ class CoreAttention(nn.Module, ABC):
 
         Returns:
             (B, H, Lq, E), finite everywhere; meaningless at queries that are padding.
+
+        Raises:
+            ValueError: what a trait of the kind rules out.
         """
+
+    def refuse(self, q: Tensor, k: Tensor, is_causal: bool) -> None:
+        """Raise ValueError where queries (B, H, Lq, E) and keys (B, H, Lk, E) ask for what the kind cannot do."""
+        if not self.crosses and q.size(2) != k.size(2):
+            raise ValueError(
+                f"{type(self).__name__} needs as many keys as queries, but {k.size(2)} keys met {q.size(2)} queries."
+            )
+        if is_causal and not self.can_be_causal:
+            raise ValueError(f"{type(self).__name__} cannot be causal.")
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Return how much self-attention each position received, over all heads and real queries.

@@ -1,6 +1,7 @@
 """Poolers, one per file; importing this package fills the registry."""
 
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, Upsampler
+from pyramidions.nn.pooling.funnel import FunnelPooler, FunnelUpsampler
 from pyramidions.nn.pooling.gumbel_topk import GumbelTopKPooler
 from pyramidions.nn.pooling.hard_topk import HardTopKPooler
 from pyramidions.nn.pooling.iterative_topk import IterativeTopKPooler
@@ -10,6 +11,8 @@ from pyramidions.nn.pooling.soft_topk import SoftTopKPooler
 
 __all__ = [
     "POOLING",
+    "FunnelPooler",
+    "FunnelUpsampler",
     "GumbelTopKPooler",
     "HardTopKPooler",
     "IterativeTopKPooler",
@@ -18,4 +21,5 @@ __all__ = [
     "Pooled",
     "Pooler",
     "SoftTopKPooler",
+    "Upsampler",
 ]

@@ -34,6 +34,14 @@ class Pooler(nn.Module, ABC):
         """Pool ``x`` (B, L, D) with ``padding_mask`` (B, L) to at most K vectors a document."""
 
 
+class Upsampler(nn.Module, ABC):
+    """Brings a pooled sequence back to the length that it had."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, unpooled: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (B, L, D) and its mask, given ``x`` (B, K, D) and what there was before pooling."""
+
+
 def pooled_from(top: TopK, scores: Tensor, padding_mask: Tensor) -> Pooled:
     """Hand on what a top-k operator selected by ``scores`` (B, L) outside ``padding_mask`` (B, L).
 

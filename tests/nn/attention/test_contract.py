@@ -8,7 +8,11 @@ from pyramidions.nn.attention import ATTENTION, CoreAttention, MultiheadAttentio
 
 # Options that make a kind see the whole of a short sequence, and options that make it cut a long one.
 WIDE = {"blockwise": {"block_size": 64}}
-NARROW = {"blockwise": {"block_size": 4}}
+NARROW = {
+    "blockwise": {"block_size": 4},
+    "efficient": {"local_heads": 1, "window": 2},
+    "lsh": {"bucket_size": 2, "num_hashes": 2, "local_heads": 1, "window": 2},
+}
 
 kinds = pytest.mark.parametrize("kind", ATTENTION.names)
 lengths = pytest.mark.parametrize("length", [1, 3, 4, 5, 13])
@@ -33,12 +37,17 @@ def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool)
     return scores.softmax(-1) @ v
 
 
-@kinds
+exact = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].is_exact])
+
+
+@exact
 @lengths
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, length: int, is_causal: bool) -> None:
     q, k, v = heads(length)
     mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
+    if ATTENTION[kind].shares_query_key:
+        k = q
     out = make(kind, WIDE)(q, k, v, mask, is_causal=is_causal)
     torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
 
@@ -78,6 +87,10 @@ def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
 @kinds
 def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
     attention, (q, k, v) = make(kind, NARROW), heads(10)
+    if not attention.can_be_causal:
+        with pytest.raises(ValueError, match="cannot be causal"):
+            attention(q, k, v, is_causal=True)
+        return
     before = attention(q, k, v, is_causal=True)
     k[:, :, 6:], v[:, :, 6:] = 5.0, 5.0
     assert torch.equal(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6])

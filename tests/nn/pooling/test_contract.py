@@ -4,8 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from pyramidions.nn.attention import FullAttention, MultiheadAttention
 from pyramidions.nn.context import Context
+from pyramidions.nn.encoder_layer import EncoderLayer
+from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.residual import ResidualConnection
 from pyramidions.nn.scorer import SCORER
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
@@ -16,7 +20,10 @@ NO_CONTEXT = Context(received=lambda: pytest.fail("a linear scorer asks for no a
 def make(kind: str, **options: object) -> Pooler:
     torch.manual_seed(0)
     scorer = SCORER.build("linear", {}, embed_dim=DIM)
-    return POOLING.build(kind, options, k=K, scorer=scorer, window=LONGEST // K).eval()
+    attention = MultiheadAttention(DIM, 2, FullAttention())
+    layer = EncoderLayer(attention, DenseFeedForward(DIM, 16), ResidualConnection(DIM), ResidualConnection(DIM))
+    given = {"k": K, "window": LONGEST // K, "scorer": scorer, "layer": layer, "confined_to": LONGEST // K}
+    return POOLING.build(kind, options, **given).eval()
 
 
 def batch(*lengths: int) -> tuple[Tensor, Tensor]:

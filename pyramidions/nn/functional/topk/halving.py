@@ -1,10 +1,12 @@
 """Successive Halving: a tournament of pairs, played on the scores."""
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.topk.core import TopK, prepare
 
@@ -49,9 +51,10 @@ def successive_halving_topk(
         raise ValueError(f"`base` must be above 1, or None for the plain softmax, but is {base}.")
 
     def select(scores: Tensor, padding_mask: Tensor) -> TopK:
-        sources, weights, kept_scores, empty = _tournament(scores, padding_mask, k, base, sort)
+        sources, weights, padding, kept_scores = _tournament(scores, padding_mask, k, base, sort)
         weights = weights.to(x.dtype)
-        return TopK(_weighted_members(x, sources, weights), empty, kept_scores, sources, weights)
+        kept = _WeightedMembers.apply(x, sources, weights, padding)
+        return TopK(kept, padding[..., 0], kept_scores, sources, weights)
 
     return prepare(x, scores, k, padding_mask, select)
 
@@ -59,7 +62,7 @@ def successive_halving_topk(
 def _tournament(
     scores: Tensor, padding_mask: Tensor, k: int, base: float | None, sort: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return sources (B, K, G), weights (B, K, G), scores (B, K) and the mask of empty slots (B, K)."""
+    """Return, of the members (B, K, G), sources, weights and which are padding; and the slots' scores (B, K)."""
     batch, length = scores.shape
     rounds = math.ceil(math.log2(length / k))
     while k << rounds < length:  # log2 may round down
@@ -91,8 +94,7 @@ def _tournament(
     # A member that is padding points at the slot's first, whose values are known to be real.
     padding = F.pad(padding_mask, (0, virtual), value=True).gather(1, sources.flatten(1)).view(sources.shape)
     sources = torch.where(padding, sources[..., :1], sources).clamp(max=length - 1)
-    empty = v.isneginf()
-    return sources, weights, v.masked_fill(empty, 0.0), empty
+    return sources, weights, padding, v.masked_fill(v.isneginf(), 0.0)
 
 
 def _pairs(v: Tensor, sort: bool) -> tuple[Tensor, Tensor]:
@@ -108,9 +110,14 @@ def _pairs(v: Tensor, sort: bool) -> tuple[Tensor, Tensor]:
 
 
 def _in_document_order(v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Order slots by the position of their strongest member, those without content last."""
-    position = sources[..., 0] + v.isneginf() * (sources[..., 0].amax() + 1)
-    return _reorder(position.argsort(dim=1), v, sources, weights)
+    """Order slots by the position of their winner, those without content last."""
+    # Positions are distinct and few: counting the ones before each is cheaper than sorting them.
+    length = v.size(1) * sources.size(2)
+    position = sources[..., 0] + v.isneginf() * length
+    taken = position.new_zeros(v.size(0), 2 * length, dtype=torch.int32).scatter_(1, position, 1)
+    rank = taken.cumsum(dim=1, dtype=torch.int32).gather(1, position).long() - 1
+    slots = torch.arange(v.size(1), device=v.device).expand_as(rank)
+    return _reorder(torch.empty_like(rank).scatter_(1, rank, slots), v, sources, weights)
 
 
 def _reorder(order: Tensor, v: Tensor, sources: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -144,13 +151,40 @@ def _pair_softmax(a: Tensor, b: Tensor, base: float | None) -> Tensor:
     return torch.sigmoid(torch.exp(a.clamp(max=ceiling) * log_base) * -torch.expm1(gap * log_base))
 
 
-def _weighted_members(x: Tensor, sources: Tensor, weights: Tensor) -> Tensor:
-    """Sum the members of every slot: (B, L, D), (B, K, G) x 2 -> (B, K, D)."""
-    batch, length, dim = x.shape
-    kept, members = sources.shape[1:]
-    start = torch.arange(batch, device=x.device)[:, None, None] * length
-    bags = (sources + start).reshape(-1, members)
-    # A slot without content has no weight, but 0 * NaN of a padded position would still be NaN.
-    pooled = F.embedding_bag(bags, x.reshape(-1, dim), mode="sum", per_sample_weights=weights.reshape(-1, members))
-    pooled = pooled.view(batch, kept, dim)
-    return pooled.masked_fill((weights[..., 0] == 0)[..., None], 0.0)
+class _WeightedMembers(torch.autograd.Function):
+    """Sum the members of every slot: (B, L, D), (B, K, G) x 3 -> (B, K, D).
+
+    Every input is a member of at most one slot, so that the backward pass reads each embedding once, too.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, sources: Tensor, weights: Tensor, padding: Tensor) -> Tensor:
+        batch, length, dim = x.shape
+        kept, members = sources.shape[1:]
+        start = torch.arange(batch, device=x.device)[:, None, None] * length
+        bags = (sources + start).view(-1, members)
+        flat = weights.reshape(-1, members)
+        pooled = F.embedding_bag(bags, x.reshape(-1, dim), mode="sum", per_sample_weights=flat).view(batch, kept, dim)
+        ctx.save_for_backward(x, sources.masked_fill(padding, length).flatten(1), weights)
+        # A slot without content has no weight, but 0 * NaN of a padded position would still be NaN.
+        return pooled.masked_fill_(padding[..., :1], 0.0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        x, members, weights = ctx.saved_tensors
+        batch, length, dim = x.shape
+        kept, size = weights.shape[1:]
+        # Which slot an input belongs to, and how much of it: (B, L + 1), the last for members that are padding.
+        slot = torch.arange(kept, device=x.device).repeat_interleave(size).expand(batch, -1)
+        slot = members.new_zeros(batch, length + 1).scatter_(1, members, slot)
+        share = weights.new_zeros(batch, length + 1).scatter_(1, members, weights.flatten(1))
+        # (B, K, D) -> (B, L, D)
+        start = torch.arange(batch, device=x.device)[:, None] * kept
+        grad_x = grad.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
+        # As a product of matrices, which holds no third (B, L, D).
+        dots = torch.bmm(x.reshape(-1, 1, dim), grad_x.view(-1, dim, 1)).view(batch, length)
+        # What is padding is a member of nothing, and its values may be anything.
+        grad_weights = F.pad(dots, (0, 1)).gather(1, members).view_as(weights)
+        grad_x *= share[:, :length, None]
+        return grad_x, None, grad_weights, None

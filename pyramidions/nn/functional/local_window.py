@@ -1,0 +1,64 @@
+"""Attention within a window, computed chunk by chunk."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.nn.functional.chunking import pad_to_multiple
+
+
+def look_around(x: Tensor, value: float | bool = 0.0) -> Tensor:
+    """Join every chunk with the one before and the one after: (..., C, M, E) -> (..., C, 3M, E).
+
+    Before the first and after the last chunk stands ``value``.
+    """
+    return torch.cat([_shifted(x, 1, value), x, _shifted(x, -1, value)], dim=-2)
+
+
+def look_back(x: Tensor, value: float | bool = 0.0) -> Tensor:
+    """Join every chunk with the one before: (..., C, M, E) -> (..., C, 2M, E); ``value`` before the first."""
+    return torch.cat([_shifted(x, 1, value), x], dim=-2)
+
+
+def _shifted(x: Tensor, by: int, value: float | bool) -> Tensor:
+    # F.pad with a negative width crops: chunks move by one place
+    return F.pad(x, (0, 0, 0, 0, by, -by), value=value)
+
+
+def local_window_attention(
+    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, window: int, dropout: float = 0.0
+) -> Tensor:
+    """Attend to the keys at most ``window`` positions away (Rae and Razavi 2020; Beltagy et al. 2020, section 3.1).
+
+    Memory grows linearly with the length: chunks of ``window`` positions see themselves and their neighbours.
+
+    Args:
+        q: (B, H, L, E).
+        k: (B, H, L, E).
+        v: (B, H, L, E).
+        padding_mask: (B, L), True at padding.
+        window: how far a query sees in either direction, at least 1.
+        dropout: probability of dropping an attention weight.
+
+    Returns:
+        (B, H, L, E).
+    """
+    length = q.size(2)
+
+    def chunked(x: Tensor) -> Tensor:
+        # (B, H, L, E) -> (B, H, C, M, E)
+        return pad_to_multiple(x, window, dim=2).unflatten(2, (-1, window))
+
+    # (B, H, C, M, E) -> (B, H, C, 3M, E)
+    keys, values = look_around(chunked(k)), look_around(chunked(v))
+    hidden = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    # (B, C, M, 1) -> (B, 1, C, 1, 3M)
+    hidden = look_around(hidden, value=True).squeeze(-1)[:, None, :, None]
+    distance = torch.arange(3 * window, device=q.device) - window
+    distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, 3M)
+    allowed = (distance.abs() <= window) & ~hidden
+    # A query that is padding itself may see nothing real: it sees its own position, and nobody reads the result.
+    allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
+    out = F.scaled_dot_product_attention(chunked(q), keys, values, attn_mask=allowed, dropout_p=dropout)
+    # (B, H, C, M, E) -> (B, H, L, E)
+    return out.flatten(2, 3)[:, :, :length]

@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from pyramidions.nn.attention import EfficientAttention
+
+
+def test_queries_read_a_summary_of_all_keys() -> None:
+    q, k, v = torch.randn(3, 2, 3, 7, 4)
+    mask = torch.arange(7) >= torch.tensor([[7], [5]])
+    out = EfficientAttention(local_heads=0)(q, k, v, mask)
+    for row, length in enumerate((7, 5)):
+        for head in range(3):
+            keys = k[row, head, :length].softmax(dim=0)
+            expected = q[row, head].softmax(dim=1) @ (keys.T @ v[row, head, :length])
+            torch.testing.assert_close(out[row, head], expected)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 50])
+def test_local_heads_attend_within_their_window(window: int) -> None:
+    q, k, v = torch.randn(3, 2, 2, 11, 4)
+    mask = torch.arange(11) >= torch.tensor([[11], [6]])
+    far = (torch.arange(11)[:, None] - torch.arange(11)).abs() > window
+    hidden = far | mask[:, None, None]
+    expected = (q @ k.transpose(-1, -2) / 2).masked_fill(hidden, -torch.inf).softmax(-1) @ v
+    out = EfficientAttention(local_heads=2, window=window)(q, k, v, mask)
+    torch.testing.assert_close(out[0], expected[0])
+    torch.testing.assert_close(out[1, :, :6], expected[1, :, :6])
+
+
+def test_the_first_heads_are_the_local_ones() -> None:
+    q, k, v = torch.randn(3, 1, 3, 9, 4)
+    both = EfficientAttention(local_heads=1, window=2)(q, k, v)
+    assert torch.equal(both[:, 1:], EfficientAttention(local_heads=0)(q[:, 1:], k[:, 1:], v[:, 1:]))
+    assert torch.equal(both[:, :1], EfficientAttention(local_heads=1, window=2)(q[:, :1], k[:, :1], v[:, :1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
+        ({"window": 0}, "`window` must be at least 1, but is 0."),
+    ],
+)
+def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        EfficientAttention(**options)

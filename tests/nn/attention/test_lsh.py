@@ -1,0 +1,188 @@
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention import ATTENTION, EfficientAttention, LSHAttention
+
+OPTIONS = {"bucket_size": 4, "num_hashes": 3, "local_heads": 0}
+
+
+def lsh(**options: int) -> LSHAttention:
+    return LSHAttention(**{**OPTIONS, **options}).eval()
+
+
+def inputs(length: int, batch: int = 1, heads: int = 2, dim: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    q, v = (torch.randn(batch, heads, length, dim, generator=generator) for _ in range(2))
+    return q, v
+
+
+def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
+    """One head of one document without padding, word by word after the paper: (L, E), (L, E) -> (L, E)."""
+    (length, dim), size = q.shape, attention.bucket_size
+    half = 0 if length <= size else math.ceil(length / size / 2)
+    scores = (q @ (q / q.norm(dim=1, keepdim=True)).T / dim**0.5).tolist()
+    seen: list[list[int]] = [[] for _ in range(length)]
+    for rotation in attention.rotations(dim, half, q.device):
+        turned = q @ rotation
+        buckets = torch.cat([turned, -turned], dim=1).argmax(dim=1).tolist() if half else [0] * length
+        order = sorted(range(length), key=lambda i: (buckets[i], i))
+        for rank, i in enumerate(order):
+            start = rank // size * size
+            seen[i] += [j for j in order[max(0, start - size) : start + size] if j != i]
+    out = []
+    for i in range(length):
+        # a pair that met in several rounds is listed as often
+        keys = seen[i] or [i]
+        out.append(torch.tensor([scores[i][j] for j in keys]).softmax(0) @ v[keys])
+    return torch.stack(out)
+
+
+@pytest.mark.parametrize("length", [2, 3, 16, 64])
+def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int) -> None:
+    q, v = inputs(length)
+    scores = q @ torch.nn.functional.normalize(q, dim=-1).transpose(-1, -2) / 8**0.5
+    expected = scores.masked_fill(torch.eye(length).bool(), -torch.inf).softmax(-1) @ v
+    torch.testing.assert_close(lsh(bucket_size=64)(q, q, v), expected)
+
+
+@pytest.mark.parametrize("bucket_size", [1, 4, 64])
+def test_a_position_alone_sees_itself(bucket_size: int) -> None:
+    q, v = inputs(5)
+    mask = torch.arange(5)[None] >= 1
+    torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, mask)[:, :, 0], v[:, :, 0])
+
+
+@pytest.mark.parametrize("bucket_size", [1, 2, 3, 8])
+@pytest.mark.parametrize("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
+def test_it_equals_a_naive_reference_document_by_document(lengths: tuple[int, ...], bucket_size: int) -> None:
+    attention = lsh(bucket_size=bucket_size)
+    q, v = inputs(max(lengths) + 1, batch=3)
+    mask = torch.arange(q.size(2)) >= torch.tensor(lengths)[:, None]
+    out = attention(q, q, v, mask)
+    for row, length in enumerate(lengths):
+        for head in range(2):
+            expected = naive(q[row, head, :length], v[row, head, :length], attention)
+            torch.testing.assert_close(out[row, head, :length], expected)
+
+
+def test_padding_may_stand_anywhere() -> None:
+    q, v = inputs(30)
+    mask = torch.zeros(1, 30, dtype=torch.bool)
+    mask[0, [0, 1, 7, 8, 9, 20, 29]] = True
+    out = lsh()(q, q, v, mask)[:, :, ~mask[0]]
+    q, v = q[:, :, ~mask[0]], v[:, :, ~mask[0]]
+    torch.testing.assert_close(out, lsh()(q, q, v))
+
+
+@pytest.mark.parametrize("option", [{"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}])
+def test_every_option_changes_the_output(option: dict[str, int]) -> None:
+    q, v = inputs(40)
+    assert not torch.allclose(lsh()(q, q, v), lsh(**option)(q, q, v))
+
+
+def test_the_first_heads_are_local() -> None:
+    q, v = inputs(40, heads=3)
+    out = lsh(local_heads=1, window=2)(q, q, v)
+    local = EfficientAttention(local_heads=1, window=2)
+    assert torch.equal(out[:, :1], local(q[:, :1], q[:, :1], v[:, :1]))
+    assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:]))
+
+
+def test_evaluation_is_deterministic_and_leaves_the_generator_alone() -> None:
+    q, v = inputs(40)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = lsh()(q, q, v)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(2)
+    assert torch.equal(lsh()(q, q, v), first)
+
+
+def test_training_draws_rotations_anew_and_again_under_a_seed() -> None:
+    attention, (q, v) = lsh().train(), inputs(40)
+    torch.manual_seed(1)
+    first, second = attention(q, q, v), attention(q, q, v)
+    assert not torch.allclose(first, second)
+    torch.manual_seed(1)
+    assert torch.equal(attention(q, q, v), first)
+
+
+def test_dropout_acts_in_hashed_heads() -> None:
+    # one chunk: no rotations whose change could pass for dropout
+    q, v = inputs(4)
+    assert torch.equal(LSHAttention(**OPTIONS).train()(q, q, v), lsh()(q, q, v))
+    assert not torch.allclose(LSHAttention(**OPTIONS, dropout=0.5).train()(q, q, v), lsh()(q, q, v))
+
+
+def test_longer_documents_begin_with_the_same_rotations() -> None:
+    attention, device = lsh(), torch.device("cpu")
+    most = attention.rotations(8, 200, device)
+    for columns in (0, 1, 64, 65, 199):
+        assert torch.equal(attention.rotations(8, columns, device), most[..., :columns])
+
+
+def test_neighbours_of_one_direction_meet_across_the_text() -> None:
+    # two directions, each at 16 places, and chunks of 16: whoever hashes alike is in reach, wherever it stands
+    q = torch.tensor([[9.0, 9.0, 0.0, 0.0], [-9.0, 0.0, 9.0, 0.0]])[torch.arange(32) % 2].expand(1, 1, 32, 4)
+    v = torch.tensor([1.0, -1.0])[torch.arange(32) % 2].expand(4, 32).T[None, None]
+    out = lsh(bucket_size=16)(q, q, v)
+    assert torch.equal(out.sign(), v)
+
+
+def saved_bytes(length: int) -> int:
+    q, v = (x.requires_grad_() for x in inputs(length))
+    storages: dict[int, int] = {}
+    kept = []
+
+    def pack(x: Tensor) -> Tensor:
+        kept.append(x)  # or another tensor may come to the same address
+        storages[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        LSHAttention(bucket_size=16, num_hashes=2, local_heads=1, window=16)(q, q, v)
+    return sum(storages.values())
+
+
+def test_memory_grows_with_the_length_not_with_its_square() -> None:
+    sizes = [saved_bytes(length) for length in (512, 1024, 2048)]
+    assert sizes[1] / sizes[0] < 2.5 and sizes[2] / sizes[1] < 2.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
+    q, v = (x.to(dtype) for x in inputs(40, batch=2))
+    mask = torch.arange(40) >= torch.tensor([[40], [0]])
+    out = lsh()(q, q, v, mask)
+    assert out.dtype == dtype and out.isfinite().all()
+    torch.testing.assert_close(out[0].float(), lsh()(q.float(), q.float(), v.float())[0], atol=3e-2, rtol=3e-2)
+
+
+def test_it_works_under_autocast() -> None:
+    q, v = (x.requires_grad_() for x in inputs(40))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = lsh()(q, q, v)
+    out.float().sum().backward()
+    torch.testing.assert_close(out.float(), lsh()(q, q, v), atol=3e-2, rtol=3e-2)
+    assert q.grad is not None and q.grad.isfinite().all()
+
+
+def test_queries_and_keys_are_one_projection() -> None:
+    assert ATTENTION["lsh"].shares_query_key
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bucket_size": 0}, "`bucket_size` must be at least 1, but is 0."),
+        ({"num_hashes": 0}, "`num_hashes` must be at least 1, but is 0."),
+        ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
+        ({"window": 0}, "`window` must be at least 1, but is 0."),
+    ],
+)
+def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LSHAttention(**options)
