@@ -11,6 +11,12 @@
 # Safe to run again: what is prepared or trained is kept, and an interrupted training goes on from its last checkpoint.
 set -euo pipefail
 
+case ${1:-} in
+    "") ;;
+    -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;;
+    *) echo "quickstart: no argument is known but --help, but there is '$1'." >&2; exit 2 ;;
+esac
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 OUT=${OUT:-quickstart}
 UPDATES=${UPDATES:-400}
@@ -22,6 +28,8 @@ logged() {
     shift
     "$@" || { tail -20 "$log" >&2; echo "quickstart: $1 failed; all of its output is in $log." >&2; exit 1; }
 }
+# Where there is no terminal for a progress bar, fairseq logs a line from time to time: those are shown.
+steps() { if [[ -t 2 ]]; then cat >/dev/null; else grep --line-buffered -o 'epoch [0-9]*:.*num_updates=[0-9]*' || true; fi; }
 loads() { python -c 'import sys, torch; torch.load(sys.argv[1], weights_only=True)' "$1" 2>/dev/null; }
 
 scripts/setup.sh train
@@ -33,7 +41,7 @@ export PYTHONWARNINGS=ignore
 say "1. Prepare 260 papers ($OUT/data)"
 pyramidions prepare data/sample --out "$OUT/data" --vocab-size 4000
 
-say "2. Train a tiny DeepPyramidion for $UPDATES updates ($OUT/checkpoints; log in $OUT/train.log)"
+say "2. Train a tiny DeepPyramidion for $UPDATES updates, 2 to 5 minutes ($OUT/checkpoints; log in $OUT/train.log)"
 if [[ -e $OUT/checkpoints/trained-$UPDATES ]]; then
     echo "It is trained already."
 else
@@ -57,11 +65,11 @@ else
         --optimizer adam --adam-betas '(0.9, 0.98)' --lr 3e-3 --lr-scheduler inverse_sqrt --warmup-updates 50 \
         --clip-norm 1 --batch-size 8 --max-update "$UPDATES" --stop-time-hours 0.083 --disable-validation \
         --save-dir "$OUT/checkpoints" --save-interval-updates 100 --keep-interval-updates 1 --no-epoch-checkpoints \
-        --log-format tqdm >>"$OUT/train.log"
+        --log-format tqdm --log-interval 25 > >(tee -a "$OUT/train.log" | steps)
     touch "$OUT/checkpoints/trained-$UPDATES"
 fi
 
-say "3. Summarize the 40 held-out papers ($OUT/generate-test.txt)"
+say "3. Summarize the 40 held-out papers, 10 to 60 seconds ($OUT/generate-test.txt)"
 logged "$OUT/generate.log" fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu --task long_document_summarization --gen-subset test \
     --path "$OUT/checkpoints/checkpoint_last.pt" --batch-size 8 --no-repeat-ngram-size 3 \
     --results-path "$OUT" 2>"$OUT/generate.log"

@@ -7,6 +7,8 @@
 #   WORKERS         processes that run tests (2)
 set -euo pipefail
 
+case ${1:-} in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit ;; esac
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/setup.sh dev
 # The tests call fairseq's commands and ours by name.

@@ -20,6 +20,7 @@ from pyramidions.nn.encoder_layer import EncoderLayer
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
 from pyramidions.nn.pooling import POOLING, FunnelUpsampler, Pooler
 from pyramidions.nn.position import SinusoidalPositions
+from pyramidions.nn.registry import Registry
 from pyramidions.nn.residual import RESIDUAL, ResidualConnection
 from pyramidions.nn.scorer import SCORER
 
@@ -57,7 +58,21 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
     return Transformer(_encoder(config, embedding), _decoder(config, embedding), padding_idx)
 
 
+_KINDS: dict[str, Registry[Any]] = {
+    "self_attention": ATTENTION,
+    "cross_attention": ATTENTION,
+    "pooling": POOLING,
+    "scorer": SCORER,
+    "feed_forward": FEED_FORWARD,
+    "residual": RESIDUAL,
+}
+
+
 def _check(config: PyramidionConfig) -> None:
+    for name, registry in _KINDS.items():
+        if getattr(config, name) not in registry.names:
+            names = ", ".join(registry.names)
+            raise ValueError(f"`{name}` must be one of {names}, but is {getattr(config, name)!r}.")
     for name in ("embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers"):
         if getattr(config, name) < 1:
             raise ValueError(f"`{name}` must be at least 1, but is {getattr(config, name)}.")

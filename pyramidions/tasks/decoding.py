@@ -32,12 +32,18 @@ def from_options(options: dict[str, Any]) -> Namespace:
     """Return generation arguments given by name, as fairseq's config names them.
 
     Raises:
-        UserError: fairseq knows no such argument.
+        UserError: fairseq knows no such argument, or none of that type.
     """
-    known = sorted(name for name in GenerationConfig.__dataclass_fields__ if not name.startswith("_"))
-    for name in options:
-        if name not in known:
-            raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {', '.join(known)}.")
+    known = {name: getattr(GenerationConfig(), name) for name in GenerationConfig.__dataclass_fields__}
+    for name, value in options.items():
+        if name.startswith("_") or name not in known:
+            names = ", ".join(sorted(name for name in known if not name.startswith("_")))
+            raise UserError(f"`eval_rouge_args` knows no argument {name!r}, only {names}.")
+        default = known[name]
+        if isinstance(value, bool) != isinstance(default, bool) or isinstance(value, str) != (
+            default is None or isinstance(default, str)
+        ):
+            raise UserError(f"{name!r} in `eval_rouge_args` must be like {default!r}, but is {value!r}.")
     return Namespace(**options)
 
 
@@ -59,6 +65,8 @@ def fill_in(args: Any, models: list[Any]) -> None:
             args.max_len_b = 0  # the user bounds the length by the source's
             continue
         setattr(args, name, _agreed(name, (getattr(getattr(m, "config", None), field, None) for m in models)))
+    if args.beam < 1:
+        raise UserError(f"--beam must be at least 1, but is {args.beam}.")
     # One position is the end of the text.
     longest = min(int(model.max_decoder_positions()) for model in models) - 1
     if not getattr(args, "max_len_a", None):

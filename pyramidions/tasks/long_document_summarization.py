@@ -17,6 +17,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
+from pyramidions.scoring.rouge import METRICS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
@@ -187,10 +188,14 @@ class LongDocumentSummarizationTask(FairseqTask):
         if constraints is not None:
             raise UserError("--constraints is not supported by --task long_document_summarization.")
         sizes = np.array([len(text) for text in src_tokens])
+        longest = self.max_positions()[0]
         if (sizes < 2).any():
             number = int((sizes < 2).argmax()) + 1
             raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
-        return self._pairs(HeadDataset(src_tokens, sizes, self.max_positions()[0], EOS), None, shuffle=False)
+        documents = HeadDataset(src_tokens, sizes, longest, EOS)
+        if (sizes > longest).any():
+            logger.warning("documents: %s", documents.report)
+        return self._pairs(documents, None, shuffle=False)
 
     def get_batch_iterator(
         self,
@@ -247,7 +252,7 @@ class LongDocumentSummarizationTask(FairseqTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, and what validation needs to decode with it."""
         self._need_tokenizer()
-        _warn_of_ignored_finetuning(self.cfg)
+        _check_run(self.cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
@@ -276,13 +281,20 @@ class LongDocumentSummarizationTask(FairseqTask):
             self._rouge.reduce_metrics(logging_outputs)
 
 
-def _warn_of_ignored_finetuning(cfg: Any) -> None:
-    """Say so where a run resumes, and fairseq would pass over --finetune-from-model without a word."""
+def _check_run(cfg: Any) -> None:
+    """Look at the whole run, of which ``cfg`` is the task's part, for what fairseq would notice late or never.
+
+    Raises:
+        UserError: the best checkpoint is to be chosen by a score that no validation computes.
+    """
     run = cfg._get_parent() if isinstance(cfg, DictConfig) else None
     checkpoint = None if run is None else run.get("checkpoint")
-    if checkpoint is None or not checkpoint.finetune_from_model:
+    if run is None or checkpoint is None:
         return
-    if (Path(checkpoint.save_dir) / "checkpoint_last.pt").exists():
+    metric = checkpoint.best_checkpoint_metric
+    if metric in METRICS and not cfg.eval_rouge and not run.dataset.disable_validation:
+        raise UserError(f"--best-checkpoint-metric {metric} needs --eval-rouge, which is not given.")
+    if checkpoint.finetune_from_model and (Path(checkpoint.save_dir) / "checkpoint_last.pt").exists():
         logger.warning(
             "--finetune-from-model %s is ignored: %s holds checkpoint_last.pt, and the run goes on from there.",
             checkpoint.finetune_from_model,

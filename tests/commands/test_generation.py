@@ -116,6 +116,7 @@ def test_a_damaged_checkpoint_is_not_silently_replaced(data: DataFolder, checkpo
         (["--self-attention-args", '{"block_size": 0}'], "`block_size` must be at least 1, but is 0."),
         (["--self-attention-args", '{"blocksize": 8}'], "has no option 'blocksize'; it knows block_size."),
         (["--batch-size", "2", "--max-tokens", "100"], "--max-tokens must be at least 256, the tokens of the longest"),
+        (["--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
         (["--max-source-positions", "1"], "`max_source_positions` must be at least 2"),
     ],
 )

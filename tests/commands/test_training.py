@@ -139,6 +139,7 @@ for source in (torch.tensor([[2]]), torch.randint(4, 50, (2, 700 if rank else 15
     model(source, torch.tensor([[2, 5]] * len(source))).sum().backward()
     assert all(p.grad is not None for p in model.parameters())
     optimizer.step()
+dist.destroy_process_group()
 print("done", float(sum(p.sum() for p in model.parameters())))
 """
 

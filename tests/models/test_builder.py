@@ -114,8 +114,9 @@ def test_every_dropout_acts_in_training(name: str) -> None:
     [
         ({"self_attention_args": '{"block_size": 0}'}, "`block_size` must be at least 1, but is 0."),
         ({"pooling_lengths": "4,8"}, "`pooling_lengths` must not grow, but layer 2 hands on 8 after 4."),
-        ({"self_attention": "fulll"}, "attention must be one of .*, full.*, but is 'fulll'."),
+        ({"self_attention": "fulll"}, "`self_attention` must be one of .*, full, .*but is 'fulll'."),
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
+        ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be at least 1, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
         ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),

@@ -178,6 +178,17 @@ def test_unknown_generation_arguments_are_named() -> None:
         decoding.from_options({"beams": 4})
 
 
+@pytest.mark.parametrize(("name", "value"), [("beam", "two"), ("beam", True), ("sampling", 1), ("lenpen", "1")])
+def test_generation_arguments_of_another_type_are_named(name: str, value: object) -> None:
+    with pytest.raises(UserError, match=f"'{name}' in `eval_rouge_args` must be like .*, but is "):
+        decoding.from_options({name: value})
+
+
+def test_a_beam_of_zero_is_refused() -> None:
+    with pytest.raises(UserError, match="--beam must be at least 1, but is 0."):
+        decoding.fill_in(Namespace(beam=0), [settings()])
+
+
 def test_no_repeated_unigram_still_lets_a_summary_end() -> None:
     blocked = decoding.NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]]), torch.zeros(1, 7), 1, 1, 1)
     assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
