@@ -24,6 +24,7 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     import torch
 
     from pyramidions.data.atomic import atomic_file
+    from pyramidions.data.progress import counted
 
     state = average_checkpoints(checkpoints)
     with atomic_file(out) as file:
@@ -32,7 +33,7 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
         except RuntimeError as error:
             # torch wraps what went wrong with the disk.
             raise UserError(f"Writing {out} failed: {error.__cause__ or error}") from None
-    click.echo(f"{out}: the average of {len(checkpoints)} checkpoints")
+    click.echo(f"{out}: the average of {counted(len(checkpoints), 'checkpoint')}")
 
 
 def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
@@ -87,6 +88,8 @@ def _load(path: Path) -> dict[str, Any]:
         file = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"The checkpoint {path} does not exist.") from None
+    except IsADirectoryError:
+        raise UserError(f"The checkpoint {path} must be a file, but is a folder.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     with file:

@@ -2,7 +2,11 @@
 
 import importlib
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -16,6 +20,30 @@ _COMMANDS = {
     "score": "pyramidions.cli.score:score",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
+
+
+class _Terminated(BaseException):
+    """The process was told to stop, by SIGTERM."""
+
+
+@contextmanager
+def _clean_stop() -> Iterator[None]:
+    """Turn SIGTERM into an error, so that what is half made is removed as it is after an interrupt."""
+
+    def stop(*_: object) -> None:
+        # A second one must not disturb the cleaning up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise _Terminated
+
+    usual = threading.current_thread() is threading.main_thread()
+    if not usual or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Commands(click.Group):
@@ -35,12 +63,15 @@ class Commands(click.Group):
         return command
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 after an interrupt."""
+        """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 or 143 when interrupted or stopped."""
         kwargs["standalone_mode"] = False
         given = args[0] if args else kwargs.get("args")
         debug = "--debug" in (sys.argv[1:] if given is None else given)
         try:
-            code = super().main(*args, **kwargs)
+            with _clean_stop():
+                code = super().main(*args, **kwargs)
+        except _Terminated:
+            _fail("Terminated.", 143)
         except click.exceptions.Abort:
             _fail("Interrupted.", 130)
         except click.ClickException as error:

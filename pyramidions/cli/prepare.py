@@ -1,5 +1,8 @@
 """`pyramidions prepare`."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -101,25 +104,41 @@ def prepare(
     }
     settings = None
     if tokenizer is None:
-        settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
+        with _flags():
+            settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
     elif given := [f.name for f in fields(Settings) if ctx.get_parameter_source(f.name) == ParameterSource.COMMANDLINE]:
-        option = "--" + given[0].replace("_", "-")
-        raise UserError(f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
+        raise UserError(f"{_option(given[0])} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
         raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
-    made = prepare_folder(
-        out,
-        corpora,
-        settings,
-        tokenizer=tokenizer,
-        workers=workers or available_cores(),
-        overwrite=overwrite,
-    )
+    with _flags():
+        made = prepare_folder(
+            out,
+            corpora,
+            settings,
+            tokenizer=tokenizer,
+            workers=workers or available_cores(),
+            overwrite=overwrite,
+        )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
+
+
+@contextmanager
+def _flags() -> Iterator[None]:
+    """Let an error about a setting name the option in place of the argument."""
+    try:
+        yield
+    except UserError as error:
+        names = "|".join(field.name for field in fields(Settings))
+        raise UserError(re.sub(f"`({names})`", lambda match: _option(match[1]), str(error))) from error
+
+
+def _option(setting: str) -> str:
+    return "--" + setting.replace("_", "-")
 
 
 def _report(out: Path) -> str:
     from pyramidions.data.folder import DataFolder
+    from pyramidions.data.progress import counted
 
     manifest = DataFolder(out).manifest
     lines = [f"{out}: {manifest['vocab_size']:,} pieces"]
@@ -127,8 +146,8 @@ def _report(out: Path) -> str:
         source, target = numbers["source_tokens"], numbers["target_tokens"]
         skipped = manifest["inputs"][split]["skipped"]
         lines.append(
-            f"  {split}: {numbers['documents']:,} documents, on average {source['mean']:,.0f} tokens to "
+            f"  {split}: {counted(numbers['documents'], 'document')}, on average {source['mean']:,.0f} tokens to "
             f"{target['mean']:,.0f}, at most {source['max']:,} to {target['max']:,}"
-            + (f"; {skipped:,} empty ones left out" if skipped else "")
+            + (f"; {counted(skipped, 'empty one')} left out" if skipped else "")
         )
     return "\n".join(lines)

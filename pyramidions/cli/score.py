@@ -1,6 +1,7 @@
 """`pyramidions score`."""
 
 import json
+import re
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -17,12 +18,17 @@ if TYPE_CHECKING:
     from pyramidions.scoring.rouge import Rouge
 
 LEAD = "lead"
+_FEW = 20  # documents below which intervals and p-values are not to be trusted
 
 
 @click.command(short_help="Score summaries against the raw references.")
 @click.argument("summaries", type=click.Path(path_type=Path))
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder with the raw references.")
-@click.option("--split", type=click.Choice(["train", "valid", "test"]), help="Split of --data.  [default: test]")
+@click.option(
+    "--split",
+    type=click.Choice(["train", "valid", "test"]),
+    help="Split of --data.  [default: that of generate-SPLIT.txt, else test]",
+)
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
@@ -65,7 +71,9 @@ def score(
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
         raise UserError("--split has a meaning only with --data.")
-    split = split or "test"
+    if out is not None:
+        _refuse_overwriting(out, data, [summaries, *baseline, *([references] if references else [])])
+    split = _split(summaries, split)
     folder = None if data is None else DataFolder(data)
     if folder is not None:
         expected = folder.references(split)
@@ -91,6 +99,21 @@ def score(
         click.echo(f"\n{_side_by_side(systems[str(summaries)][show], expected[show])}")
 
 
+def _split(summaries: Path, asked: str | None) -> str:
+    """The split that was asked for, or else the one after which fairseq named its output."""
+    named = re.fullmatch(r"generate-(train|valid|test)\.txt", summaries.name)
+    if named and asked not in (None, named[1]):
+        raise UserError(f"--split must be {named[1]}, as the name of {summaries} says, but is {asked}.")
+    return asked or (named[1] if named else "test")
+
+
+def _refuse_overwriting(out: Path, data: Path | None, inputs: list[Path]) -> None:
+    if data is not None and data.resolve() in (out.resolve(), *out.resolve().parents):
+        raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
+    if out.resolve() in [path.resolve() for path in inputs]:
+        raise UserError(f"--json must not replace one of the inputs, but is {out}.")
+
+
 def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:
     """The first sentences of each document, decoded from its tokens: what has no piece reads ⁇."""
     from pyramidions.data.indexed import IndexedReader
@@ -111,7 +134,8 @@ def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) 
 
 
 def _table(scores: "dict[str, Rouge]") -> str:
-    from pyramidions.scoring.rouge import METRICS, NAMES
+    from pyramidions.data.progress import counted
+    from pyramidions.scoring.rouge import METRICS, NAMES, SMALLEST_P
 
     width = max(len(name) for name in [*scores, "system"])
     lines = ["  ".join([f"{'system':{width}}", *(f"{NAMES[metric]:>20}" for metric in METRICS)])]
@@ -122,9 +146,12 @@ def _table(scores: "dict[str, Rouge]") -> str:
     for other in others:
         lines.append(f"\n{first} minus {other}, paired bootstrap:")
         for metric, d in scores[first].compare(scores[other]).items():
-            lines.append(
-                f"  {NAMES[metric]:10}  {d.difference:+6.2f} [{d.low:+.2f}, {d.high:+.2f}]  p = {d.p_value:.3f}"
-            )
+            sign = "<=" if d.p_value <= SMALLEST_P else "="
+            interval = f"{d.difference:+6.2f} [{d.low:+.2f}, {d.high:+.2f}]"
+            lines.append(f"  {NAMES[metric]:10}  {interval}  p {sign} {d.p_value:.3f}")
+    documents = len(scores[first].scores)
+    if documents < _FEW:
+        lines.append(f"\nOnly {counted(documents, 'document')}: intervals and p-values of so few mean little.")
     lines.append(f"\n{scores[first].signature}")
     return "\n".join(lines)
 

@@ -127,6 +127,8 @@ class DataFolder:
         return [split for split in SPLITS if self.references_path(split).exists()]
 
     def _require(self, path: Path) -> Path:
+        if self.path.is_file():
+            raise UserError(f"The data folder {self.path} must be a folder, but is a file.")
         if not self.path.is_dir():
             raise UserError(f"The data folder {self.path} does not exist.")
         if not path.exists():

@@ -28,6 +28,8 @@ def read_lines(path: Path) -> list[str]:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         raise UserError(f"The file {path} does not exist.") from None
+    except IsADirectoryError:
+        raise UserError(f"{path} must be a file, but is a folder.") from None
     # What follows the last line feed is a line only where there is something.
     if not lines[-1]:
         lines.pop()

@@ -48,7 +48,7 @@ def ordered_map(
         yield from map(function, items)
         return
     source = iter(items)
-    pool = ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(os.getpid(), initializer, initargs))
+    pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(os.getpid(), initializer, initargs))
     try:
         pending: deque[Future[Result]] = deque()
         for item in islice(source, 4 * workers):
@@ -64,9 +64,14 @@ def ordered_map(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _start_worker(parent: int, initializer: Callable[..., None] | None, initargs: tuple[object, ...]) -> None:
+def start_worker(
+    parent: int, initializer: Callable[..., None] | None = None, initargs: tuple[object, ...] = ()
+) -> None:
+    """Let this process end with its parent, and leave interrupts to it; then call the initializer."""
     # An interrupt from the keyboard reaches every process; the parent alone answers it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent may have a handler, which no worker must inherit: the pool ends its workers in this way.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if initializer is not None:
         initializer(*initargs)

@@ -19,7 +19,7 @@ from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.manifest import InputHash, distribution, file_hash, holds, is_whole, write_manifest
 from pyramidions.data.parallel import chunks, ordered_map
-from pyramidions.data.progress import note, progress_bar
+from pyramidions.data.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.text import normalize
 from pyramidions.data.tokenizer import EOS, Tokenizer
@@ -85,6 +85,8 @@ def prepare(
     _refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
+    if missing := [split for split in SPLITS if split not in corpora]:
+        note(_about_missing(missing))
     if path.exists() and any(path.iterdir()):
         folder = DataFolder(path)
         if not holds(folder, recorded, inputs):
@@ -100,6 +102,16 @@ def prepare(
         kept = "; what was there before still is" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
     return True
+
+
+def _about_missing(splits: list[str]) -> str:
+    if "train" in splits:
+        needs = "fairseq-train needs train"
+    elif "valid" in splits:
+        needs = "fairseq-train needs valid, unless --disable-validation"
+    else:
+        needs = "fairseq-generate needs test, unless --gen-subset names another"
+    return f"{' and '.join(f'no {split}' for split in splits)} split: {needs}"
 
 
 def _fill(
@@ -149,8 +161,8 @@ def _train(corpus: Corpus, documents: int, settings: Settings, workers: int) -> 
     with progress_bar("sampling sentences", documents, "documents") as bar:
         batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, bar), _CHUNK), workers)
         sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
-    note(f"training a vocabulary of {settings.vocab_size:,} pieces on {len(sentences):,} sentences")
-    return train_tokenizer(sentences, settings)
+    size = f"{settings.vocab_size:,} pieces on {counted(len(sentences), 'sentence')}"
+    return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))
 
 
 def _counted(corpus: Corpus, bar: Any) -> Iterator[Document]:

@@ -1,9 +1,18 @@
 """Progress bars on standard error."""
 
+import multiprocessing
+import os
 import sys
-from typing import Any
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar, cast
 
 from tqdm import tqdm
+
+from pyramidions.data.parallel import start_worker
+from pyramidions.errors import UserError
+
+Result = TypeVar("Result")
 
 
 def progress_bar(description: str, total: int, unit: str) -> Any:
@@ -28,3 +37,52 @@ def progress_bar(description: str, total: int, unit: str) -> Any:
 def note(message: str) -> None:
     """Say in one line what begins now, above any bar."""
     tqdm.write(message, file=sys.stderr)
+
+
+def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
+    """Call something that tells nothing of its progress, and count the seconds meanwhile.
+
+    It runs in a forked process, which is killed when this one is interrupted: C++ code answers no interrupt.
+
+    Args:
+        description: what is being done.
+        work: returns something picklable.
+
+    Returns:
+        What `work` returns; what it raises is raised here.
+
+    Raises:
+        UserError: the process was killed.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work_and_send, args=(work, sender, os.getpid()), daemon=True)
+    with tqdm(desc=description, bar_format="{desc}: {elapsed_s:.0f} s", dynamic_ncols=True) as bar, receiver:
+        process.start()
+        sender.close()
+        try:
+            while not receiver.poll(1.0 if sys.stderr.isatty() else 5.0):
+                bar.refresh()
+            result, error = receiver.recv()
+        except EOFError:
+            raise UserError("The process at work was killed, perhaps for lack of memory.") from None
+        finally:
+            process.kill()
+            process.join()
+    if error is not None:
+        raise error
+    return cast(Result, result)
+
+
+def _work_and_send(work: Callable[[], object], sender: Connection, parent: int) -> None:
+    start_worker(parent)
+    try:
+        answer: tuple[object, Exception | None] = work(), None
+    except Exception as error:
+        answer = None, error
+    sender.send(answer)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 document`, `1,000 documents`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.data.folder import SPLITS
-from pyramidions.data.records import FILE_ENDINGS, Record, open_records
+from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
 from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
 
@@ -120,8 +120,8 @@ class Corpus:
         if fields is None:
             is_release = RELEASE.source in record.value and PLAIN.source not in record.value
             fields = RELEASE if is_release else PLAIN
-        source = _text(record, fields.source)
-        target = _text(record, fields.target)
+        source = _text(record, fields.source, "--source-field")
+        target = _text(record, fields.target, "--target-field")
         for field, text in ((fields.source, source), (fields.target, target)):
             # A short piece decides almost always; only then is the whole text looked at.
             if not normalize(text[:200]) and not normalize(text):
@@ -130,7 +130,7 @@ class Corpus:
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
         name = record.value.get(fields.id)
         if name is None and fields.needs_id:
-            raise _missing(record, fields.id)
+            raise _missing(record, fields.id, "--id-field")
         return Document(str(record.number if name is None else name), source, target)
 
 
@@ -140,7 +140,7 @@ def find_splits(name: str) -> dict[str, str]:
     Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
 
     Raises:
-        UserError: a folder has two files for one split, or the name is that of a file.
+        UserError: a folder has two files for one split or none at all, or the name is that of a file.
     """
     if Path(name).is_file():
         raise UserError(
@@ -155,27 +155,32 @@ def find_splits(name: str) -> dict[str, str]:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:
             found[split] = files[0]
+    if not found and Path(name).is_dir() and not any(path.is_file() for path in Path(name).rglob("*")):
+        raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no file.")
     return found or dict.fromkeys(SPLITS, name)
 
 
-def _text(record: Record, field: str) -> str:
+def _text(record: Record, field: str, option: str) -> str:
     value = record.value.get(field)
     if value is None:
-        raise _missing(record, field)
+        raise _missing(record, field, option)
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
         return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
-    raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {_kind(value)}.")
+    found = _kind(value)
+    if isinstance(value, list):
+        found += f" that holds {next(_kind(item) for item in value if not isinstance(item, str))}"
+    raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {found}.")
 
 
-def _missing(record: Record, field: str) -> UserError:
+def _missing(record: Record, field: str, option: str) -> UserError:
+    if field in record.value:
+        return UserError(f"{record.place}: the field {field!r} must be text, but is null.")
     present = ", ".join(repr(name) for name in record.value) or "none"
-    return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}.")
+    return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}; {option} names another.")
 
 
 def _kind(value: object) -> str:
-    if isinstance(value, list) and value:
-        return "a list with other things in it"
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

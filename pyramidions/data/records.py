@@ -22,6 +22,11 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".txt.xz": lzma.LZMAFile,
 }
 FILE_ENDINGS = (*_OPENERS, ".parquet")
+# What a folder of files must hold, for errors.
+EXPECTED_FILES = (
+    f"files named train, val or valid, and test, each ending in one of {', '.join(FILE_ENDINGS)}, "
+    "or a Hugging Face dataset"
+)
 _HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 
 
@@ -67,6 +72,8 @@ def open_records(name: str, split: str, config: str | None = None) -> Records:
 
 
 def _file_size(path: Path) -> int:
+    if path.is_dir():
+        raise UserError(f"{path} must be a file, but is a folder.")
     if not path.is_file():
         raise UserError(f"The file {path} does not exist.")
     return path.stat().st_size
@@ -137,6 +144,8 @@ def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
     except Exception as error:
         # `datasets` raises a dozen kinds, those of its network library among them.
         reason = " ".join(str(error).split()) or type(error).__name__
+        if folder.is_dir():
+            raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, split {split!r} too: {reason}") from None
         raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
 
     def rows() -> Iterator[Record]:

@@ -56,6 +56,8 @@ class Tokenizer:
             model_bytes = Path(path).read_bytes()
         except FileNotFoundError:
             raise UserError(f"The tokenizer {path} does not exist.") from None
+        except IsADirectoryError:
+            raise UserError(f"The tokenizer {path} must be a file, but is a folder.") from None
         try:
             return cls(model_bytes)
         except UserError as error:

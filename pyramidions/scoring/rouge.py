@@ -15,6 +15,7 @@ from pyramidions.errors import UserError
 METRICS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 SAMPLES = 1000
+SMALLEST_P = 2 / (SAMPLES + 1)  # that the bootstrap can give
 SEED = 1
 _CHUNK = 16  # documents that a worker gets at a time
 _PARALLEL_FROM = 128  # below, starting processes takes longer than scoring

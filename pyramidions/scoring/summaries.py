@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyramidions.data.folder import Reference, parse_references
 from pyramidions.data.lines import read_lines
+from pyramidions.data.progress import counted
 from pyramidions.errors import UserError
 from pyramidions.scoring.generate_output import is_generate_output, parse_generate_output
 
@@ -38,7 +39,9 @@ def read_summaries(path: str | Path, references: Sequence[Reference]) -> list[st
     if is_generate_output(lines):
         return parse_generate_output(lines, len(references), str(path))
     if len(lines) != len(references):
-        raise UserError(f"{path} has {len(lines)} summaries, but there are {len(references)} references.")
+        found = f"{len(lines):,} {'summary' if len(lines) == 1 else 'summaries'}"
+        expected = counted(len(references), "reference")
+        raise UserError(f"{path} has {found}, but needs one for each of {expected}.")
     return lines
 
 

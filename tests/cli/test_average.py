@@ -127,7 +127,8 @@ def test_a_configuration_of_another_kind_is_refused(fail, tmp_path, config):
 
 
 def test_a_checkpoint_that_cannot_be_opened_is_not_called_damaged(fail, tmp_path):
-    assert fail("average", tmp_path, "-o", tmp_path / "mean.pt") == f"{tmp_path} cannot be read: Is a directory."
+    sentence = f"The checkpoint {tmp_path} must be a file, but is a folder."
+    assert fail("average", tmp_path, "-o", tmp_path / "mean.pt") == sentence
 
 
 def test_a_missing_folder_is_named_without_the_partial_file(fail, pair, tmp_path):

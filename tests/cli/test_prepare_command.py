@@ -52,7 +52,7 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
     result = run("prepare", tmp_path, "--out", tmp_path / "data", *fields, "--skip-empty")
     assert result.exit_code == 0, result.output
     assert "train: 20 documents" in result.stdout
-    assert "1 empty ones left out" in result.stdout
+    assert "1 empty one left out" in result.stdout
     assert DataFolder(tmp_path / "data").references("train")[3].id == "3"
 
 
@@ -61,9 +61,9 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
     [
         ([], "At least one of train, valid and test must be given."),
         (["--train", "nowhere.jsonl"], "The file nowhere.jsonl does not exist."),
-        (["--train", "nowhere.jsonl", "--vocab-size", "3"], "`vocab_size` must be above 4"),
-        (["--train", "nowhere.jsonl", "--character-coverage", "2"], "`character_coverage` must be in [0.98, 1]"),
-        (["--train", "nowhere.jsonl", "--sentences", "0"], "`sentences` must be at least 1, but is 0."),
+        (["--train", "nowhere.jsonl", "--vocab-size", "3"], "--vocab-size must be above 4"),
+        (["--train", "nowhere.jsonl", "--character-coverage", "2"], "--character-coverage must be in [0.98, 1]"),
+        (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1, but is 0."),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
         (["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"], "--vocab-size says how a vocabulary is"),
         ([__file__], f"INPUT must be a folder or a dataset, but is the file {__file__}; give it with --train, --valid"),
@@ -115,3 +115,43 @@ def test_no_setting_stands_beside_a_tokenizer(fail, field):
     value = [] if field.default is False else [field.default]
     sentence = fail("prepare", "--train", "x.jsonl", "--tokenizer", "x", option, *value, "--out", "x")
     assert sentence == f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer."
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["train"], "no valid and no test split: fairseq-train needs valid, unless --disable-validation"),
+        (["train", "test"], "no valid split: fairseq-train needs valid, unless --disable-validation"),
+        (["train", "valid"], "no test split: fairseq-generate needs test, unless --gen-subset names another"),
+        (["test"], "no train and no valid split: fairseq-train needs train"),
+    ],
+)
+def test_missing_splits_are_named(run, papers, prepared, tmp_path, given, sentence):
+    files = {"train": papers / "train.jsonl", "valid": papers / "test.jsonl", "test": papers / "test.jsonl"}
+    options = [part for split in given for part in (f"--{split}", files[split])]
+    result = run("prepare", *options, "--tokenizer", prepared / "sentencepiece.model", "--out", tmp_path / "data")
+    assert result.exit_code == 0
+    assert sentence in result.stderr.splitlines()
+
+
+def test_a_vocabulary_too_large_names_the_option(fail, papers, tmp_path):
+    assert fail("prepare", papers, "--out", tmp_path / "data").startswith("--vocab-size must be at most ")
+
+
+def test_told_to_stop_it_leaves_nothing(papers, tmp_path):
+    code = (
+        "import sys, time; from pyramidions.data import prepare;"
+        "prepare.train_tokenizer = lambda *_: (print('training', flush=True), time.sleep(60));"
+        "from pyramidions.cli import main; main(sys.argv[1:])"
+    )
+    arguments = ["prepare", str(papers), "--out", str(tmp_path / "data"), "--workers", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert "training" in run.stdout.readline()
+        assert (tmp_path / ".data.partial").exists()
+        run.terminate()
+        _, messages = run.communicate()
+    assert run.returncode == 143
+    assert messages.splitlines()[-1] == "Error: Terminated."
+    assert list(tmp_path.iterdir()) == []

@@ -76,7 +76,10 @@ def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, p
         ([], "Exactly one of --data and --references must be given."),
         (["--data", "DATA", "--references", "x"], "Exactly one of --data and --references must be given."),
         (["--data", "nowhere"], "The data folder nowhere does not exist."),
-        (["--data", "DATA", "--split", "valid"], "DATA lacks valid.references.jsonl; its splits are train, test."),
+        (["--data", "DATA", "--split", "valid"], "--split must be test, as the name of SUMMARIES says, but is valid."),
+        (["--data", "DATA", "--json", "DATA/manifest.json"], "--json must not lie in the data folder DATA, but is"),
+        (["--data", "DATA", "--json", "SUMMARIES"], "--json must not replace one of the inputs, but is SUMMARIES."),
+        (["--references", "REFERENCES", "--json", "REFERENCES"], "--json must not replace one of the inputs, but is"),
         (["--data", "DATA", "--show", "5"], "--show must be below 5, the number of documents, but is 5."),
         (["--data", "DATA", "--lead-words", "5"], "--lead-words has a meaning only with --lead."),
         (["--data", "DATA", "--baseline", "x", "--baseline", "x"], "--baseline must name other summaries each time"),
@@ -87,7 +90,10 @@ def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, p
 )
 def test_bad_input_is_one_sentence(fail, generated, prepared, arguments, sentence):
     def fill(text):
-        return text.replace("DATA", str(prepared)).replace("REFERENCES", str(prepared / "test.references.jsonl"))
+        places = {"DATA": prepared, "REFERENCES": prepared / "test.references.jsonl", "SUMMARIES": generated}
+        for name, place in places.items():
+            text = text.replace(name, str(place))
+        return text
 
     assert fail("score", generated, *map(fill, arguments)).startswith(fill(sentence))
 
@@ -108,3 +114,24 @@ def test_a_manifest_without_splits_is_one_sentence(fail, prepared, generated, tm
     (copy / "manifest.json").write_text(json.dumps(manifest))
     sentence = fail("score", generated, "--data", copy, "--lead")
     assert sentence == f"{copy / 'manifest.json'} must be as written by `pyramidions prepare`, but lacks splits."
+
+
+def test_the_name_of_the_summaries_says_the_split(run, fail, prepared, generated, tmp_path):
+    renamed = generated.rename(tmp_path / "generate-valid.txt")
+    assert "lacks valid.references.jsonl" in fail("score", renamed, "--data", prepared)
+    renamed = renamed.rename(tmp_path / "mine.txt")
+    assert run("score", renamed, "--data", prepared).exit_code == 0
+
+
+def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run, tmp_path):
+    for name, line, count in (("ref", "cats sleep", 20), ("good", "cats sleep", 20), ("bad", "x", 20)):
+        (tmp_path / name).write_text(f"{line}\n" * count)
+    options = ["--references", tmp_path / "ref", "--baseline", tmp_path / "bad"]
+    many = run("score", tmp_path / "good", *options).stdout
+    assert "p <= 0.002" in many
+    assert "mean little" not in many
+    for name in ("ref", "good", "bad"):
+        (tmp_path / name).write_text("cats sleep\n")
+    few = run("score", tmp_path / "good", *options).stdout
+    assert "Only 1 document: intervals and p-values of so few mean little." in few
+    assert "p = 1.000" in few

@@ -124,13 +124,20 @@ def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b'{"id": "c", "article": "x"}\n', r"line 3: lacks the field 'abstract'; its fields are 'id', 'article'\."),
+        (
+            b'{"id": "c", "article": "x"}\n',
+            r"line 3: lacks the field 'abstract'; its fields are 'id', 'article'; --target-field names another\.",
+        ),
         (b'{"id": "c", "article": "x", "abstract": " \\n"}\n', r"line 3: the field 'abstract' is empty\."),
         (b'{"id": "c", "article": [], "abstract": "x"}\n', r"line 3: the field 'article' is empty\."),
         (b'{"id": "c", "article": 3, "abstract": "x"}\n', r"line 3: the field 'article' must be text .* is a number"),
-        (b'{"id": "c", "article": ["x", 3], "abstract": "x"}\n', r"line 3: .* is a list with other things in it"),
+        (b'{"id": "c", "article": ["x", 3], "abstract": "x"}\n', r"line 3: .* is a list that holds a number\."),
+        (
+            b'{"id": "c", "article": null, "abstract": "x"}\n',
+            r"line 3: the field 'article' must be text, but is null\.",
+        ),
         (b'{"id": "a", "article": "x", "abstract": "x"}\n', r"line 3: the id 'a' came before; ids must be unique\."),
-        (b'["x"]\n', r"line 3: must be a JSON object, but is a list"),
+        (b'["x"]\n', r"line 3: must be a JSON object, but is a list\."),
         (b'{"id": "c", \n', r"line 3: must be a JSON object, but is not JSON\."),
         (b"[" * 100_000 + b"\n", r"line 3: must be a JSON object, but is not JSON\."),
         (b'{"id": "caf\xe9"}\n', r"line 3: must be UTF-8, but byte 12 is 0xe9\."),
@@ -143,14 +150,19 @@ def test_a_bad_record_is_named_by_file_and_line(tmp_path, data, message):
 
 def test_a_bad_row_is_named(tmp_path):
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([{"text": "x"}]), tmp_path / "x.parquet")
-    with pytest.raises(UserError, match=r"x\.parquet, row 1: lacks the field 'article'; its fields are 'text'\."):
+    with pytest.raises(
+        UserError,
+        match=r"x\.parquet, row 1: lacks the field 'article'; its fields are 'text'; --source-field names another\.",
+    ):
         read(tmp_path / "x.parquet")
 
 
 @pytest.mark.parametrize("name", ["key", "id"])
 def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
     path = write(tmp_path / "x.jsonl", b'{"article": "x", "abstract": "y"}\n')
-    with pytest.raises(UserError, match=f"line 1: lacks the field '{name}'; its fields are 'article', 'abstract'"):
+    with pytest.raises(
+        UserError, match=f"line 1: lacks the field '{name}'; its fields are 'article', 'abstract'; --id-f"
+    ):
         read(path, fields=known_fields(None, None, name))
 
 
@@ -164,7 +176,7 @@ def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
         ("x.txt", b"plain text\n", r"x\.txt, line 1: must be a JSON object, but is not JSON\.$"),
         ("x.parquet", b"x", r"x\.parquet is not a Parquet file"),
         ("x.jsonl.gz", LINES, r"x\.jsonl\.gz is damaged after line 0"),
-        ("x.jsonl.gz", gzip.compress(LINES)[:-9], r"x\.jsonl\.gz is damaged after line \d"),
+        ("x.jsonl.gz", gzip.compress(LINES, mtime=0)[:-9], r"x\.jsonl\.gz is damaged after line \d"),
         ("x.jsonl.xz", lzma.compress(LINES)[:-9], r"x\.jsonl\.xz is damaged after line \d"),
         ("no/such/thing", None, r"no/such/thing is neither a file, nor a folder, nor the name of a Hugging Face"),
     ],
@@ -215,6 +227,20 @@ def test_the_folder_of_the_release_offers_its_files(tmp_path):
         "valid": str(tmp_path / "val.txt"),
         "test": str(tmp_path / "test.txt"),
     }
+
+
+def test_an_empty_folder_is_told_which_files_are_expected(tmp_path):
+    with pytest.raises(UserError, match=r"must hold files named train, val or valid, and test, .* holds no file\.$"):
+        find_splits(str(tmp_path))
+
+
+def test_a_folder_of_other_files_is_told_which_files_are_expected(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    write(folder / "notes.md", b"x")
+    with pytest.raises(UserError, match=r"papers must hold files named train, val or valid, and test, "):
+        read(folder, "train")
 
 
 def test_a_single_file_offers_no_splits(tmp_path):

@@ -32,7 +32,7 @@ def test_json_lines_are_ordered_by_id(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("x.txt", "one\n", r"x\.txt has 1 summaries, but there are 2 references\."),
+        ("x.txt", "one\n", r"x\.txt has 1 summary, but needs one for each of 2 references\."),
         ("x.txt", b"one\ncaf\xe9\n", r"x\.txt, line 2: must be UTF-8, but byte 4 is 0xe9\."),
         ("x.jsonl", '{"id": "a", "summary": "A"}\n', r"x\.jsonl: lacks 1 of 2 documents \('b' first\)\."),
         ("x.jsonl", '{"id": "c", "summary": "A"}\n', r"x\.jsonl: has document 'c', which no reference has\."),
@@ -47,6 +47,11 @@ def test_a_mismatch_is_one_sentence(tmp_path, name, text, message):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"The file .*x\.txt does not exist\."):
         read_summaries(tmp_path / "x.txt", REFERENCES)
+
+
+def test_a_folder_is_no_file_of_summaries(tmp_path):
+    with pytest.raises(UserError, match=r"must be a file, but is a folder\.$"):
+        read_summaries(tmp_path, REFERENCES)
 
 
 def test_references_come_as_json_lines_or_text(tmp_path):

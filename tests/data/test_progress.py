@@ -1,0 +1,45 @@
+import io
+import os
+import re
+import signal
+import sys
+import time
+from multiprocessing.connection import Connection
+
+import pytest
+
+from pyramidions.data.progress import counted, with_elapsed
+from pyramidions.errors import UserError
+
+
+def test_work_that_tells_nothing_is_seen_to_go_on(monkeypatch):
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert with_elapsed("training", lambda: time.sleep(1.3) or "done") == "done"
+    assert len(set(re.findall(r"training: (\d+) s", terminal.getvalue()))) > 1
+
+
+def test_what_the_work_raises_is_raised():
+    with pytest.raises(KeyError, match="x"):
+        with_elapsed("training", lambda: {}["x"])
+
+
+def test_an_interrupt_does_not_wait_for_the_work(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    begin = time.monotonic()
+    monkeypatch.setattr(Connection, "poll", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        with_elapsed("training", lambda: time.sleep(60))
+    assert time.monotonic() - begin < 30
+
+
+def test_a_killed_process_is_one_sentence():
+    with pytest.raises(UserError, match="was killed, perhaps for lack of memory"):
+        with_elapsed("training", lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_a_number_agrees_with_its_noun():
+    assert (counted(1, "document"), counted(2000, "document")) == ("1 document", "2,000 documents")
