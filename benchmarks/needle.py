@@ -4,9 +4,10 @@
     python benchmarks/needle.py --quick
 
 A document is noise in which a few tokens of another kind stand at random places; its summary is those tokens, in
-order. Attention sees blocks of four tokens only, so that a marked token cannot be read off its neighbours' vectors. Every way of pooling gets the same tiny Transpooler (Pietruszka et al. 2022, table 4), the same documents,
-updates and seeds. Reported are the share of tokens that greedy decoding gets right on documents never seen, and how
-much of each marked token the pooled vectors hold (provenance), both as means over seeds with 95% t intervals.
+order. Attention sees blocks of four tokens only, so that a marked token cannot be read off its neighbours' vectors.
+Every way of pooling gets the same tiny Transpooler (Pietruszka et al. 2022, table 4), the same documents, updates and
+seeds. Reported are the share of tokens that greedy decoding gets right on documents never seen, and how much of each
+marked token the pooled vectors hold (provenance), both as means over seeds with 95% t intervals.
 """
 
 import argparse
