@@ -11,6 +11,7 @@ normalised Chamfer cosine similarity (nCCS) to hard top-k, for E uniform in [-1,
 import argparse
 import csv
 import json
+import logging
 import math
 import platform
 import statistics
@@ -182,6 +183,7 @@ def plot(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     """Draw seconds and nCCS over n, a panel for each k."""
     import matplotlib
 
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -191,8 +193,10 @@ def plot(rows: list[dict[str, Any]], path: Path, title: str) -> None:
         for name in OPERATORS:
             chosen = [r for r in rows if r["k"] == k and r["operator"] == name and r["seconds"] != ""]
             n = [r["n"] for r in chosen]
-            axes[0][column].plot(n, [r["seconds"] for r in chosen], marker="o", markersize=3, label=name)
-            axes[1][column].plot(n, [r["nccs"] for r in chosen], marker="o", markersize=3, label=name)
+            # Its quality is that of "halving", which would be hidden.
+            style = "--" if name == "round by round" else "-"
+            axes[0][column].plot(n, [r["seconds"] for r in chosen], style, marker="o", markersize=3, label=name)
+            axes[1][column].plot(n, [r["nccs"] for r in chosen], style, marker="o", markersize=3, label=name)
         axes[0][column].set_title(f"k = {k}")
         axes[0][column].set_yscale("log")
         axes[1][column].set_xscale("log", base=2)

@@ -3,23 +3,23 @@
 import logging
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, data_utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
-from omegaconf import MISSING, DictConfig
+from omegaconf import MISSING
 from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
-from pyramidions.scoring.rouge import METRICS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import HeadDataset
+from pyramidions.tasks.piece_codec import PieceCodec
+from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
 
 logger = logging.getLogger(__name__)
@@ -236,7 +236,7 @@ class LongDocumentSummarizationTask(FairseqTask):
 
     # Text
 
-    def build_bpe(self, args: Any) -> "PieceCodec":
+    def build_bpe(self, args: Any) -> PieceCodec:
         """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces.
 
         Raises:
@@ -252,7 +252,7 @@ class LongDocumentSummarizationTask(FairseqTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, and what validation needs to decode with it."""
         self._need_tokenizer()
-        _check_run(self.cfg)
+        check_run(self.cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
@@ -279,43 +279,3 @@ class LongDocumentSummarizationTask(FairseqTask):
         super().reduce_metrics(logging_outputs, criterion)
         if self._rouge is not None:
             self._rouge.reduce_metrics(logging_outputs)
-
-
-def _check_run(cfg: Any) -> None:
-    """Look at the whole run, of which ``cfg`` is the task's part, for what fairseq would notice late or never.
-
-    Raises:
-        UserError: the best checkpoint is to be chosen by a score that no validation computes.
-    """
-    run = cfg._get_parent() if isinstance(cfg, DictConfig) else None
-    checkpoint = None if run is None else run.get("checkpoint")
-    if run is None or checkpoint is None:
-        return
-    metric = checkpoint.best_checkpoint_metric
-    if metric in METRICS and not cfg.eval_rouge and not run.dataset.disable_validation:
-        raise UserError(f"--best-checkpoint-metric {metric} needs --eval-rouge, which is not given.")
-    if checkpoint.finetune_from_model and (Path(checkpoint.save_dir) / "checkpoint_last.pt").exists():
-        logger.warning(
-            "--finetune-from-model %s is ignored: %s holds checkpoint_last.pt, and the run goes on from there.",
-            checkpoint.finetune_from_model,
-            checkpoint.save_dir,
-        )
-
-
-class PieceCodec:
-    """A tokenizer behind fairseq's interface for subword units.
-
-    Args:
-        tokenizer: the tokenizer.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-
-    def encode(self, text: str) -> str:
-        """Return the pieces of a text, joined by spaces."""
-        return " ".join(self.tokenizer.encode_as_pieces(text))
-
-    def decode(self, pieces: str) -> str:
-        """Return the text of pieces joined by spaces."""
-        return self.tokenizer.decode_pieces(pieces.split())

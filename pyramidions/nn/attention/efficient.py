@@ -4,15 +4,14 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
-from pyramidions.nn.functional.local_window import local_window_attention
+from pyramidions.nn.attention.local_heads import LocalHeads
 
 
 @ATTENTION.register("efficient")
 class EfficientAttention(CoreAttention):
     """Attention of linear cost (Shen et al. 2021, section 3.2), some heads local instead.
 
-    softmax(Q) (softmax(K)^T V): queries are normalised over their dimensions, keys over the sequence. The first heads
-    attend within a window, without which long inputs are summarized badly (Pietruszka et al. 2022, appendix C.1).
+    softmax(Q) (softmax(K)^T V): queries are normalised over their dimensions, keys over the sequence.
 
     Args:
         local_heads: heads that attend within a window.
@@ -29,30 +28,13 @@ class EfficientAttention(CoreAttention):
 
     def __init__(self, local_heads: int = 2, window: int = 128, dropout: float = 0.0) -> None:
         super().__init__()
-        if local_heads < 0:
-            raise ValueError(f"`local_heads` must be at least 0, but is {local_heads}.")
-        if window < 1:
-            raise ValueError(f"`window` must be at least 1, but is {window}.")
-        self.local_heads = local_heads
-        self.window = window
-        self.dropout = dropout
+        self.local = LocalHeads(local_heads, window, dropout)
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         self.refuse(q, k, is_causal)
-        if key_padding_mask is None:
-            key_padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
-        local = min(self.local_heads, q.size(1))
-        rest = q.size(1) - local
-        dropout = self.dropout if self.training else 0.0
-        parts = []
-        if local:
-            near = q[:, :local], k[:, :local], v[:, :local]
-            parts.append(local_window_attention(*near, key_padding_mask, self.window, dropout))
-        if rest:
-            parts.append(_efficient(q[:, local:], k[:, local:], v[:, local:], key_padding_mask))
-        return torch.cat(parts, dim=1)
+        return self.local.beside(_efficient, q, k, v, key_padding_mask)
 
 
 def _efficient(q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:

@@ -5,8 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.local_window import local_window_attention, look_back
+from pyramidions.nn.functional.local_window import look_back
 
 
 @ATTENTION.register("lsh")
@@ -20,7 +21,7 @@ class LSHAttention(CoreAttention):
 
     A document's buckets follow from its own length: an even number, about one per ``bucket_size`` tokens, and a single
     one where all fit in. While training every forward draws new rotations from the device's generator; in evaluation
-    they depend on ``seed`` alone. The first heads attend within a window, as in `EfficientAttention`.
+    they depend on ``seed`` alone.
 
     Args:
         bucket_size: positions in a chunk, M.
@@ -54,14 +55,9 @@ class LSHAttention(CoreAttention):
             raise ValueError(f"`bucket_size` must be at least 1, but is {bucket_size}.")
         if num_hashes < 1:
             raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
-        if local_heads < 0:
-            raise ValueError(f"`local_heads` must be at least 0, but is {local_heads}.")
-        if window < 1:
-            raise ValueError(f"`window` must be at least 1, but is {window}.")
         self.bucket_size = bucket_size
         self.num_hashes = num_hashes
-        self.local_heads = local_heads
-        self.window = window
+        self.local = LocalHeads(local_heads, window, dropout)
         self.seed = seed
         self.dropout = dropout
 
@@ -69,18 +65,7 @@ class LSHAttention(CoreAttention):
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         self.refuse(q, k, is_causal)
-        if key_padding_mask is None:
-            key_padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
-        local = min(self.local_heads, q.size(1))
-        rest = q.size(1) - local
-        dropout = self.dropout if self.training else 0.0
-        parts = []
-        if local:
-            near = q[:, :local], k[:, :local], v[:, :local]
-            parts.append(local_window_attention(*near, key_padding_mask, self.window, dropout))
-        if rest:
-            parts.append(self._hashed(q[:, local:], v[:, local:], key_padding_mask, dropout))
-        return torch.cat(parts, dim=1)
+        return self.local.beside(self._hashed, q, k, v, key_padding_mask)
 
     def rotations(self, head_dim: int, columns: int, device: torch.device) -> Tensor:
         """Return the random matrices that queries are hashed with, one per round: (num_hashes, E, columns).
@@ -97,7 +82,7 @@ class LSHAttention(CoreAttention):
         ]
         return torch.cat(pieces, dim=-1)[..., :columns].to(device)
 
-    def _hashed(self, q: Tensor, v: Tensor, padding_mask: Tensor, dropout: float) -> Tensor:
+    def _hashed(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
         length, dtype = q.size(2), v.dtype
         size = min(self.bucket_size, length)
         q, v = (pad_to_multiple(x, size, dim=2) for x in (q, v))
@@ -119,7 +104,7 @@ class LSHAttention(CoreAttention):
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], q.size(2)).argsort(dim=-1, stable=True)
             alike = _take(q, order), _take(k, order), _take(v, order)
-            out, total = _attend_chunks(*alike, padded, size, dropout)
+            out, total = _attend_chunks(*alike, padded, size, self.dropout if self.training else 0.0)
             where = order.argsort(dim=-1)
             outputs.append(_take(out, where))
             totals.append(_take(total, where))

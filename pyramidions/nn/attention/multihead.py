@@ -69,30 +69,33 @@ class MultiheadAttention(nn.Module):
         # (B, L, D) -> (B, H, L, E)
         return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
 
+    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Project ``x`` (B, L, D) to queries, keys and values, (B, H, L, E) each."""
+        q = self._heads(self.q_proj(x))
+        k = q if self.k_proj is None else self._heads(self.k_proj(x))
+        return q, k, self._heads(self.v_proj(x))
+
+    def _mix(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None, is_causal: bool) -> Tensor:
+        mixed = self.attention(q, k, v, key_padding_mask, is_causal=is_causal)
+        # (B, H, L, E) -> (B, L, D)
+        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Project ``memory`` (B, L, D) to keys and values, (B, H, L, E) each."""
         k_proj = self.q_proj if self.k_proj is None else self.k_proj
         return self._heads(k_proj(memory)), self._heads(self.v_proj(memory))
 
     def attend(
-        self,
-        x: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
+        self, x: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         """Attend from ``x`` (B, Lq, D) to projected keys and values, (B, H, Lk, E) each; return (B, Lq, D)."""
-        mixed = self.attention(self._heads(self.q_proj(x)), k, v, key_padding_mask, is_causal=is_causal)
-        # (B, H, L, E) -> (B, L, D)
-        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+        return self._mix(self._heads(self.q_proj(x)), k, v, key_padding_mask, is_causal)
 
     def forward(self, x: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
         """Self-attention: (B, L, D) -> (B, L, D); masks as in `CoreAttention`."""
-        return self.attend(x, *self.keys_values(x), key_padding_mask, is_causal=is_causal)
+        return self._mix(*self._project(x), key_padding_mask, is_causal)
 
     def received(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Return how much self-attention each position of ``x`` (B, L, D) received: (B, L)."""
-        k_proj = self.q_proj if self.k_proj is None else self.k_proj
-        return self.attention.received(self._heads(self.q_proj(x)), self._heads(k_proj(x)), padding_mask)
+        q, k, _ = self._project(x)
+        return self.attention.received(q, k, padding_mask)

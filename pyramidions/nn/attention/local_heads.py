@@ -1,0 +1,65 @@
+"""Heads that attend within a window, beside those of a kind that reaches further."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.functional.local_window import local_window_attention
+
+
+class LocalHeads(nn.Module):
+    """Takes the first heads of an attention kind and lets them attend within a window (Rae and Razavi 2020).
+
+    Without such heads, attention that only reaches far summarizes badly (Pietruszka et al. 2022, appendix C.1).
+
+    Args:
+        count: how many heads, as far as there are.
+        window: how far they see in either direction.
+        dropout: probability of dropping an attention weight of theirs while training.
+
+    Raises:
+        ValueError: fewer than 0 heads, or a window below 1.
+    """
+
+    def __init__(self, count: int, window: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        if count < 0:
+            raise ValueError(f"`local_heads` must be at least 0, but is {count}.")
+        if window < 1:
+            raise ValueError(f"`window` must be at least 1, but is {window}.")
+        self.count = count
+        self.window = window
+        self.dropout = dropout
+
+    def beside(
+        self,
+        others: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        padding_mask: Tensor | None,
+    ) -> Tensor:
+        """Attend locally with the first heads, and with the remaining ones as ``others`` does.
+
+        Args:
+            others: maps the remaining heads of q, k and v, and the mask, to their output.
+            q: (B, H, L, E).
+            k: (B, H, L, E).
+            v: (B, H, L, E).
+            padding_mask: (B, L), True at padding, or None.
+
+        Returns:
+            (B, H, L, E).
+        """
+        if padding_mask is None:
+            padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+        count = min(self.count, q.size(1))
+        parts = []
+        if count:
+            near = q[:, :count], k[:, :count], v[:, :count]
+            dropout = self.dropout if self.training else 0.0
+            parts.append(local_window_attention(*near, padding_mask, self.window, dropout))
+        if count < q.size(1):
+            parts.append(others(q[:, count:], k[:, count:], v[:, count:], padding_mask))
+        return torch.cat(parts, dim=1)
