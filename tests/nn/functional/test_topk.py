@@ -71,6 +71,24 @@ def test_the_plain_softmax_has_the_gradient_of_equation_6() -> None:
     torch.testing.assert_close(scores.grad, expected)
 
 
+def test_the_plain_softmaxs_scores_have_the_gradient_of_equation_12() -> None:
+    values = [0.9, -0.3, 1.7, 0.4]
+    v = torch.tensor([values], dtype=torch.double)
+    x = torch.zeros(1, 4, 1, dtype=torch.double)
+
+    def slots(v: Tensor) -> Tensor:
+        return successive_halving_topk(x, v, 2, base=None).scores[0]
+
+    jacobian = torch.autograd.functional.jacobian(slots, v)[:, 0]
+    # sorted: 2, 0, 3, 1; pairs: (2, 1) and (0, 3); slots in the order of the winners: 0, then 2
+    partner, slot = {2: 1, 1: 2, 0: 3, 3: 0}, {0: 0, 3: 0, 2: 1, 1: 1}
+    for j in range(4):
+        a, b = values[j], values[partner[j]]
+        expected = math.exp(a) * (math.exp(b) * (a - b) + math.exp(a) + math.exp(b)) / (math.exp(a) + math.exp(b)) ** 2
+        assert jacobian[slot[j], j].item() == pytest.approx(expected)
+        assert jacobian[1 - slot[j], j].item() == 0
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),
