@@ -4,7 +4,7 @@
     python benchmarks/needle.py --quick
 
 A document is noise in which a few tokens of another kind stand at random places; its summary is those tokens, in
-order. Attention sees blocks of four tokens only, so that a marked token cannot be read off its neighbours' vectors.
+order. Attention sees blocks of a few tokens only, so that a marked token can be read off few other vectors.
 Every way of pooling gets the same tiny Transpooler (Pietruszka et al. 2022, table 4), the same documents, updates and
 seeds. Reported are the share of tokens that greedy decoding gets right on documents never seen, and how much of each
 marked token the pooled vectors hold (provenance), both as means over seeds with 95% t intervals.
@@ -47,7 +47,7 @@ def documents(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, T
     return source.scatter(1, where, marked), marked, where
 
 
-def model_for(way: str) -> Transformer:
+def model_for(way: str, block_size: int) -> Transformer:
     """Return the tiny Transpooler that pools in this way."""
     name = "transpooler" if way == "linear" else f"transpooler_{way}"
     config = preset(
@@ -55,7 +55,7 @@ def model_for(way: str) -> Transformer:
         embed_dim=64,
         ffn_embed_dim=128,
         num_heads=4,
-        self_attention_args='{"block_size": 4}',
+        self_attention_args=json.dumps({"block_size": block_size}),
         # After the first layer: the second can tell the pooled vectors' order.
         pooling_lengths=f"{POOLED},None",
         decoder_positions="sinusoidal",
@@ -68,10 +68,10 @@ def model_for(way: str) -> Transformer:
     return build(config, FIRST + NOISE + MARKED, PAD)
 
 
-def train(way: str, seed: int, updates: int, batch: int, device: torch.device) -> Transformer:
+def train(way: str, seed: int, updates: int, batch: int, block_size: int, device: torch.device) -> Transformer:
     """Train with teacher forcing on fresh documents."""
     torch.manual_seed(seed)
-    model = model_for(way).to(device)
+    model = model_for(way, block_size).to(device)
     generator = torch.Generator().manual_seed(1000 + seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     warmup = max(updates // 20, 1)
@@ -112,10 +112,11 @@ def evaluate(model: Transformer, count: int, device: torch.device) -> tuple[floa
     return accuracy, float(share.gather(1, where).mean())
 
 
-def run(job: tuple[str, int], updates: int, batch: int, test: int, device: str) -> dict[str, Any]:
+def run(job: tuple[str, int], updates: int, batch: int, block_size: int, test: int, device: str) -> dict[str, Any]:
     """Train and test one way of pooling with one seed."""
     way, seed = job
-    accuracy, pooled = evaluate(train(way, seed, updates, batch, torch.device(device)), test, torch.device(device))
+    model = train(way, seed, updates, batch, block_size, torch.device(device))
+    accuracy, pooled = evaluate(model, test, torch.device(device))
     return {"seed": seed, "accuracy": accuracy, "pooled": pooled}
 
 
@@ -150,6 +151,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="runs of each, at most 10 (default: 3)")
     parser.add_argument("--updates", type=int, default=1000, help="updates of a run (default: 1000)")
     parser.add_argument("--batch", type=int, default=64, help="documents an update (default: 64)")
+    parser.add_argument("--block-size", type=int, default=4, help="tokens that attention sees together (default: 4)")
     parser.add_argument("--test", type=int, default=512, help="documents to test on (default: 512)")
     parser.add_argument("--device", default="cpu", help="cpu or cuda (default: cpu)")
     parser.add_argument("--workers", type=int, default=2, help="runs at a time, a thread each (default: 2)")
@@ -164,7 +166,8 @@ def main() -> None:
     jobs = [(way, seed) for seed in range(1, args.seeds + 1) for way in args.ways]
     start = time.perf_counter()
     with ProcessPoolExecutor(args.workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        done = pool.map(partial(run, updates=args.updates, batch=args.batch, test=args.test, device=args.device), jobs)
+        settings = {key: getattr(args, key) for key in ("updates", "batch", "block_size", "test", "device")}
+        done = pool.map(partial(run, **settings), jobs)
         for number, ((way, seed), result) in enumerate(zip(jobs, done, strict=True), 1):
             runs[way].append(result)
             left = (time.perf_counter() - start) / number * (len(jobs) - number) / 60
@@ -180,7 +183,8 @@ def main() -> None:
         return
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     about = {
-        "command": f"python benchmarks/needle.py --seeds {args.seeds} --updates {args.updates} --batch {args.batch}",
+        "command": f"python benchmarks/needle.py --seeds {args.seeds} --updates {args.updates} --batch {args.batch} "
+        f"--block-size {args.block_size}",
         "commit": commit.stdout.strip(),
         "machine": f"{args.device}, {args.workers} runs at a time of 1 thread, torch {torch.__version__}, "
         f"Python {platform.python_version()}",
