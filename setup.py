@@ -31,6 +31,7 @@ BENCH = ["matplotlib>=3.9,<4"]
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
 DEV = [
     *TRAIN,
+    *BENCH,
     "ruff>=0.17,<0.18",
     "mypy>=2.4,<2.5",
     "pytest>=9.0,<10",
