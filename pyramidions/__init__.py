@@ -4,6 +4,7 @@ Importing the package registers models, tasks, criterions and scorers where fair
 and `pyramidions.models` work without it.
 """
 
+import logging
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,9 +15,14 @@ __version__ = "0.1.0"
 _is_own_command = Path((sys.argv or [""])[0]).name in ("pyramidions", "pyramidions.exe")
 
 if not _is_own_command and find_spec("fairseq") is not None:
+    # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
+    _level, _handlers = logging.root.level, list(logging.root.handlers)
+
     from pyramidions.criterions import pooled_cross_entropy as _criterion
     from pyramidions.models import pyramidion as _model
     from pyramidions.scoring import fairseq_scorer as _scorer
     from pyramidions.tasks import long_document_summarization as _task
 
-    del _criterion, _model, _scorer, _task
+    logging.root.setLevel(_level)
+    logging.root.handlers[:] = _handlers
+    del _criterion, _handlers, _level, _model, _scorer, _task

@@ -73,6 +73,12 @@ def test_the_base_install_imports_without_fairseq(module: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_importing_the_plugin_leaves_the_root_logger_alone() -> None:
+    code = "import logging, pyramidions, fairseq; print(logging.root.level, logging.root.handlers)"
+    done = run(sys.executable, "-c", code)
+    assert done.stdout.splitlines()[-1] == "30 []", done.stderr
+
+
 def test_every_requirement_is_bounded_above(requirements: Requirements) -> None:
     far_away = Version("1000000")
     for extra, declared in requirements.items():

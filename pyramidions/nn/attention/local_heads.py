@@ -17,12 +17,13 @@ class LocalHeads(nn.Module):
         count: how many heads, as far as there are.
         window: how far they see in either direction.
         dropout: probability of dropping an attention weight of theirs while training.
+        see_themselves: a position sees itself; without, it does only where it sees nothing else.
 
     Raises:
         ValueError: fewer than 0 heads, or a window below 1.
     """
 
-    def __init__(self, count: int, window: int, dropout: float = 0.0) -> None:
+    def __init__(self, count: int, window: int, dropout: float = 0.0, *, see_themselves: bool = True) -> None:
         super().__init__()
         if count < 0:
             raise ValueError(f"`local_heads` must be at least 0, but is {count}.")
@@ -31,6 +32,7 @@ class LocalHeads(nn.Module):
         self.count = count
         self.window = window
         self.dropout = dropout
+        self.see_themselves = see_themselves
 
     def beside(
         self,
@@ -59,7 +61,9 @@ class LocalHeads(nn.Module):
         if count:
             near = q[:, :count], k[:, :count], v[:, :count]
             dropout = self.dropout if self.training else 0.0
-            parts.append(local_window_attention(*near, padding_mask, self.window, dropout))
+            parts.append(
+                local_window_attention(*near, padding_mask, self.window, dropout, sees_itself=self.see_themselves)
+            )
         if count < q.size(1):
             parts.append(others(q[:, count:], k[:, count:], v[:, count:], padding_mask))
         return torch.cat(parts, dim=1)

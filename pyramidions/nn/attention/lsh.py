@@ -15,9 +15,10 @@ class LSHAttention(CoreAttention):
     """Locality-sensitive hashing attention of Reformer (Kitaev et al. 2020, section 2), some heads local instead.
 
     Queries are hashed by random rotations, positions sorted by bucket and cut into chunks; a chunk attends to itself
-    and to the one before it. Keys are the queries at unit length, so those heads never read ``k``. A position sees
-    itself only where it sees nothing else. Hash rounds are joined by their log-sum-exp; a pair that meets in several
-    rounds counts in each, as in the public implementations (the paper divides by N_ij in equation 7).
+    and to the one before it. Keys are the queries at unit length, so that ``k`` is never read, and a position sees
+    itself only where it sees nothing else; both hold for local heads, too. Hash rounds are joined by their
+    log-sum-exp; a pair that meets in several rounds counts in each, as in the public implementations (the paper
+    divides by N_ij in equation 7).
 
     A document's buckets follow from its own length: an even number, about one per ``bucket_size`` tokens, and a single
     one where all fit in. While training every forward draws new rotations from the device's generator; in evaluation
@@ -57,7 +58,7 @@ class LSHAttention(CoreAttention):
             raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
         self.bucket_size = bucket_size
         self.num_hashes = num_hashes
-        self.local = LocalHeads(local_heads, window, dropout)
+        self.local = LocalHeads(local_heads, window, dropout, see_themselves=False)
         self.seed = seed
         self.dropout = dropout
 
@@ -65,6 +66,7 @@ class LSHAttention(CoreAttention):
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         self.refuse(q, k, is_causal)
+        k = F.normalize(q.float(), dim=-1, eps=1e-6).to(q.dtype)
         return self.local.beside(self._hashed, q, k, v, key_padding_mask)
 
     def rotations(self, head_dim: int, columns: int, device: torch.device) -> Tensor:
@@ -85,9 +87,8 @@ class LSHAttention(CoreAttention):
     def _hashed(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
         length, dtype = q.size(2), v.dtype
         size = min(self.bucket_size, length)
-        q, v = (pad_to_multiple(x, size, dim=2) for x in (q, v))
+        q, k, v = (pad_to_multiple(x, size, dim=2) for x in (q, k / q.size(-1) ** 0.5, v))
         padding_mask = pad_to_multiple(padding_mask, size, dim=1, value=True)
-        k = (F.normalize(q.float(), dim=-1, eps=1e-6) / q.size(-1) ** 0.5).to(q.dtype)
 
         real = (~padding_mask).sum(dim=1)
         # half the buckets of each document, one per column of the rotation; none where there is a single bucket

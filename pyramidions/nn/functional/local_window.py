@@ -26,7 +26,14 @@ def _shifted(x: Tensor, by: int, value: float | bool) -> Tensor:
 
 
 def local_window_attention(
-    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, window: int, dropout: float = 0.0
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    padding_mask: Tensor,
+    window: int,
+    dropout: float = 0.0,
+    *,
+    sees_itself: bool = True,
 ) -> Tensor:
     """Attend to the keys at most ``window`` positions away (Rae and Razavi 2020; Beltagy et al. 2020, section 3.1).
 
@@ -39,6 +46,7 @@ def local_window_attention(
         padding_mask: (B, L), True at padding.
         window: how far a query sees in either direction, at least 1.
         dropout: probability of dropping an attention weight.
+        sees_itself: a query sees its own position; without, it does only where it sees nothing else.
 
     Returns:
         (B, H, L, E).
@@ -56,8 +64,9 @@ def local_window_attention(
     hidden = look_around(hidden, value=True).squeeze(-1)[:, None, :, None]
     distance = torch.arange(3 * window, device=q.device) - window
     distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, 3M)
-    allowed = (distance.abs() <= window) & ~hidden
-    # A query that is padding itself may see nothing real: it sees its own position, and nobody reads the result.
+    near = distance.abs() <= window
+    allowed = (near if sees_itself else near & (distance != 0)) & ~hidden
+    # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
     allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
     out = F.scaled_dot_product_attention(chunked(q), keys, values, attn_mask=allowed, dropout_p=dropout)
     # (B, H, C, M, E) -> (B, H, L, E)

@@ -53,10 +53,4 @@ def pooled_from(top: TopK, scores: Tensor, padding_mask: Tensor) -> Pooled:
     return Pooled(top.x + nothing, top.padding_mask, top.sources, top.weights)
 
 
-def check_inference(inference: str) -> None:
-    """Raise ValueError where ``inference`` is neither "soft" nor "hard"."""
-    if inference not in ("soft", "hard"):
-        raise ValueError(f"`inference` must be soft or hard, but is {inference!r}.")
-
-
 POOLING: Registry[Pooler] = Registry("pooling")

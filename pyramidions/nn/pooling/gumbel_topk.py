@@ -1,10 +1,13 @@
 """Gumbel top-k pooling."""
 
+from functools import partial
+
 from torch import Tensor
 
 from pyramidions.nn.context import Context
-from pyramidions.nn.functional.topk import gumbel_topk, hard_topk
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, check_inference, pooled_from
+from pyramidions.nn.functional.topk import gumbel_topk
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.selection import Selection
 from pyramidions.nn.scorer import Scorer
 
 
@@ -23,17 +26,10 @@ class GumbelTopKPooler(Pooler):
         super().__init__()
         if temperature <= 0:
             raise ValueError(f"`temperature` must be positive, but is {temperature}.")
-        check_inference(inference)
-        self.k = k
         self.scorer = scorer
         self.temperature = temperature
-        self.inference = inference
+        self.select = Selection(k, inference)
 
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
-        scores = self.scorer(x, padding_mask, context)
-        if self.inference == "hard" and not self.training:
-            return pooled_from(hard_topk(x, scores, self.k, padding_mask=padding_mask), scores, padding_mask)
-        top = gumbel_topk(
-            x, scores, self.k, padding_mask=padding_mask, temperature=self.temperature, noise=self.training
-        )
-        return pooled_from(top, scores, padding_mask)
+        gumbel = partial(gumbel_topk, temperature=self.temperature, noise=self.training)
+        return self.select(gumbel, x, self.scorer(x, padding_mask, context), padding_mask)

@@ -1,10 +1,13 @@
 """Iterative top-k pooling."""
 
+from functools import partial
+
 from torch import Tensor
 
 from pyramidions.nn.context import Context
-from pyramidions.nn.functional.topk import hard_topk, iterative_topk
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, check_inference, pooled_from
+from pyramidions.nn.functional.topk import iterative_topk
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.selection import Selection
 from pyramidions.nn.scorer import Scorer
 
 
@@ -23,15 +26,10 @@ class IterativeTopKPooler(Pooler):
         super().__init__()
         if temperature <= 0:
             raise ValueError(f"`temperature` must be positive, but is {temperature}.")
-        check_inference(inference)
-        self.k = k
         self.scorer = scorer
         self.temperature = temperature
-        self.inference = inference
+        self.select = Selection(k, inference)
 
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
-        scores = self.scorer(x, padding_mask, context)
-        if self.inference == "hard" and not self.training:
-            return pooled_from(hard_topk(x, scores, self.k, padding_mask=padding_mask), scores, padding_mask)
-        top = iterative_topk(x, scores, self.k, padding_mask=padding_mask, temperature=self.temperature)
-        return pooled_from(top, scores, padding_mask)
+        iterative = partial(iterative_topk, temperature=self.temperature)
+        return self.select(iterative, x, self.scorer(x, padding_mask, context), padding_mask)

@@ -1,10 +1,13 @@
 """Soft top-k pooling: a scorer rates the representations, a tournament condenses them."""
 
+from functools import partial
+
 from torch import Tensor
 
 from pyramidions.nn.context import Context
-from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler, check_inference, pooled_from
+from pyramidions.nn.functional.topk import successive_halving_topk
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.pooling.selection import Selection
 from pyramidions.nn.scorer import Scorer
 
 
@@ -26,16 +29,11 @@ class SoftTopKPooler(Pooler):
         super().__init__()
         if base is not None and base <= 1:
             raise ValueError(f"`base` must be above 1, or null for the plain softmax, but is {base}.")
-        check_inference(inference)
-        self.k = k
         self.scorer = scorer
         self.base = base
         self.sort = sort
-        self.inference = inference
+        self.select = Selection(k, inference)
 
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
-        scores = self.scorer(x, padding_mask, context)
-        if self.inference == "hard" and not self.training:
-            return pooled_from(hard_topk(x, scores, self.k, padding_mask=padding_mask), scores, padding_mask)
-        top = successive_halving_topk(x, scores, self.k, padding_mask=padding_mask, base=self.base, sort=self.sort)
-        return pooled_from(top, scores, padding_mask)
+        halving = partial(successive_halving_topk, base=self.base, sort=self.sort)
+        return self.select(halving, x, self.scorer(x, padding_mask, context), padding_mask)

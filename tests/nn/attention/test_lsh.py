@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, EfficientAttention, LSHAttention
+from pyramidions.nn.attention import ATTENTION, LSHAttention
 
 OPTIONS = {"bucket_size": 4, "num_hashes": 3, "local_heads": 0}
 
@@ -83,12 +83,20 @@ def test_every_option_changes_the_output(option: dict[str, int]) -> None:
     assert not torch.allclose(lsh()(q, q, v), lsh(**option)(q, q, v))
 
 
-def test_the_first_heads_are_local() -> None:
+def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
     q, v = inputs(40, heads=3)
     out = lsh(local_heads=1, window=2)(q, q, v)
-    local = EfficientAttention(local_heads=1, window=2)
-    assert torch.equal(out[:, :1], local(q[:, :1], q[:, :1], v[:, :1]))
+    distance = (torch.arange(40)[:, None] - torch.arange(40)).abs()
+    scores = q[:, :1] @ torch.nn.functional.normalize(q[:, :1], dim=-1).transpose(-1, -2) / 8**0.5
+    expected = scores.masked_fill((distance == 0) | (distance > 2), -torch.inf).softmax(-1) @ v[:, :1]
+    torch.testing.assert_close(out[:, :1], expected)
     assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:]))
+
+
+def test_a_local_head_of_a_position_alone_sees_itself() -> None:
+    q, v = inputs(5)
+    mask = torch.arange(5)[None] >= 1
+    torch.testing.assert_close(lsh(local_heads=2, window=2)(q, q, v, mask)[:, :, 0], v[:, :, 0])
 
 
 def test_evaluation_is_deterministic_and_leaves_the_generator_alone() -> None:
