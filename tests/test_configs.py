@@ -19,6 +19,7 @@ SMALL = [
     *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
     *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.batch_size=4"),
     *("optimization.max_update=1", "optimization.update_freq=[1]", "dataset.disable_validation=true"),
+    "task.stopping_patience=0",
 ]
 
 

@@ -25,11 +25,12 @@ MAY_IMPORT = {
     "pyramidions.nn.pooling": ("nn.registry", "nn.functional", "nn.context", "nn.scorer", "nn.pooling"),
     "pyramidions.nn": ("nn",),
     "pyramidions.models": ("nn", "models"),
+    "pyramidions.measure": ("nn", "models", "measure"),
     "pyramidions.data": ("data", "errors"),
     "pyramidions.scoring": ("data", "errors", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
-    "pyramidions.cli": ("data", "errors", "scoring", "cli"),
+    "pyramidions.cli": ("data", "errors", "measure", "models", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}
 

@@ -16,8 +16,10 @@ from pyramidions import __version__
 # Command -> module and name; a command imports what it works with only when it runs.
 _COMMANDS = {
     "average": "pyramidions.cli.average:average",
+    "cost": "pyramidions.cli.cost:cost",
     "prepare": "pyramidions.cli.prepare:prepare",
     "score": "pyramidions.cli.score:score",
+    "time": "pyramidions.cli.time:time_command",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
 

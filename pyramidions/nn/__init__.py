@@ -17,8 +17,9 @@ T    target length
 ===  ==========================================================
 """
 
+from pyramidions.nn.beam_search import BeamSearch, Hypothesis
 from pyramidions.nn.decoder import Decoder, DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
 from pyramidions.nn.transformer import Transformer
 
-__all__ = ["Decoder", "DecoderCache", "Encoded", "Encoder", "Transformer"]
+__all__ = ["BeamSearch", "Decoder", "DecoderCache", "Encoded", "Encoder", "Hypothesis", "Transformer"]

@@ -19,7 +19,8 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.piece_codec import PieceCodec
-from pyramidions.tasks.run_checks import check_run
+from pyramidions.tasks.run_checks import check_run, run_of
+from pyramidions.tasks.stopping import StoppingRule
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,13 @@ class LongDocumentSummarizationConfig(FairseqDataclass):
             "the rest is the model's own decoding settings"
         },
     )
+    stopping_patience: int = field(
+        default=0,
+        metadata={
+            "help": "end the run after this many validations at epoch ends without a better "
+            "--best-checkpoint-metric, restarts or not; 0 never does"
+        },
+    )
 
 
 @register_task("long_document_summarization", dataclass=LongDocumentSummarizationConfig)
@@ -82,6 +90,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         }
         self._from_checkpoint: Optional[dict[str, Any]] = None
         self._rouge: Optional[ValidationRouge] = None
+        self._stopping: Optional[StoppingRule] = None
         if self.folder.sentencepiece_path.exists():
             self._use(self.folder.tokenizer())
 
@@ -134,6 +143,15 @@ class LongDocumentSummarizationTask(FairseqTask):
         """Return the most tokens of a document and of a summary: the flag, else the checkpoint's, else the default."""
         source, target = self.cfg.max_source_positions, self.cfg.max_target_positions
         return source or self._lengths["max_source_positions"], target or self._lengths["max_target_positions"]
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs to know beside: how long it has been without progress."""
+        return {} if self._stopping is None else {type(self).__name__: self._stopping.state_dict()}
+
+    def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on as the run that wrote the checkpoint would have."""
+        if self._stopping is not None:
+            self._stopping.load_state_dict(state_dict)
 
     # Data
 
@@ -223,7 +241,7 @@ class LongDocumentSummarizationTask(FairseqTask):
                 f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, "
                 f"but is {max_tokens}."
             )
-        return super().get_batch_iterator(
+        batches = super().get_batch_iterator(
             dataset,
             max_tokens=max_tokens,
             max_sentences=max_sentences,
@@ -233,6 +251,9 @@ class LongDocumentSummarizationTask(FairseqTask):
             disable_iterator_cache=True,
             **kwargs,
         )
+        if self._stopping is not None and dataset is self.datasets.get(self._stopping.run.dataset.train_subset):
+            self._stopping.epochs = batches
+        return batches
 
     # Text
 
@@ -253,6 +274,9 @@ class LongDocumentSummarizationTask(FairseqTask):
         """Build the model, and what validation needs to decode with it."""
         self._need_tokenizer()
         check_run(self.cfg)
+        run = run_of(self.cfg)
+        if run is not None and not from_checkpoint:
+            self._stopping = StoppingRule(self.cfg.stopping_patience, run)
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
@@ -273,6 +297,11 @@ class LongDocumentSummarizationTask(FairseqTask):
         if self._rouge is not None:
             logging_output.update(self._rouge.score(self, sample, model))
         return loss, sample_size, logging_output
+
+    def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
+        """Count validations without progress."""
+        if self._stopping is not None:
+            self._stopping.validated(stats)
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics and the mean ROUGE over all documents of all workers."""

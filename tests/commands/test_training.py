@@ -56,6 +56,19 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
+def test_validations_without_progress_are_counted_over_restarts_and_at_epoch_ends_only(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    # At a learning rate of 0 nothing ever improves; epochs have six updates, and some validations are in mid-epoch.
+    flags = ["--lr", "0", "--stopping-patience", "2", "--save-interval-updates", "4", "--keep-interval-updates", "1"]
+    train(data, tmp_path, *flags, "--max-epoch", "2")
+    second = train(data, tmp_path, *flags, "--max-epoch", "9")
+    assert "loss has not improved on" in second and "for 2 validations at epoch ends" in second
+    assert max(updates(second)) == 18
+    third = train(data, tmp_path, *flags, "--max-epoch", "9")
+    assert "for 2 validations at epoch ends" in third and not updates(third)
+
+
 def in_two_processes(*command: object, losses: Path) -> str:
     """Run fairseq-train as two CPU processes; return the first one's log."""
     # A file to meet at, where a free port may be taken by the time it is used.
@@ -97,7 +110,13 @@ def test_two_processes_train_and_validate_like_one(data: DataFolder, tmp_path: P
     flags = [
         *("--user-dir", plugin, *NO_DROPOUT, "--max-update", "20", "--batch-size", "2", "--no-epoch-checkpoints"),
         *("--validate-interval", "100", "--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric"),
-        *("--eval-rouge", "--eval-rouge-args", '{"beam": 2, "min_len": 4, "max_len_b": 12}', "--patience", "5"),
+        *(
+            "--eval-rouge",
+            "--eval-rouge-args",
+            '{"beam": 2, "min_len": 4, "max_len_b": 12}',
+            "--stopping-patience",
+            "5",
+        ),
     ]
     one = train(data, tmp_path / "one", *flags, "--update-freq", "2", LOSSES=str(tmp_path / "one.losses"))
     two = in_two_processes(*train_command(data, tmp_path / "two", *flags), losses=tmp_path / "two.losses")

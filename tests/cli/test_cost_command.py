@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from pyramidions.measure.kinds import ATTENTION_PRODUCTS
+
+DEEP = str(Path(__file__).parents[2] / "configs" / "table3" / "deep_pyramidion.yaml")
+
+
+def row(output, name):
+    """Return the words of the first line that begins so, without it."""
+    (line, *_) = (line for line in output.splitlines() if line.startswith(name))
+    return line.removeprefix(name).split()
+
+
+def test_one_config_is_listed_by_part(run):
+    result = run("cost", "deep_pyramidion")
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("deep_pyramidion: documents of 8192 tokens, summaries of 512, batch 1,")
+    assert row(result.output, "encoder self-attention") == ["15.703", "7.7%", "246.1"]
+    assert row(result.output, "cross-attention") == ["2.416", "1.2%", "37.9"]
+    assert row(result.output, "parameters") == ["124.4", "million"]
+    assert "less" not in result.output
+
+
+def test_several_configs_stand_beside_the_first(run):
+    result = run("cost", "deep_blockwise", "deep_pyramidion")
+    assert row(result.output, "encoder self-attention")[:5] == ["38.655", "7.4%", "605.7", "15.703", "2.46x"]
+    assert "less: how many times less than deep_blockwise." in result.output
+
+
+def test_lengths_change_the_count(run):
+    result = run("cost", "vanilla", "--source-tokens", 4096, "--target-tokens", 2048, "--batch", 3, "--vocab-size", 10)
+    assert result.output.startswith("vanilla: documents of 4096 tokens, summaries of 2048, batch 3, vocabulary 10\n")
+    # two layers, 2 n n d
+    assert row(result.output, "encoder self-attention")[0] == f"{3 * 2 * 2 * 4096**2 * 512 / 1e9:.3f}"
+    assert row(result.output, "output layer")[0] == f"{3 * 2048 * 512 * 10 / 1e9:.3f}"
+
+
+def test_a_file_and_its_overrides_are_read(run):
+    result = run("cost", DEEP, "task.max_source_positions=4096", "task.max_target_positions=300")
+    assert result.exit_code == 0, result.output
+    assert f"{DEEP}: documents of 4096 tokens, summaries of 300," in result.output
+    # What is too long for a column is cut.
+    assert "  ...table3/deep_pyramidion.yaml\n" in result.output
+
+
+def test_memory_that_is_not_modelled_is_a_dash_and_a_sentence(run):
+    result = run("cost", "lsh", "--check")
+    assert result.exit_code == 0
+    assert row(result.output, "encoder self-attention")[-1] == "-"
+    assert "lsh: The activation memory of `self_attention` lsh is not modelled." in result.output
+    assert result.output.count("not modelled") == 2
+
+
+def test_the_check_shows_both_figures(run):
+    result = run("cost", "deep_pyramidion", "--check")
+    assert result.exit_code == 0
+    assert "deep_pyramidion, small: documents of 512 tokens, summaries of 32," in result.output
+    _, small = result.output.split("small:")
+    assert row(small, "encoder self-attention") == ["2,555,904"] * 2 + ["683,904"] * 2
+    assert "All figures are equal." in small
+
+
+def test_a_check_that_fails_is_an_error(run, monkeypatch):
+    monkeypatch.setitem(ATTENTION_PRODUCTS, "blockwise", lambda *_: 1)
+    result = run("cost", "vanilla", "blockwise", "--check")
+    assert result.exit_code == 1
+    assert "Figures differ." in result.output
+    assert result.stderr == "Error: The closed form differs from what torch counts for blockwise.\n"
+
+
+def test_the_claims_need_no_config(run):
+    result = run("cost", "--claims")
+    assert result.exit_code == 0
+    claim = "multiplications of the decoder, DeepPyramidion less than blockwise (section 5)"
+    assert row(result.output, claim) == ["13x", "12.99x"]
+    assert row(result.output, "Vanilla, l n n d: n") == ["4x", "4.00x"]
+
+
+def test_all_numbers_are_written(run, tmp_path):
+    out = tmp_path / "cost.json"
+    assert run("cost", "transpooler", "lsh", "--check", "--claims", "--json", out).exit_code == 0
+    written = json.loads(out.read_text())
+    pooled, hashed = written["configs"]
+    assert pooled["lengths"] == {"source": 8192, "target": 512, "batch": 1, "vocab_size": 32768}
+    assert pooled["matrix_products"]["scoring and pooling"] == pooled["weighted_sums"] == 8192 * 512
+    assert pooled["activation_bytes"]["encoder projections"] == 2 * 8192 * 512 * 4
+    assert hashed["activation_bytes"] is None
+    assert hashed["not_modelled"] == "The activation memory of `self_attention` lsh is not modelled."
+    assert written["checks"]["lsh"]["agrees"] is True
+    assert written["claims"][0]["ours"] == 16.0
+    assert written["orders"][0]["paper"] == "4x"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "Name at least one config, or ask for --claims."),
+        (["--claims", "--check"], "--check has a meaning only with a config."),
+        (["--claims", "--source-tokens", "5"], "--source-tokens has a meaning only with a config."),
+        (["--claims", "model.embed_dim=64"], "An override has a meaning only with a config."),
+        (["vanilla", "vanilla"], "CONFIG must name another one each time, but vanilla comes twice."),
+        (["vanilla", "a=1"], "Overrides need a file of configs/, but 'vanilla' is a preset."),
+        ([DEEP, "--json", DEEP], f"--json must not replace one of the configs, but is {DEEP}."),
+        ([DEEP, "--source-tokens", "9000"], f"--source-tokens must be at most 8192, as {DEEP} says, but is 9000."),
+        ([DEEP, "--target-tokens", "1025"], f"--target-tokens must be at most 1024, as {DEEP} says, but is 1025."),
+        ([DEEP, "model.width=3"], f"{DEEP} cannot be composed: "),
+        (["vanila"], "The config must be a preset (vanilla, "),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence(fail, arguments, sentence):
+    assert fail("cost", *arguments).startswith(sentence)
+
+
+def test_a_length_below_one_is_refused(run):
+    result = run("cost", "vanilla", "--batch", 0)
+    assert result.exit_code == 2
+    assert "Invalid value for '--batch'" in result.stderr
+
+
+def test_the_help_has_an_example(run):
+    assert "pyramidions cost deep_blockwise deep_pyramidion --check" in run("cost", "--help").output

@@ -1,0 +1,86 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from pyramidions.nn import BeamSearch
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+ROW = CONFIGS / "table3" / "deep_pyramidion.yaml"
+SMALL = [
+    *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "model.decoding_beam=2"),
+    *("task.max_source_positions=48", "task.max_target_positions=9"),
+    *("--train-batch", 3, "--micro-batch", 2, "--decode-batch", 2, "--decode-tokens", "3,4", "--vocab-size", 50),
+    *("--repeats", 2, "--warmup", 0),
+]
+
+
+def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run):
+    result = run("time", ROW, CONFIGS / "base.yaml", *SMALL)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["config", "train_step,", "s", "decode_3,", "s", "decode_4,", "s"]
+    assert [line.split()[0] for line in lines[1:3]] == ["deep_pyramidion", "base"]
+    assert lines[1].count(" ± ") == lines[2].count(" ± ") == 3
+    assert lines[4] == "Ratio of medians to deep_pyramidion [lowest, highest of two neighbouring turns]:"
+    assert lines[5].startswith("base ") and lines[5].count("[") == 3
+    assert lines[-1].startswith("mean ± standard deviation of 2 turns after 0 for warm-up | training batch 3 in 2 ")
+    assert "decode_4: 100%" in result.stderr
+
+
+def test_one_config_is_compared_with_nothing(run):
+    result = run("time", ROW, *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "Ratio" not in result.stdout
+
+
+def test_all_numbers_are_in_the_json_file(run, tmp_path):
+    out = tmp_path / "times.json"
+    result = run("time", ROW, *SMALL, "--precision", "bf16", "--seed", 5, "--target-tokens", 6, "--json", out)
+    assert result.exit_code == 0, result.output
+    told = json.loads(out.read_text())
+    assert told["overrides"] == SMALL[:6]
+    assert (told["seed"], told["precision"], told["device"], told["micro_batch"]) == (5, "bf16", "cpu", 2)
+    (config,) = told["configs"]
+    assert config["config"] == "deep_pyramidion"
+    assert (config["source_tokens"], config["target_tokens"], config["beam"]) == (48, 6, 2)
+    for phase in ("train_step", "decode_3", "decode_4"):
+        assert len(config[phase]["seconds"]) == 2
+        assert {"mean", "standard_deviation", "median", "peak_bytes"} < set(config[phase])
+
+
+def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
+    def out(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(BeamSearch, "__call__", out)
+    assert fail("time", ROW, *SMALL) == (
+        "Memory ran out in decoding 3 tokens with deep_pyramidion, which takes 2 documents at a time (--decode-batch)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["model.dropout=0"], "At least one config must be named, but only overrides are: model.dropout=0."),
+        (["vanilla", "model.dropout=0"], "Overrides need a file of configs/, but 'vanilla' is a preset."),
+        (["vanilla", "--decode-tokens", "0"], "`decode_tokens` must be positive and differ, but are (0,)."),
+        (["vanilla", "--micro-batch", "65"], "`micro_batch` must be at most `train_batch`, 64, but is 65."),
+        (["vanilla", "--device", "cuda"], "`device` must be cpu where torch finds no GPU, but is cuda."),
+        (["vanilla", "--json", "no/x.json"], "--json must be a file in a folder that exists, but is no/x.json."),
+    ],
+)
+def test_what_breaks_a_rule_ends_in_one_sentence(fail, monkeypatch, arguments, sentence):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert fail("time", *arguments) == sentence
+
+
+def test_a_config_that_is_none_is_named(fail):
+    assert fail("time", "512").endswith("or a .yaml file in a folder beside base.yaml, but is '512'.")
+
+
+def test_a_list_of_lengths_that_is_none_exits_with_2(run):
+    result = run("time", "vanilla", "--decode-tokens", "256,many")
+    assert result.exit_code == 2
+    assert "'256,many' is no list of numbers like 256,512." in result.stderr

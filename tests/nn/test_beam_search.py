@@ -1,0 +1,234 @@
+"""Beam search, held to fairseq's own."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from pyramidions.models import build, preset
+from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.nn import BeamSearch, Hypothesis, Transformer
+from pyramidions.tasks.decoding import NGramBlocker
+
+PAD, EOS, WORDS = 1, 2, 16
+SMALL: dict[str, Any] = {
+    "embed_dim": 16,
+    "ffn_embed_dim": 32,
+    "num_heads": 2,
+    "self_attention_args": '{"block_size": 8}',
+    "pooling_lengths": "16,4",
+    "decoder_positions": "sinusoidal",
+}
+LONGEST = 32
+
+
+def dictionary() -> Dictionary:
+    words = Dictionary()
+    for number in range(WORDS - len(words)):
+        words.add_symbol(f"w{number}")
+    return words
+
+
+def pair(seed: int, sharpness: float = 4.0) -> tuple[PyramidionModel, Transformer]:
+    """Return one model, with fairseq's face and without."""
+    config = preset("pyramidion", **SMALL)
+    torch.manual_seed(seed)
+    core = build(config, WORDS, PAD).eval()
+    # Untrained models find all tokens about as likely; these have an opinion.
+    core.decoder.embedding.weight.data *= sharpness
+    words = dictionary()
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, LONGEST))
+    face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**vars(config))), task).eval()
+    face.encoder.core, face.decoder.core = core.encoder, core.decoder
+    return face, core
+
+
+def documents(*lengths: int, seed: int = 5) -> Tensor:
+    tokens = torch.randint(4, WORDS, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(seed))
+    for row, length in enumerate(lengths):
+        tokens[row, length - 1] = EOS
+        tokens[row, length:] = PAD
+    return tokens
+
+
+def fairseqs(model: PyramidionModel, source: Tensor, ngram: int, **settings: Any) -> list[list[dict[str, Any]]]:
+    generator = SequenceGenerator([model], dictionary(), **settings)
+    if ngram:
+        # Its own blocks nothing on a CPU.
+        generator.repeat_ngram_blocker = NGramBlocker(ngram)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    return generator.generate([model], sample)
+
+
+def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Tensor:
+    prefix = torch.cat([torch.tensor([EOS]), hypothesis.tokens[:-1]])
+    with torch.no_grad():
+        log_probs = model(document[None], prefix[None])[0].log_softmax(-1)
+    return log_probs.gather(1, hypothesis.tokens[:, None])[:, 0]
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    beam=st.integers(1, 6),
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=5),
+    min_len=st.integers(0, 8),
+    more=st.integers(0, 12),
+    penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
+    ngram=st.integers(0, 3),
+)
+def test_the_best_hypotheses_are_fairseqs(
+    seed: int, beam: int, lengths: list[int], min_len: int, more: int, penalty: float, ngram: int
+) -> None:
+    face, core = pair(seed)
+    source = documents(*lengths, seed=seed)
+    max_len = min_len + more
+    theirs = fairseqs(face, source, ngram, beam_size=beam, min_len=min_len, max_len_b=max_len, len_penalty=penalty)
+    ours = BeamSearch(beam, min_len, max_len, penalty, ngram)(core, source)
+    for document, mine, other in zip(source, ours, theirs, strict=True):
+        assert 1 <= len(mine) <= beam
+        assert [h.score for h in mine] == sorted((h.score for h in mine), reverse=True)
+        # Hypotheses that score alike may change places.
+        if len(other) == 1 or other[0]["score"] - other[1]["score"] > 1e-3:
+            assert mine[0].tokens.tolist() == other[0]["tokens"].tolist()
+            assert mine[0].score == pytest.approx(other[0]["score"].item(), abs=1e-4)
+        scores = rescored(core, document, mine[0])
+        torch.testing.assert_close(mine[0].token_scores, scores, rtol=0, atol=1e-4)
+        assert mine[0].score == pytest.approx(scores.sum().item() / len(scores) ** penalty, abs=1e-4)
+
+
+def rows_of_each_step(model: Transformer) -> list[int]:
+    """Return a list that grows with every step of decoding: how many hypotheses it took on."""
+    rows: list[int] = []
+    model.decoder.register_forward_hook(lambda module, inputs, output: rows.append(output.size(0)))
+    return rows
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 9])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_exactly_n_tokens_are_written_in_exactly_n_steps(tokens: int, beam: int) -> None:
+    _, model = pair(seed=1)
+    rows = rows_of_each_step(model)
+    found = BeamSearch(beam, min_len=tokens - 1, max_len=tokens - 1)(model, documents(40, 7))
+    # Nothing is written before the first step, so that a document has a single hypothesis there.
+    assert rows == [2] + [2 * beam] * (tokens - 1)
+    for hypotheses in found:
+        # All beams of a first token that is forced to be the end are one.
+        assert len(hypotheses) == (beam if tokens > 1 else 1)
+        for hypothesis in hypotheses:
+            assert hypothesis.tokens.tolist().index(EOS) == tokens - 1 == len(hypothesis.tokens) - 1
+
+
+def test_a_beam_of_one_takes_the_most_probable_token() -> None:
+    _, model = pair(seed=3)
+    source = documents(21)
+    ((hypothesis,),) = BeamSearch(1, min_len=0, max_len=10)(model, source)
+    prefix = torch.tensor([[EOS]])
+    for token in hypothesis.tokens:
+        with torch.no_grad():
+            assert token == model(source, prefix)[0, -1].index_fill(0, torch.tensor(PAD), -torch.inf).argmax()
+        prefix = torch.cat([prefix, token.reshape(1, 1)], dim=1)
+
+
+def test_documents_that_are_finished_leave_the_batch() -> None:
+    _, model = pair(seed=30)
+    rows = rows_of_each_step(model)
+    found = BeamSearch(2, min_len=0, max_len=20)(model, documents(40, 25, 12, 6))
+    last = [max(len(hypothesis.tokens) for hypothesis in hypotheses) for hypotheses in found]
+    assert len(set(last)) > 1
+    assert rows == [4] + [2 * sum(length > step for length in last) for step in range(1, max(last))]
+
+
+def test_a_document_is_summarized_alike_in_any_company() -> None:
+    _, model = pair(seed=30)
+    search, source = BeamSearch(3, min_len=2, max_len=12), documents(40, 25, 12, 6)
+    for row, hypotheses in enumerate(search(model, source)):
+        (alone,) = search(model, source[row : row + 1])
+        assert [h.tokens.tolist() for h in alone] == [h.tokens.tolist() for h in hypotheses]
+
+
+def test_keys_and_values_of_the_memory_are_computed_once() -> None:
+    _, model = pair(seed=1)
+    projected: list[int] = []
+    for layer in model.decoder.layers:
+        layer.cross_attention.v_proj.register_forward_hook(lambda module, inputs, out: projected.append(out.size(0)))
+    BeamSearch(4, min_len=8, max_len=8)(model, documents(40, 7, 9))
+    assert projected == [3] * len(model.decoder.layers)
+
+
+def test_the_best_hypotheses_come_first_and_the_rest_is_left_out() -> None:
+    _, model = pair(seed=2)
+    source = documents(30, 11)
+    found = BeamSearch(4, min_len=1, max_len=9)(model, source)
+    few = BeamSearch(4, min_len=1, max_len=9, best=2)(model, source)
+    assert [[h.score for h in hypotheses] for hypotheses in few] == [[h.score for h in f[:2]] for f in found]
+
+
+def test_no_ngram_is_written_twice() -> None:
+    _, model = pair(seed=8)
+
+    def pairs(ngram: int) -> list[tuple[int, int]]:
+        ((best,),) = BeamSearch(2, min_len=20, max_len=20, no_repeat_ngram=ngram, best=1)(model, documents(33))
+        return list(itertools.pairwise(best.tokens.tolist()[:-1]))
+
+    assert len(set(pairs(0))) < len(pairs(0))
+    assert len(set(pairs(2))) == len(pairs(2)) == 19
+
+
+def test_what_the_mask_hides_is_not_read() -> None:
+    _, model = pair(seed=2)
+    source = documents(30)
+    search = BeamSearch(2, min_len=4, max_len=9)
+    hidden = torch.arange(30)[None] >= 12
+    ((mine, _),) = search(model, source, hidden)
+    assert torch.equal(mine.tokens, search(model, source[:, :12])[0][0].tokens)
+    assert not torch.equal(mine.tokens, search(model, source)[0][0].tokens)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"beam": 0}, "`beam` must be at least 1, but is 0."),
+        ({"min_len": 9}, "`min_len` must be at least 0 and at most `max_len`, but is 9, and `max_len` is 8."),
+        ({"min_len": -1}, "`min_len` must be at least 0 and at most `max_len`, but is -1, and `max_len` is 8."),
+        ({"length_penalty": float("nan")}, "`length_penalty` must be finite, but is nan."),
+        ({"no_repeat_ngram": -1}, "`no_repeat_ngram` must be at least 0, but is -1."),
+        ({"best": 3}, "`best` must be at least 1 and at most `beam`, 2, but is 3."),
+        ({"beam": 15}, "`beam` must be at most 14, the vocabulary without padding and end, but is 15."),
+        ({"eos": PAD}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 1."),
+        ({"eos": 16}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 16."),
+    ],
+)
+def test_an_argument_that_breaks_a_rule_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+    _, model = pair(seed=0)
+    with pytest.raises(ValueError) as refused:
+        BeamSearch(**{"beam": 2, "min_len": 0, "max_len": 8, **arguments})(model, documents(5))
+    assert str(refused.value) == sentence
+
+
+def test_a_model_in_training_is_refused() -> None:
+    _, model = pair(seed=0)
+    with pytest.raises(ValueError, match="must be in evaluation mode to search, but is in training mode."):
+        BeamSearch(1, 0, 1)(model.train(), documents(5))
+
+
+def test_a_summary_that_cannot_be_is_an_error() -> None:
+    _, model = pair(seed=0)
+    # 14 tokens are neither padding nor the end, so that a 15th must be one of them again.
+    assert len(BeamSearch(1, 14, 14, no_repeat_ngram=1)(model, documents(5))[0][0].tokens) == 15
+    with pytest.raises(ValueError, match=r"^No summary of 15 to 15 tokens was found that holds every 1-gram once at"):
+        BeamSearch(1, 15, 15, no_repeat_ngram=1)(model, documents(5))
+
+
+def test_scores_that_are_no_numbers_are_an_error() -> None:
+    _, model = pair(seed=0, sharpness=float("nan"))
+    with pytest.raises(ValueError, match="The model's scores must be numbers, but are NaN."):
+        BeamSearch(2, 0, 4)(model, documents(5))
