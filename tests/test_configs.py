@@ -1,26 +1,61 @@
-"""Every file of configs/ composes, equals its preset, builds small and trains a step."""
+"""Every file of configs/ composes, is what the paper's row says, builds small and trains a step."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import torch
 from fairseq_commands import run
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.models import PyramidionConfig, preset
+from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models.experiment import read_experiment
+from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
+from pyramidions.reproduce.scale import SCALES, scaled_configs
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 ROWS = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
-PRESET_OF = {"table3=deep_pyramidion": "deep_pyramidion"}
+CATALOGUE = read_catalogue(CONFIGS)
 SMALL = [
     *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
     *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.batch_size=4"),
     *("optimization.max_update=1", "optimization.update_freq=[1]", "dataset.disable_validation=true"),
     "task.stopping_patience=0",
 ]
+TABLE_4 = {"nonlinear", "random", "index", "embedding", "attention", "mean", "max"}
+
+
+def pooling_lengths(row: PaperRow) -> str | None:
+    """What each encoder layer hands on, from the lengths that the paper's table lists."""
+    consumed = [int(length) for stage in row.encoder_lengths.split(">") for length in stage.split(",")]
+    if len(consumed) == 1:
+        consumed *= row.encoder_layers
+    # Funnel's decoder reads what was brought back to the first layer's length.
+    read = consumed[-1] if row.architecture == "funnel" else row.decoder_length
+    handed_on = [*consumed[1:], read]
+    kept = [None if after == before else after for before, after in zip(consumed, handed_on, strict=True)]
+    return ",".join(map(str, kept)) if any(kept) else None
+
+
+def expected(row: PaperRow) -> PyramidionConfig:
+    """The model of a row of the paper, from what its table says and the preset of its architecture."""
+    name = f"transpooler_{row.row}" if row.row in TABLE_4 else row.architecture
+    if row.table == "table3":
+        name = f"deep_{row.architecture}"
+    model = preset(
+        name,
+        encoder_layers=row.encoder_layers,
+        decoder_layers=row.decoder_layers,
+        pooling_lengths=pooling_lengths(row),
+    )
+    if row.architecture not in ("lsh", "efficient"):
+        model.self_attention = "blockwise" if row.block_size else "full"
+        model.self_attention_args = json.dumps({"block_size": row.block_size} if row.block_size else {})
+    return model
 
 
 def composed(*overrides: str) -> dict[str, object]:
@@ -37,16 +72,51 @@ def test_the_base_model_is_the_default_config() -> None:
     assert {**model, "max_source_positions": None} == asdict(PyramidionConfig())
 
 
-def test_every_row_is_checked_against_a_preset() -> None:
-    assert set(PRESET_OF) == set(ROWS)
+def test_every_file_is_a_row_of_the_paper_and_every_row_has_a_file() -> None:
+    assert {row.config.replace("/", "=") for row in CATALOGUE} == set(ROWS)
 
 
-@pytest.mark.parametrize("row", ROWS)
-def test_a_row_equals_its_preset(row: str) -> None:
-    model = composed(f"+{row}")["model"]
-    assert isinstance(model, dict)
-    apart = {"_name": None, "max_source_positions": None}
-    assert {**model, **apart} == {**asdict(preset(PRESET_OF[row])), **apart}
+@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.table}-{row.row}")
+def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
+    found = read_experiment(str(CONFIGS / f"{row.config}.yaml"))
+    model, wanted = asdict(found.model), asdict(expected(row))
+    # These two say in the file what the preset leaves to the defaults.
+    apart = ("self_attention_args",) if row.architecture in ("lsh", "efficient") else ()
+    for field in ("max_source_positions", *apart):
+        model.pop(field), wanted.pop(field)
+    assert model == wanted
+    assert found.max_source_positions == int(row.encoder_lengths.replace(">", ",").split(",")[0])
+
+
+def test_a_config_has_one_reference_in_whatever_table_it_stands() -> None:
+    references = {(row.data, row.config): row.reference for row in CATALOGUE}
+    assert all(references[row.data, row.config] == row.reference for row in CATALOGUE)
+
+
+def test_lsh_has_buckets_of_64_four_hashes_and_two_local_heads() -> None:
+    args = read_experiment(str(CONFIGS / "table2" / "11_lsh_8k.yaml")).model.self_attention_args
+    assert json.loads(args) == {"bucket_size": 64, "num_hashes": 4, "local_heads": 2, "window": 128}
+
+
+def test_rows_that_the_paper_lists_twice_point_to_one_file() -> None:
+    configs = {(row.table, row.row): row.config for row in CATALOGUE}
+    for later, first in (
+        (("table7", "25"), "8"),
+        (("table8", "28"), "4"),
+        (("table8", "29"), "2"),
+        (("table8", "31"), "6"),
+    ):
+        assert configs[later] == configs["table2", first]
+
+
+@pytest.mark.parametrize(
+    ("config", "millions"), [("base", 31.5), ("table3/blockwise", 124.4), ("table3/deep_pyramidion", 124.4)]
+)
+def test_models_have_as_many_parameters_as_the_paper_says(config: str, millions: float) -> None:
+    with torch.device("meta"):
+        model = build(read_experiment(str(CONFIGS / f"{config}.yaml")).model, 32768)
+    # 32 and 124 million in tables 5 and 6
+    assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -59,11 +129,30 @@ def test_a_row_holds_only_differences(row: str) -> None:
     assert isinstance(changed, dict)
     for group, fields in changed.items():
         for name, value in fields.items():
-            assert base[group][name] != value, f"{group}.{name} is what the base says"  # type: ignore[index]
+            assert base[group].get(name) != value, f"{group}.{name} is what the base says"  # type: ignore[attr-defined, index]
 
 
-@pytest.mark.parametrize("row", [None, *ROWS])
-def test_a_config_trains_a_step(row: str | None, data: DataFolder, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
+    small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
+    large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))
+    assert small.max_source_positions * 16 == large.max_source_positions
+    assert small.model.embed_dim * 8 == large.model.embed_dim
+    torch.manual_seed(1)
+    model = build(small.model, 50).train()
+    tokens = torch.randint(4, 50, (2, small.max_source_positions))
+    loss = torch.nn.functional.cross_entropy(model(tokens, tokens[:, :9]).flatten(0, 1), tokens[:, 1:10].flatten())
+    loss.backward()
+    assert loss.isfinite() and all(p.grad is not None for p in model.parameters())
+
+
+@pytest.mark.parametrize("row", [None, "table2=16_power_8k_2k_512", "table3=deep_pyramidion"])
+def test_fairseq_trains_a_step_of_a_config(row: str | None, data: DataFolder, tmp_path: Path) -> None:
     user_dir = run("pyramidions", "user-dir").stdout.strip()
     done = run(
         *("fairseq-hydra-train", "--config-dir", CONFIGS, "--config-name", "base", *([f"+{row}"] if row else [])),

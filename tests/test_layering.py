@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "pyramidions.scoring": ("data", "errors", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
-    "pyramidions.cli": ("data", "errors", "measure", "models", "scoring", "cli"),
+    "pyramidions.reproduce": ("data", "errors", "measure", "models", "scoring", "reproduce"),
+    "pyramidions.cli": ("data", "errors", "measure", "models", "reproduce", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}
 

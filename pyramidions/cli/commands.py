@@ -18,6 +18,8 @@ _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "cost": "pyramidions.cli.cost:cost",
     "prepare": "pyramidions.cli.prepare:prepare",
+    "reproduce": "pyramidions.cli.reproduce:reproduce",
+    "report": "pyramidions.cli.report:report",
     "score": "pyramidions.cli.score:score",
     "time": "pyramidions.cli.time:time_command",
     "user-dir": "pyramidions.cli.user_dir:user_dir",

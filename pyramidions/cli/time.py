@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 
 def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    if value == "none":
+        return ()
     try:
         return tuple(int(number) for number in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers like 256,512.") from None
+        raise click.BadParameter(f"{value!r} is neither none nor a list of numbers like 256,512.") from None
 
 
 @click.command("time", short_help="Time a training step and decoding.")
@@ -53,7 +55,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str) -> tupl
     show_default=True,
     callback=_numbers,
     metavar="N,...",
-    help="How many tokens are written, in one timing each.",
+    help="How many tokens are written, in one timing each; none times training alone.",
 )
 @click.option("--repeats", default=5, show_default=True, type=click.IntRange(2), help="Timings of each kind.")
 @click.option("--warmup", default=2, show_default=True, type=click.IntRange(0), help="Turns before them, not counted.")

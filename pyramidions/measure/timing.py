@@ -3,21 +3,18 @@
 Needs torch only, so that any machine with a GPU will do.
 """
 
-import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions import __version__
+from pyramidions.measure.provenance import commit, hardware, versions
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Transformer
@@ -41,7 +38,8 @@ class Plan:
         micro_batch: documents of it that are in memory at a time, their gradients added up; None for all of them.
         target_tokens: of a synthetic summary in the training step; None for the longest that a config allows.
         decode_batch: documents that are decoded together.
-        decode_tokens: how many tokens each beam is forced to write, the end included, in one timing each.
+        decode_tokens: how many tokens each beam is forced to write, the end included, in one timing each; none to
+            time training alone.
         repeats: timings of each kind, at least 2.
         warmup: turns before them that are not counted.
         vocab_size: V, specials included.
@@ -77,7 +75,7 @@ class Plan:
                 f"`micro_batch` must be at most `train_batch`, {self.train_batch}, but is {self.micro_batch}."
             )
         tokens = self.decode_tokens
-        if not tokens or min(tokens) < 1 or len(set(tokens)) < len(tokens):
+        if (tokens and min(tokens) < 1) or len(set(tokens)) < len(tokens):
             raise ValueError(f"`decode_tokens` must be positive and differ, but are {tokens}.")
         for name, known in (("device", DEVICES), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
@@ -310,7 +308,7 @@ def report(
     return {
         "overrides": list(overrides),
         "commit": commit(),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "pyramidions": __version__},
+        "versions": versions(),
         "hardware": hardware(plan.device),
         **asdict(plan),
         "configs": [
@@ -334,35 +332,4 @@ def _plain(timed: Timed, first: Timed) -> dict[str, Any]:
         "median": timed.median,
         "ratio_to_first": timed.ratio_to(first),
         "peak_bytes": timed.peak_bytes,
-    }
-
-
-def commit(folder: Path = Path(__file__).parents[1]) -> str:
-    """Return the commit of a package's code, with "-dirty" if files were changed since; "unknown" outside git."""
-    # The package may lie in the repository of somebody else, who does not track it.
-    ours = _git(folder, "ls-files", "--error-unmatch", "__init__.py")
-    return (ours and _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")) or "unknown"
-
-
-def _git(folder: Path, *words: str) -> str:
-    try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def hardware(device: str) -> dict[str, Any]:
-    """Return what computes: the device's name, threads of the CPU, and how torch multiplies float32 matrices."""
-    if device == "cuda":
-        name = torch.cuda.get_device_name()
-    else:
-        cpus = Path("/proc/cpuinfo")
-        lines = cpus.read_text().splitlines() if cpus.exists() else []
-        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        name = models[0] if models else platform.processor() or platform.machine()
-    return {
-        "device": name,
-        "threads": torch.get_num_threads(),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
     }

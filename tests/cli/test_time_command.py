@@ -83,4 +83,4 @@ def test_a_config_that_is_none_is_named(fail):
 def test_a_list_of_lengths_that_is_none_exits_with_2(run):
     result = run("time", "vanilla", "--decode-tokens", "256,many")
     assert result.exit_code == 2
-    assert "'256,many' is no list of numbers like 256,512." in result.stderr
+    assert "'256,many' is neither none nor a list of numbers like 256,512." in result.stderr

@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from pyramidions.measure import timing
-from pyramidions.measure.timing import Plan, Timed, add_gradients, clock, commit, report, time_models
+from pyramidions.measure.provenance import commit
+from pyramidions.measure.timing import Plan, Timed, add_gradients, clock, report, time_models
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Decoder, Encoder, Transformer
@@ -249,7 +250,6 @@ def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
         ({"repeats": 1}, "`repeats` must be at least 2, but is 1."),
         ({"warmup": -1}, "`warmup` must be at least 0, but is -1."),
         ({"vocab_size": 4}, "`vocab_size` must be at least 5, but is 4."),
-        ({"decode_tokens": ()}, "`decode_tokens` must be positive and differ, but are ()."),
         ({"decode_tokens": (4, 4)}, "`decode_tokens` must be positive and differ, but are (4, 4)."),
         ({"device": "tpu"}, "`device` must be one of cpu, cuda, but is 'tpu'."),
         ({"precision": "fp16"}, "`precision` must be one of fp32, bf16, but is 'fp16'."),
@@ -295,6 +295,10 @@ def test_another_error_of_torch_is_not_taken_for_memory(monkeypatch: pytest.Monk
         time_models([experiment()], plan())
 
 
+def test_without_tokens_to_decode_training_alone_is_timed() -> None:
+    assert list(time_models([experiment()], plan(decode_tokens=()))[0]) == ["train_step"]
+
+
 def test_the_commit_is_of_code_that_git_tracks(tmp_path: Path) -> None:
     def git(*words: str) -> str:
         who = ["-c", "user.name=x", "-c", "user.email=x@y.z"]
@@ -322,6 +326,7 @@ import importlib.util, sys
 find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "fairseq" else find_spec(name, package)
 sys.modules.update(dict.fromkeys({others}))
+from pyramidions.measure.provenance import commit
 from pyramidions.measure.timing import Plan, time_models
 from pyramidions.models.experiment import read_experiment
 print(read_experiment("deep_pyramidion").max_source_positions, Plan().decode_tokens)

@@ -1,0 +1,36 @@
+"""`pyramidions report`."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Put our results beside the paper's, on one page.")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.option(
+    "--configs",
+    default=Path("configs"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder of configs, with paper.csv.",
+)
+@click.option("--to", type=click.Path(path_type=Path), help="The page, a .md file.  [default: OUT/report.md]")
+def report(out: Path, configs: Path, to: Path | None) -> None:
+    """Gather what `pyramidions reproduce` left in OUT: a page in Markdown, the same as CSV, and plots.
+
+    The paper's ROUGE and speed-ups stand beside ours with intervals; rows without results say "not run". Figures 5
+    and 6 are drawn from OUT/topk/topk.csv, as benchmarks/topk.py writes it. CSV and plots go beside the page.
+
+    \b
+    Example:
+      python benchmarks/topk.py --out reproduced/topk/topk
+      pyramidions report reproduced --to report.md
+    """
+    from pyramidions.reproduce.report import write_report
+
+    written = write_report(out, configs, to)
+    for path in (written.page, written.table, *written.plots):
+        click.echo(f"wrote {path}")
+    if written.no_plots:
+        click.echo(written.no_plots)
+    click.echo(written.summary)

@@ -1,0 +1,194 @@
+"""`pyramidions reproduce`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.reproduce.plan import Machines, Step
+    from pyramidions.reproduce.rows import Job, Runner
+
+TARGETS = ("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6")
+_OPERATORS = ("figure5", "figure6")  # two views of one benchmark
+
+
+@click.command(short_help="Train, score and time the rows of the paper's tables.")
+@click.argument("targets", nargs=-1, required=True, type=click.Choice(TARGETS), metavar="TABLE...")
+@click.option(
+    "--scale",
+    type=click.Choice(["paper", "tiny"]),
+    default="paper",
+    show_default=True,
+    help="tiny divides lengths by 16 and widths by 8, for the sample papers and a CPU.",
+)
+@click.option("--rows", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]")
+@click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
+@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together.")
+@click.option(
+    "--node-rank",
+    type=click.IntRange(0),
+    default=0,
+    envvar="SLURM_NODEID",
+    show_envvar=True,
+    help="Which of them this is.  [default: 0]",
+)
+@click.option("--rendezvous", metavar="HOST:PORT", help="Where several machines meet.")
+@click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    help="Folder with arxiv and pubmed, prepared or not.  [default: from the hub; tiny: the sample]",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of results.  [default: reproduced/SCALE]")
+@click.option(
+    "--configs",
+    type=click.Path(path_type=Path),
+    default=Path("configs"),
+    show_default=True,
+    help="Folder with base.yaml and paper.csv.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the commands and run nothing.")
+def reproduce(
+    targets: tuple[str, ...],
+    scale: str,
+    rows: str | None,
+    gpus: int | None,
+    nodes: int,
+    node_rank: int,
+    rendezvous: str | None,
+    batch_size: int | None,
+    data: Path | None,
+    out: Path | None,
+    configs: Path,
+    dry_run: bool,
+) -> None:
+    """Train, generate, score and time the rows of tables and figures, and write a report beside the paper's figures.
+
+    A row that is finished is skipped, an interrupted one goes on, and one that fails is reported while the rest go
+    on. Each has its folder with a log of every step and result.json; report.md puts them beside the paper.
+
+    \b
+    Example:
+      pyramidions reproduce table2 --scale tiny --rows 3,5,6
+      pyramidions reproduce table2 table7 table8 --data corpora --gpus 8
+    """
+    from pyramidions.reproduce.catalogue import read_catalogue
+    from pyramidions.reproduce.plan import Machines
+    from pyramidions.reproduce.report import write_report
+    from pyramidions.reproduce.rows import jobs_for
+    from pyramidions.reproduce.run import check_programs
+
+    out = (out or Path("reproduced") / scale).absolute()
+    configs = configs.absolute()
+    catalogue = read_catalogue(configs)
+    tables = [target for target in targets if target not in _OPERATORS]
+    if rows is not None and not tables:
+        raise UserError(f"--rows has a meaning for tables and figure4 only, not for {', '.join(targets)}.")
+    machines = Machines(_gpus(gpus, scale, dry_run), nodes, node_rank, rendezvous, batch_size)
+    names = [name.strip() for name in (rows or "").split(",") if name.strip()]
+    jobs = jobs_for(catalogue, tables, names) if tables else []
+    runner = _runner(out, configs, scale, machines, data, dry_run)
+    steps = [step for job in jobs for step in runner.steps(job)]
+    timed = node_rank == 0 and not set(targets).isdisjoint(_OPERATORS)
+    operators = runner.planner.operators(configs.parent / "benchmarks") if timed else None
+    if dry_run:
+        _print_plan(runner, jobs, operators)
+        return
+    check_programs(steps)
+    out.mkdir(parents=True, exist_ok=True)
+    failed = _run(runner, jobs, operators)
+    if node_rank == 0:
+        report = write_report(out, configs)
+        click.echo(f"Report: {report.page}")
+    if failed:
+        click.echo(f"{len(failed)} failed: {', '.join(failed)}. Run the same command again to go on.", err=True)
+        sys.exit(1)
+
+
+def _gpus(asked: int | None, scale: str, dry_run: bool) -> int:
+    """Return how many GPUs to use, having looked for as many."""
+    if scale == "tiny" and asked is None:
+        return 0
+    if dry_run and asked is not None:
+        return asked
+    import torch
+
+    there = torch.cuda.device_count()
+    if asked is None and there == 0:
+        raise UserError("--gpus must be given where torch finds no GPU: 0 trains on the CPU, at the paper's size.")
+    if (asked or 0) > there:
+        raise UserError(f"--gpus must be at most {there}, what torch finds, but is {asked}.")
+    return there if asked is None else asked
+
+
+def _runner(
+    out: Path, configs: Path, scale_name: str, machines: "Machines", data: Path | None, dry_run: bool
+) -> "Runner":
+    from pyramidions.reproduce.plan import Planner
+    from pyramidions.reproduce.rows import Runner
+    from pyramidions.reproduce.scale import SCALES, scaled_configs
+
+    scale = SCALES[scale_name]
+    if data is not None and not data.is_dir():
+        raise UserError(f"--data must be a folder with arxiv and pubmed, but is {data}.")
+    corpora: dict[str, Path | None] = {}
+    for corpus in ("arxiv", "pubmed"):
+        if data is not None:
+            if (data / corpus).is_dir():
+                corpora[corpus] = (data / corpus).absolute()
+        elif scale_name == "tiny":
+            corpora[corpus] = configs.parent / "data" / "sample"
+    small = out / "configs"
+    # A dry run writes nothing, and prints the same names.
+    at_scale = (small if scale.lengths > 1 else configs) if dry_run else scaled_configs(configs, small, scale)
+    plugin = Path(__file__).parents[1]
+    return Runner(Planner(out, at_scale, scale, machines, plugin, corpora), configs, _say)
+
+
+def _say(line: str) -> None:
+    click.echo(line)
+    sys.stdout.flush()
+
+
+def _print_plan(runner: "Runner", jobs: "list[Job]", operators: "Step | None") -> None:
+    from pyramidions.reproduce.run import printed
+
+    def show(step: "Step") -> None:
+        if step.made.exists():
+            click.echo(f"# {step.name}: done before")
+            return
+        for command in step.commands:
+            click.echo(printed(command))
+        if step.parts and len(step.parts) > 1:
+            click.echo(f"# then {len(step.parts)} parts are joined to {step.made}")
+
+    corpora = dict.fromkeys(job.row.data for job in jobs if job.wanted & {"train", "generate", "score"})
+    for corpus in corpora:
+        click.echo(f"# {corpus}")
+        show(runner.planner.prepare(corpus))
+    for job in jobs:
+        click.echo(f"\n# {job.name}")
+        for step in runner.steps(job):
+            show(step)
+    if operators is not None:
+        click.echo("\n# figures 5 and 6")
+        show(operators)
+
+
+def _run(runner: "Runner", jobs: "list[Job]", operators: "Step | None") -> list[str]:
+    from pyramidions.reproduce.run import StepError, locked, run_step
+
+    failed = runner.run(jobs)
+    if operators is not None:
+        _say("figures 5 and 6")
+        try:
+            with locked(operators.folder) as descriptor:
+                run_step(operators, descriptor, _say)
+        except StepError as error:
+            _say(f"  FAILED: {error}")
+            failed.append("topk")
+    return failed

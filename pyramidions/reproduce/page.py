@@ -1,0 +1,251 @@
+"""The page: what was run on what, the paper's tables and figures beside ours, and what is missing."""
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import quote
+
+from pyramidions.data.progress import counted
+from pyramidions.reproduce.catalogue import rows_of
+from pyramidions.reproduce.comparison import Line
+from pyramidions.reproduce.results import Hardware, Result
+from pyramidions.reproduce.tables import NOT_RUN, escaped, layers_table, quality_table, row_name, seconds_table
+from pyramidions.reproduce.topk import TopK
+
+_WIDTH = 110
+_TITLES = {
+    "table2": "Table 2: shallow models on arXiv",
+    "table3": "Table 3: deep models",
+    "table4": "Table 4: scorers on arXiv",
+    "table7": "Table 7: where to pool, on arXiv",
+    "table8": "Table 8: sizes of blocks, on arXiv",
+    "table10": "Table 10: seconds a batch",
+    "figure4": "Figure 4: a training step by number of layers",
+}
+_NOTES = {
+    "table4": "The paper gives no intervals here, but calls a difference of 0.4 significant.",
+    "table7": "Row 21: its training takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
+    "table10": "Row 11: the paper says 0.87 s for 256 tokens, which cannot be right beside its 13.41 s for 512; it is "
+    "left out.",
+}
+_LEGEND = (
+    "“R-1” and “R-2” are ROUGE in percent, with 95% intervals in brackets. “▲” and “▼” mark where ours lies above or "
+    "below the paper's and the two intervals do not overlap; without an interval on either side there is no mark, nor "
+    "for tiny models.",
+    "“×” is a speed-up over the reference that is named with the table: above 1 is faster. The paper's is made of its "
+    "seconds. Ours is the ratio of medians of turns that both models took in one run, with the lowest and highest "
+    "ratio of two neighbouring turns in brackets.",
+    "“train” is a training step, “decode” is decoding the longer of two texts, 512 tokens in the paper; table 10 has "
+    "the shorter one too.",
+    "“2×8192 > 2048 → 512” are an encoder's layers, which consume 8192, 8192 and 2048 representations, and what its "
+    "decoder reads.",
+    "“–” is what the paper does not say; “not run” is what we have not measured.",
+)
+_FIGURES = {
+    "figure5": "Figure 5: seconds of top-k operators, forward and backward",
+    "figure6": "Figure 6: likeness of their result to that of hard top-k",
+}
+
+
+def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_plots: str | None) -> str:
+    """Return the report in Markdown.
+
+    Args:
+        lines: all rows of the paper.
+        topk: the benchmark of figures 5 and 6; None where it was not run.
+        plots: file names beside the page, by "figure4", "figure5" and "figure6", of those that could be drawn.
+        no_plots: why none could be drawn; None where they could.
+    """
+    results = list({id(line.result): line.result for line in lines if line.result}.values())
+    parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
+    parts += [_facts(results), "## How to read this", _bullets(_LEGEND)]
+    for table in _TITLES:
+        chosen = [line for line in lines if line.row in rows_of([line.row], table)]
+        if chosen:
+            parts += [f"## {_TITLES[table]}", *_section(table, chosen)]
+            if table == "figure4":
+                parts += _image(table, _TITLES[table], plots, no_plots, any(line.timing("train_s") for line in chosen))
+    for figure, title in _FIGURES.items():
+        parts += [f"## {title}", *_image(figure, title, plots, no_plots, topk is not None)]
+        if topk is not None:
+            parts.append(_filled(f"From `topk/topk.csv`: {escaped(topk.machine)}; commit {escaped(topk.commit)}."))
+    if topk is not None:
+        parts.append(_filled(f"What the benchmark says: {escaped(topk.summary)}."))
+    parts += ["## What is missing", _missing(lines, topk)]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary(lines: Sequence[Line], topk: TopK | None) -> str:
+    """Say how much was run."""
+    partly = sum(line.result is not None and bool(line.missing) for line in lines)
+    without = sum(line.result is None for line in lines)
+    run = len(lines) - partly - without
+    return (
+        f"Of {counted(len(lines), 'row')} {run} run, {partly} partly run, {without} not run; "
+        f"figures 5 and 6 {'not ' if topk is None else ''}run."
+    )
+
+
+def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
+    warnings = []
+    tiny = sum(result.scale == "tiny" for result in results)
+    useless = (
+        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs; the lengths in "
+        "the tables are the paper's, not theirs."
+    )
+    if tiny == len(results) > 0:
+        warnings.append(f"**Tiny models.** All results here are of tiny scale. {useless}")
+    elif tiny:
+        marked = "Rows marked “tiny” must not be compared with anything."
+        warnings.append(
+            f"**Mixed scales.** {_of(tiny, results)} of tiny scale, the others of the paper's. {useless} {marked}"
+        )
+    if len({result.hardware for result in results}) > 1:
+        warnings.append(
+            "**Mixed hardware.** Results come from different machines: do not compare seconds of different rows. "
+            "Each speed-up is still from one run on one machine."
+        )
+    if any(
+        len({r.data_hash for r in results if r.data == data and r.data_hash}) > 1 for data in {r.data for r in results}
+    ):
+        warnings.append("**Mixed data.** Results on one corpus come from different preparations of it.")
+    if changed := sum(bool(result.overrides) and result.scale == "paper" for result in results):
+        warnings.append(f"**Changed configs.** {_of(changed, results)} of configs with overrides, listed below.")
+    if not results:
+        warnings.append("**Nothing was run.** All figures here are the paper's.")
+    if others := [line for line in lines if not line.is_comparable and line.row.table != "table4"]:
+        warnings.append(f"**Other references.** {counted(len(others), 'row')} timed against another than the paper's.")
+    return [textwrap.fill(text, _WIDTH, initial_indent="> ", subsequent_indent="> ") for text in warnings]
+
+
+def _of(number: int, results: Sequence[Result]) -> str:
+    return f"{number} of {counted(len(results), 'result')} {'is' if number == 1 else 'are'}"
+
+
+def _facts(results: Sequence[Result]) -> str:
+    """Say what was run on what; where results differ in it, how many are of which kind."""
+    facts: list[tuple[str, Callable[[Result], str | None]]] = [
+        ("Scale", lambda r: r.scale),
+        ("Hardware", lambda r: _hardware(r.hardware)),
+        ("Commit", lambda r: r.commit),
+        ("Versions", lambda r: ", ".join(f"{name} {version}" for name, version in r.versions.items())),
+        *((f"Data, {data}", _of_corpus(data, "data_hash")) for data in sorted({r.data for r in results})),
+        *((f"Scores, {data}", _of_corpus(data, "signature")) for data in sorted({r.data for r in results})),
+        ("Times", _setting),
+        ("Decoding", _decoded),
+        ("Seed", lambda r: str(r.seed)),
+        ("Overrides", lambda r: " ".join(r.overrides) or "none"),
+    ]
+    bullets = []
+    for name, read in facts:
+        found: dict[str, list[str]] = {}
+        for result in results:
+            if (value := read(result)) is not None:
+                found.setdefault(value, []).append(result.config)
+        if len(found) == 1:
+            bullets.append(f"{name}: {escaped(next(iter(found)))}")
+        elif found:
+            bullets.append(f"{name}, **mixed**:")
+            bullets += [f"\t{_which(configs)}: {escaped(value)}" for value, configs in found.items()]
+        else:
+            bullets.append(f"{name}: {NOT_RUN}")
+    return _bullets(bullets)
+
+
+def _which(configs: list[str]) -> str:
+    return ", ".join(f"`{config}`" for config in configs) if len(configs) <= 3 else f"{len(configs)} results"
+
+
+def _of_corpus(data: str, field: str) -> Callable[[Result], str | None]:
+    return lambda result: getattr(result, field) if result.data == data else None
+
+
+def _hardware(hardware: Hardware) -> str:
+    text = f"{hardware.device}, {counted(hardware.threads, 'thread')}"
+    if hardware.gpus:
+        text += f", {counted(hardware.gpus, 'GPU')}"
+    return text if hardware.nodes == 1 else f"{text} on each of {hardware.nodes} machines"
+
+
+def _setting(result: Result) -> str | None:
+    times = result.times
+    if times is None:
+        return None
+    return (
+        f"{counted(times.repeats, 'turn')}, training batch {times.train_batch}, decoding batch {times.decode_batch}, "
+        f"{times.precision} (paper: 64 and 8)"
+    )
+
+
+def _decoded(result: Result) -> str | None:
+    if result.times is None or not result.times.decode_tokens:
+        return None
+    first, second = result.times.decode_tokens
+    return f"{first} and {second} tokens (paper: 256 and 512)"
+
+
+def _section(table: str, lines: Sequence[Line]) -> list[str]:
+    """Return what stands below a heading."""
+    timed = any("train_s" in line.row.paper for line in lines) or table == "figure4"
+    references = list(dict.fromkeys(line.row.reference for line in lines))
+    parts = []
+    if table == "figure4":
+        parts.append(
+            "× is the speed-up over the vanilla model with as many layers, timed in the same run. Different numbers of "
+            "layers were timed in different runs, so that their seconds are not drawn over each other. The paper has "
+            "this figure as a plot only, and states one number of it."
+        )
+    elif timed:
+        parts.append(f"× is the speed-up over {', '.join(f'`{name}`' for name in references)}.")
+    if table in _NOTES:
+        parts.append(_NOTES[table])
+    parts = [_filled(part) for part in parts]
+    if table == "figure4":
+        return [*parts, "\n".join(layers_table(lines))]
+    if table != "table10":
+        return [*parts, "\n".join(quality_table(lines))]
+    ours = [line.result.times.decode_tokens for line in lines if line.result and line.result.times]
+    for number, (phase, title) in enumerate(
+        {"train_s": "Training step", "infer256_s": "Decoding 256 tokens", "infer512_s": "Decoding 512 tokens"}.items()
+    ):
+        lengths = sorted({tokens[number - 1] for tokens in ours if tokens}) if number else []
+        other = f" (ours: {' or '.join(map(str, lengths))})" if lengths not in ([], [256 * number]) else ""
+        parts += [f"### {title}{other}", "\n".join(seconds_table(lines, phase))]
+    return parts
+
+
+def _image(name: str, title: str, plots: Mapping[str, str], no_plots: str | None, run: bool) -> list[str]:
+    if name in plots:
+        return [f"![{title}]({quote(plots[name])})"]
+    return [no_plots if run and no_plots else f"Plot: {NOT_RUN}."]
+
+
+def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
+    bullets = []
+    for table in dict.fromkeys((*_TITLES, *(line.row.table for line in lines))):
+        members = [line for line in lines if line.row.table == table]
+        name = _TITLES.get(table, table).partition(":")[0]
+        if absent := [escaped(line.row.row) for line in members if line.result is None]:
+            bullets.append(f"{name}, {NOT_RUN}: {', '.join(absent)}")
+        bullets += [
+            f"{name}, row {row_name(line)}, {escaped(line.status)}"
+            for line in members
+            if line.result is not None and line.missing
+        ]
+    if topk is None:
+        bullets.append(f"Figures 5 and 6, {NOT_RUN}: `python benchmarks/topk.py --out OUT/topk/topk` makes them.")
+    return _bullets(bullets) if bullets else "Nothing."
+
+
+def _bullets(texts: Sequence[str]) -> str:
+    """Return a list; what begins with a tab is one level deeper."""
+    lines = []
+    for text in texts:
+        indent = "  " if text.startswith("\t") else ""
+        lines.append(_filled(text.strip(), f"{indent}- ", f"{indent}  "))
+    return "\n".join(lines)
+
+
+def _filled(text: str, first: str = "", rest: str = "") -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )

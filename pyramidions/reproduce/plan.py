@@ -1,0 +1,233 @@
+"""What has to be run for a row: commands, in order, and the file by which each step is known to be done."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pyramidions.errors import UserError
+from pyramidions.reproduce.catalogue import PaperRow
+from pyramidions.reproduce.scale import Scale
+
+GENERATED = "generate-test.txt"
+#: Where a corpus comes from if the user has none, with the flags of `pyramidions prepare`.
+HUB = {
+    "arxiv": ("ccdv/arxiv-summarization", "--config", "document", "--skip-empty"),
+    "pubmed": ("ccdv/pubmed-summarization", "--config", "document", "--skip-empty"),
+}
+
+
+class Command(NamedTuple):
+    """One process.
+
+    Attributes:
+        words: the program and its arguments.
+        gpu: the only one that it sees; None for all.
+    """
+
+    words: tuple[str, ...]
+    gpu: int | None = None
+
+
+class Step(NamedTuple):
+    """Commands that run side by side.
+
+    Attributes:
+        name: "prepare", "train", "generate", "score" or "time".
+        commands: what is run.
+        folder: where it keeps its log, ``name``.log.
+        made: is there once the step is done.
+        parts: what is joined to ``made`` when all commands are done; none makes it an empty mark; None where a command
+            makes it itself.
+    """
+
+    name: str
+    commands: tuple[Command, ...]
+    folder: Path
+    made: Path
+    parts: tuple[Path, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What computes.
+
+    Attributes:
+        gpus: of each machine; 0 for the CPU.
+        nodes: machines.
+        node_rank: which of them this is, from 0.
+        rendezvous: HOST:PORT where several machines meet.
+        documents_per_gpu: documents that one holds at a time; None for what the config says.
+
+    Raises:
+        UserError: a number that breaks a rule, or machines that do not know where to meet.
+    """
+
+    gpus: int
+    nodes: int = 1
+    node_rank: int = 0
+    rendezvous: str | None = None
+    documents_per_gpu: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes > 1 and self.rendezvous is None:
+            raise UserError(f"--rendezvous must be HOST:PORT of one of the machines where --nodes is {self.nodes}.")
+        if self.nodes > 1 and self.gpus == 0:
+            raise UserError(f"--gpus must be at least 1 where --nodes is {self.nodes}, but is 0.")
+        if not 0 <= self.node_rank < self.nodes:
+            raise UserError(f"--node-rank must be from 0 to {self.nodes - 1}, but is {self.node_rank}.")
+
+    @property
+    def processes(self) -> int:
+        """Processes that train together."""
+        return max(self.gpus, 1) * self.nodes
+
+    def update_freq(self, documents: int, batch_size: int) -> int:
+        """Return over how many batches gradients add up to about so many documents an update."""
+        return max(1, round(documents / (self.processes * batch_size)))
+
+
+class Planner:
+    """Knows the commands of every row.
+
+    Args:
+        out: where all results go.
+        configs: the folder of configs, at this scale.
+        scale: lengths, widths and timing.
+        machines: what computes.
+        plugin: what fairseq takes as --user-dir.
+        corpora: name of a corpus ("arxiv") to its prepared folder, or to what is still to be prepared and is put
+            under ``out``; without an entry, or None, it is fetched from the hub.
+    """
+
+    def __init__(
+        self, out: Path, configs: Path, scale: Scale, machines: Machines, plugin: Path, corpora: dict[str, Path | None]
+    ) -> None:
+        self.out = out
+        self.configs = configs
+        self.scale = scale
+        self.machines = machines
+        self.plugin = plugin
+        self.corpora = corpora
+
+    def folder(self, row: PaperRow) -> Path:
+        """Return where the results of a row lie."""
+        return self.out / row.data / row.config
+
+    def data(self, corpus: str) -> Path:
+        """Return the prepared folder of a corpus."""
+        given = self.corpora.get(corpus)
+        if given is not None and (given / "manifest.json").is_file():
+            return given
+        return self.out / "data" / (corpus if given is None else given.name)
+
+    def prepare(self, corpus: str) -> Step:
+        """Return how a corpus is prepared; there is nothing to do where it is."""
+        data, given = self.data(corpus), self.corpora.get(corpus)
+        source = HUB[corpus] if given is None else (str(given), "--skip-empty")
+        if self.machines.nodes > 1 and not (data / "manifest.json").is_file():
+            raise UserError(f"--data must hold a prepared folder {corpus} where --nodes is {self.machines.nodes}.")
+        words = _program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
+        return Step("prepare", (Command(words),), self.out / "data", data / "manifest.json")
+
+    def train(self, row: PaperRow, batch_size: int) -> Step:
+        """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
+        machines, folder = self.machines, self.folder(row)
+        table, _, name = row.config.partition("/")
+        freq = machines.update_freq(self.scale.documents, batch_size)
+        words = [
+            *_program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
+            *(f"+{table}={name}", f"common.user_dir={_quoted(self.plugin)}"),
+            *(f"task.data={_quoted(self.data(row.data))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
+            *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{freq}]"),
+        ]
+        if row.starts_from:
+            start = self.out / row.data / row.starts_from / "checkpoints" / "checkpoint_best.pt"
+            words.append(f"checkpoint.finetune_from_model={_quoted(start)}")
+        words.append(
+            f"distributed_training.distributed_world_size={machines.processes}" if machines.gpus else "common.cpu=true"
+        )
+        if machines.nodes > 1:
+            words = [*self._torchrun(), *words]
+        return Step("train", (Command(tuple(words)),), folder, folder / "trained", ())
+
+    def _torchrun(self) -> tuple[str, ...]:
+        machines = self.machines
+        # The first machine generates and scores between two trainings: the others wait for it, for days if need be.
+        return _program(
+            "torchrun",
+            *("--nnodes", machines.nodes, "--nproc-per-node", machines.gpus),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", machines.rendezvous),
+            *("--rdzv-conf", "join_timeout=604800", "--no-python"),
+        )
+
+    def generate(self, row: PaperRow, batch_size: int) -> Step:
+        """Return how the test documents are summarized: a share of them on each GPU."""
+        folder = self.folder(row)
+        words = _program(
+            "fairseq-generate",
+            *(self.data(row.data), "--user-dir", self.plugin),
+            *("--task", "long_document_summarization", "--gen-subset", "test"),
+            *("--path", folder / "checkpoints" / "checkpoint_best.pt", "--batch-size", batch_size),
+        )
+        shards = max(self.machines.gpus, 1)
+        results = [folder / "generate" / str(shard) for shard in range(shards)]
+        commands = []
+        for shard, result in enumerate(results):
+            where = ("--results-path", str(result))
+            share = ("--num-shards", str(shards), "--shard-id", str(shard)) if shards > 1 else ()
+            on_gpu = shard if self.machines.gpus else None
+            commands.append(Command((*words, *where, *share, *(() if self.machines.gpus else ("--cpu",))), on_gpu))
+        parts = tuple(result / GENERATED for result in results)
+        return Step("generate", tuple(commands), folder, folder / GENERATED, parts)
+
+    def score(self, row: PaperRow) -> Step:
+        """Return how the summaries are scored."""
+        folder = self.folder(row)
+        made = folder / "scores.json"
+        words = _program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.data), "--json", made)
+        return Step("score", (Command(words),), folder, made)
+
+    def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> Step:
+        """Return how a row is timed, in turns with its reference."""
+        folder = self.folder(row)
+        made = folder / ("times.json" if decodes else "training-times.json")
+        files = [self.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
+        tokens = ",".join(map(str, self.scale.decode_tokens)) if decodes else "none"
+        words = _program(
+            "pyramidions",
+            *("time", *files, "--device", "cuda" if self.machines.gpus else "cpu", "--decode-tokens", tokens),
+            *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
+            *(*self.scale.timing, "--json", made),
+        )
+        command = Command(words, 0 if self.machines.gpus else None)
+        return Step("time" if decodes else "time-training", (command,), folder, made)
+
+    def operators(self, benchmarks: Path) -> Step:
+        """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
+        folder = self.out / "topk"
+        words = (
+            *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
+            *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
+        )
+        return Step("topk", (Command(words, 0 if self.machines.gpus else None),), folder, folder / "topk.png")
+
+
+def documents_an_update(machines: Machines, scale: Scale, batch_size: int) -> int:
+    """Return how many documents an update really sees."""
+    return machines.update_freq(scale.documents, batch_size) * machines.processes * batch_size
+
+
+def _program(name: str, *arguments: object) -> tuple[str, ...]:
+    """Return a command whose program lies beside the Python that runs this."""
+    beside = Path(sys.executable).with_name(name)
+    return (str(beside) if beside.is_file() else name, *map(str, arguments))
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a value of Hydra's, absolute, so that nothing in it is taken for syntax."""
+    if re.fullmatch(r"[\w./-]+", str(path.absolute()), re.ASCII):
+        return str(path.absolute())
+    text = str(path.absolute()).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'"

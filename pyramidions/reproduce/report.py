@@ -1,0 +1,158 @@
+"""Gathers results into a page, a CSV file and plots."""
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pyramidions.data.atomic import atomic_file
+from pyramidions.errors import UserError
+from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
+from pyramidions.reproduce.comparison import Line, compare
+from pyramidions.reproduce.fields import Interval
+from pyramidions.reproduce.page import page, summary
+from pyramidions.reproduce.plots import draw_speed_ups, draw_topk, why_not
+from pyramidions.reproduce.results import PHASES, ROUGE, read_results
+from pyramidions.reproduce.tables import CLAIMED
+from pyramidions.reproduce.topk import TopK, read_topk
+
+
+class Report(NamedTuple):
+    """What was written.
+
+    Attributes:
+        page: the Markdown file.
+        table: the CSV file, one line a row of the paper.
+        plots: PNG files.
+        summary: how many rows were run, in one sentence.
+        no_plots: why nothing could be drawn, in one sentence; None where it could.
+    """
+
+    page: Path
+    table: Path
+    plots: list[Path]
+    summary: str
+    no_plots: str | None
+
+
+def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
+    """Write the report of all results in a folder; beside the page go a CSV file and plots of its name.
+
+    Args:
+        out: the folder that `pyramidions reproduce` fills.
+        configs: the folder that holds paper.csv.
+        to: the page, a .md file; report.md in ``out`` where it is None.
+
+    Raises:
+        UserError: a folder that is not there, or a damaged or foreign result file; nothing is written then.
+    """
+    if not out.is_dir():
+        raise UserError(f"OUT must be a folder of results, but is {out}.")
+    to = out / "report.md" if to is None else to
+    if to.suffix != ".md" or to.is_dir() or not to.absolute().parent.is_dir():
+        raise UserError(f"--to must be a .md file in a folder that exists, but is {to}.")
+    catalogue = read_catalogue(configs)
+    lines = compare(catalogue, read_results(out, catalogue))
+    topk = read_topk(out)
+    no_plots = why_not()
+    images = {} if no_plots else _draw(lines, topk)
+    names = {figure: f"{to.stem}-{figure}.png" for figure in ("figure4", "figure5", "figure6")}
+    for figure, name in names.items():
+        if figure in images:
+            _write(to.with_name(name), images[figure])
+        else:
+            # One of an earlier report would show other results than the page.
+            to.with_name(name).unlink(missing_ok=True)
+    drawn = {figure: name for figure, name in names.items() if figure in images}
+    _write(to.with_suffix(".csv"), table(lines).encode())
+    _write(to, page(lines, topk, drawn, no_plots).encode())
+    plots = [to.with_name(name) for name in drawn.values()]
+    return Report(to, to.with_suffix(".csv"), plots, summary(lines, topk), no_plots)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def _draw(lines: Sequence[Line], topk: TopK | None) -> dict[str, bytes]:
+    images = {}
+    kinds: dict[tuple[str, str, str], list[tuple[int, Interval]]] = {}
+    for line in lines:
+        speed_up = line.our_speed_up("train_s")
+        # Vanilla models are their own reference.
+        if line.row.table != "figure4" or line.row.config == line.row.reference:
+            continue
+        if line.result is not None and speed_up is not None:
+            # Only what was measured alike is joined by a line.
+            kind = (line.row.row.rpartition("-")[0], line.result.scale, line.result.hardware.device)
+            kinds.setdefault(kind, []).append((line.row.encoder_layers, speed_up))
+    if kinds:
+        alike = len({kind[1:] for kind in kinds}) == 1
+        series = {
+            kind[0] if alike else f"{kind[0]} ({kind[1]} scale, {kind[2]})": sorted(points)
+            for kind, points in kinds.items()
+        }
+        at_paper_scale = any(scale == "paper" for _, scale, _ in kinds)
+        claimed = {line.row.encoder_layers: CLAIMED[line.row.row] for line in lines if line.row.row in CLAIMED}
+        images["figure4"] = draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
+    if topk is not None:
+        images["figure5"] = draw_topk(topk.points, "seconds", topk.machine)
+        images["figure6"] = draw_topk(topk.points, "nccs", topk.machine)
+    return images
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Return all rows as CSV: "paper_" before what the paper says, seconds end in "_s", speed-ups in "_speed_up".
+
+    The column "status" says "run", "not run" or what is missing; a number that is not there is empty.
+    """
+    rows = [_csv_row(line) for line in lines]
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def _csv_row(line: Line) -> dict[str, object]:
+    row, result = line.row, line.result
+    cells: dict[str, object] = {
+        **{name: getattr(row, name) for name in ("table", "row", "config", "data", "reference")},
+        "status": line.status,
+        "scale": result.scale if result else "",
+        **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
+    }
+    for metric in ROUGE:
+        cells |= _interval(metric, result.scores[metric] if result and result.scores else None)
+    for phase in PHASES:
+        timing = line.timing(phase)
+        cells[phase] = _number(timing and timing.mean)
+        cells[f"{phase}_deviation"] = _number(timing and timing.deviation)
+    for phase in PHASES:
+        name = f"{phase.removesuffix('_s')}_speed_up"
+        cells[f"paper_{name}"] = _number(line.paper_speed_ups.get(phase))
+        cells |= _interval(name, line.our_speed_up(phase))
+    training = result.training if result else None
+    cells |= {
+        "training_s": _number(training and training.seconds),
+        "updates": training.updates if training else "",
+        "epochs": training.epochs if training else "",
+        "generation_s": _number(result.generation if result else None),
+        "decode_tokens": " ".join(map(str, result.times.decode_tokens)) if result and result.times else "",
+    }
+    about = ("commit", "data_hash", "seed")
+    cells |= {name: getattr(result, name) if result else "" for name in about}
+    cells |= {name: getattr(result.hardware, name) if result else "" for name in ("device", "threads", "gpus", "nodes")}
+    cells["overrides"] = " ".join(result.overrides) if result else ""
+    return cells
+
+
+def _interval(name: str, interval: Interval | None) -> dict[str, object]:
+    value, low, high = (None, None, None) if interval is None else interval
+    return {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

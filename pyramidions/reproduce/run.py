@@ -1,0 +1,193 @@
+"""Runs steps: skips what is done, keeps a log of each, and stops children when it is stopped."""
+
+import contextlib
+import fcntl
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pyramidions.data.atomic import atomic_file
+from pyramidions.errors import UserError
+from pyramidions.reproduce.plan import Command, Step
+
+_GRACE = 20.0  # seconds that a process has to end after it was asked to
+_LINES = 15  # of a log that are shown where a command failed
+
+Say = Callable[[str], None]
+
+
+class StepError(Exception):
+    """A command of a step ended with an error."""
+
+
+def printed(command: Command) -> str:
+    """Return a command as one would type it."""
+    words = shlex.join(command.words)
+    return words if command.gpu is None else f"CUDA_VISIBLE_DEVICES={command.gpu} {words}"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[int]:
+    """Hold a folder for ourselves and the processes that we start; give the descriptor they are to keep open.
+
+    The kernel lets go when the last of them has ended, however that came about: a training that outlives a killed
+    run is not trained a second time beside itself.
+
+    Raises:
+        StepError: somebody else holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StepError(f"another process still works in {folder}: stop it, or wait for it.") from None
+        os.set_inheritable(descriptor, True)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def run_step(step: Step, descriptor: int, say: Say) -> float | None:
+    """Run a step to its end, unless it is done.
+
+    Args:
+        step: what to run.
+        descriptor: of the lock that its processes are to hold.
+        say: is told about progress, a line at a time.
+
+    Returns:
+        Seconds it took; None where it was done before.
+
+    Raises:
+        StepError: a command failed, or did not make what it should.
+    """
+    if step.made.exists():
+        return None
+    step.folder.mkdir(parents=True, exist_ok=True)
+    if shutil.disk_usage(step.folder).free < 2**20:
+        raise StepError(f"{step.folder} must have room for results, but its disk is full.")
+    start = time.monotonic()
+    log = step.folder / f"{step.name}.log"
+    with log.open("ab") as output:
+        for command in step.commands:
+            output.write(f"$ {printed(command)}\n".encode())
+        output.flush()
+        processes = [_started(command, output, descriptor) for command in step.commands]
+        try:
+            _wait(processes, log, step.name, start, say)
+        finally:
+            _end(processes)
+    if any(process.returncode for process in processes):
+        tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-_LINES:])
+        raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")
+    _finish(step)
+    return time.monotonic() - start
+
+
+def _started(command: Command, output: IO[bytes], descriptor: int) -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", **_visible(command)}
+    try:
+        return subprocess.Popen(
+            command.words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(descriptor,),
+            # A group of its own, so that what it starts itself can be stopped with it.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise StepError(f"{command.words[0]} cannot be started: {error.strerror}.") from None
+
+
+def _visible(command: Command) -> Mapping[str, str]:
+    if command.gpu is None:
+        return {}
+    # The number counts among the GPUs that we see ourselves.
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    chosen = seen.split(",")[command.gpu] if seen else str(command.gpu)
+    return {"CUDA_VISIBLE_DEVICES": chosen}
+
+
+def _wait(processes: "list[subprocess.Popen[bytes]]", log: Path, name: str, start: float, say: Say) -> None:
+    """Wait until all have ended or one has failed, and say from time to time where they are."""
+    on_terminal = sys.stderr.isatty()
+    pause = 1.0 if on_terminal else 60.0
+    shown = start
+    while True:
+        codes = [process.poll() for process in processes]
+        if None not in codes or any(codes):
+            break
+        time.sleep(0.1)
+        now = time.monotonic()
+        if now - shown >= pause:
+            shown = now
+            line = f"    {name}, {now - start:.0f} s: {_last_line(log)}"
+            if on_terminal:
+                width = shutil.get_terminal_size().columns - 1
+                print(f"\r{line[:width]:{width}}", end="", file=sys.stderr, flush=True)
+            else:
+                say(line[:160])
+    if on_terminal and shown > start:
+        print(f"\r{'':{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 4096))
+        lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
+    """Stop what still runs, and all that it started."""
+    for process in processes:
+        if process.poll() is None:
+            _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + _GRACE
+    for process in processes:
+        try:
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            _signal(process, signal.SIGKILL)
+            process.wait()
+
+
+def _signal(process: "subprocess.Popen[bytes]", number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _finish(step: Step) -> None:
+    if step.parts is not None:
+        for part in step.parts:
+            if not part.is_file():
+                raise StepError(f"{step.name} ended well, but did not write {part}.")
+        with atomic_file(step.made) as file:
+            for part in step.parts:
+                with part.open("rb") as text:
+                    shutil.copyfileobj(text, file)
+    elif not step.made.exists():
+        raise StepError(f"{step.name} ended well, but did not write {step.made}.")
+
+
+def check_programs(steps: list[Step]) -> None:
+    """Notice before hours of work that a program is missing.
+
+    Raises:
+        UserError: a program that is not installed.
+    """
+    for name in dict.fromkeys(command.words[0] for step in steps for command in step.commands):
+        if shutil.which(name) is None:
+            raise UserError(f"{name} is not installed: scripts/setup.sh train brings what training needs.")

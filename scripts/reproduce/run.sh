@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Reproduces tables and figures of the paper: what table2.sh and the others call. Sets up .venv where there is none.
+#
+#   scripts/reproduce/run.sh TABLE... [options of `pyramidions reproduce`; --help lists them]
+#
+#   scripts/reproduce/table2.sh --scale tiny                     every row in a small size, on the CPU, in minutes
+#   scripts/reproduce/table2.sh --data corpora --gpus 8          at the paper's size, on one machine
+#   scripts/reproduce/table2.sh --dry-run --gpus 8               only print the commands
+#
+# Several machines with a shared disk, the same line on each but for the rank:
+#
+#   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --node-rank 0 --rendezvous HOST:29500
+#
+# SLURM: see slurm.sbatch.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+[[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
+case ${1:-} in
+    -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" ;;
+    *) exec "$root/.venv/bin/pyramidions" reproduce --configs "$root/configs" "$@" ;;
+esac

@@ -1,0 +1,88 @@
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ("--configs", str(ROOT / "configs"))
+
+
+@pytest.fixture
+def corpora(tmp_path: Path) -> Path:
+    """A folder with two corpora that count as prepared."""
+    for name in ("arxiv", "pubmed"):
+        (tmp_path / "corpora" / name).mkdir(parents=True)
+        (tmp_path / "corpora" / name / "manifest.json").touch()
+    return tmp_path / "corpora"
+
+
+def planned(run: Any, *words: object) -> list[list[str]]:
+    """The commands of a dry run, by word, without folders of programs."""
+    result = run("reproduce", *words, "--dry-run", *CONFIGS)
+    assert result.exit_code == 0, result.stderr
+    lines = [shlex.split(line) for line in result.stdout.splitlines() if line and not line.startswith("#")]
+    return [[Path(word).name if word.endswith(PROGRAMS) else word for word in line] for line in lines]
+
+
+PROGRAMS = ("fairseq-hydra-train", "fairseq-generate", "pyramidions", "torchrun", "python")
+
+
+def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tmp_path: Path) -> None:
+    commands = planned(run, "table2", "--rows", "7", "--gpus", "1", "--data", corpora, "--out", tmp_path / "out")
+    assert [line[1 if line[0].startswith("CUDA") else 0] for line in commands] == [
+        *("fairseq-hydra-train", "fairseq-generate", "pyramidions", "pyramidions")
+    ]
+    assert "optimization.update_freq=[64]" in commands[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_eight_gpus_summarize_side_by_side(run: Any, corpora: Path) -> None:
+    commands = planned(run, "table3", "--rows", "deep_pyramidion-pubmed", "--gpus", "8", "--data", corpora)
+    assert "distributed_training.distributed_world_size=8" in commands[0]
+    assert [line[0] for line in commands[1:9]] == [f"CUDA_VISIBLE_DEVICES={gpu}" for gpu in range(8)]
+    assert all(line[-4:-1] == ["--num-shards", "8", "--shard-id"] for line in commands[1:9])
+
+
+def test_the_second_of_two_machines_only_helps_to_train(
+    run: Any, corpora: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines = ("--gpus", "8", "--nodes", "2", "--rendezvous", "head:29500", "--data", corpora)
+    first = planned(run, "table2", "--rows", "7", *machines)
+    (second,) = planned(run, "table2", "--rows", "7", *machines, "--node-rank", "1")
+    assert second == first[0] and second[0] == "torchrun" and len(first) == 11
+    # Slurm tells each machine its rank.
+    monkeypatch.setenv("SLURM_NODEID", "1")
+    assert planned(run, "table2", "--rows", "7", *machines) == [second]
+
+
+def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
+    (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
+    assert command[2] == str(ROOT / "benchmarks" / "topk.py")
+
+
+def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
+    commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
+    assert commands[0][:3] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
+    assert commands[1][-1] == "common.cpu=true"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table2", "--rows", "99"], "--rows must be of 1, 2, 3"),
+        (["figure5", "--rows", "1"], "--rows has a meaning for tables and figure4 only, not for figure5."),
+        (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
+        (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
+        (["table2", "--nodes", "2"], "--rendezvous must be HOST:PORT"),
+    ],
+)
+def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str], message: str) -> None:
+    configs = () if "--configs" in words else CONFIGS
+    result = run("reproduce", *words, "--gpus", "1", "--dry-run", *configs)
+    assert result.exit_code == 1 and result.stderr.startswith("Error: ") and message in result.stderr
+
+
+def test_gpus_that_are_not_there_are_refused(run: Any) -> None:
+    result = run("reproduce", "table2", "--gpus", "99", *CONFIGS)
+    assert result.exit_code == 1 and "--gpus must be at most " in result.stderr

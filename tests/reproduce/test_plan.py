@@ -1,0 +1,151 @@
+from pathlib import Path
+
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
+from pyramidions.reproduce.plan import Machines, Planner, Step, documents_an_update
+from pyramidions.reproduce.scale import SCALES
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+CATALOGUE = read_catalogue(CONFIGS)
+
+
+def row(name: str) -> PaperRow:
+    return next(row for row in CATALOGUE if row.row == name)
+
+
+def planner(machines: Machines, prepared: Path | None = None) -> Planner:
+    return Planner(Path("/out"), CONFIGS, SCALES["paper"], machines, Path("/plugin"), {"arxiv": prepared})
+
+
+def words(step: Step, number: int = 0) -> list[str]:
+    """A command without the folder of its program."""
+    program, *arguments = step.commands[number].words
+    return [Path(program).name, *arguments]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "batch", "freq"), [(1, 1, 4, 64), (8, 1, 4, 8), (8, 2, 4, 4), (2, 1, 16, 8), (0, 1, 4, 64)]
+)
+def test_an_update_has_256_documents_whatever_computes(gpus: int, nodes: int, batch: int, freq: int) -> None:
+    machines = Machines(gpus, nodes, rendezvous="host:1")
+    assert machines.update_freq(256, batch) == freq
+    assert documents_an_update(machines, SCALES["paper"], batch) == 256
+
+
+def test_where_gpus_do_not_divide_256_an_update_has_about_as_many() -> None:
+    assert [documents_an_update(Machines(gpus), SCALES["paper"], 4) for gpus in (3, 5, 6, 7)] == [252, 260, 264, 252]
+
+
+def test_one_machine_trains_with_a_process_a_gpu_that_fairseq_starts() -> None:
+    command = words(planner(Machines(8)).train(row("3"), 4))
+    assert command[:6] == [
+        "fairseq-hydra-train",
+        "--config-dir",
+        str(CONFIGS),
+        "--config-name",
+        "base",
+        "+table2=03_vanilla_8k",
+    ]
+    assert command[6:] == [
+        *("common.user_dir=/plugin", "task.data=/out/data/arxiv"),
+        *("checkpoint.save_dir=/out/arxiv/table2/03_vanilla_8k/checkpoints", "dataset.batch_size=4"),
+        *("optimization.update_freq=[8]", "distributed_training.distributed_world_size=8"),
+    ]
+
+
+def test_without_a_gpu_it_trains_on_the_cpu() -> None:
+    assert words(planner(Machines(0)).train(row("3"), 4))[-1] == "common.cpu=true"
+
+
+def test_several_machines_meet_through_torchrun_which_knows_how_many_processes_there_are() -> None:
+    command = words(planner(Machines(8, nodes=2, rendezvous="head:29500")).train(row("3"), 4))
+    assert command[:9] == [
+        *("torchrun", "--nnodes", "2", "--nproc-per-node", "8"),
+        *("--rdzv-backend", "c10d", "--rdzv-endpoint", "head:29500"),
+    ]
+    assert "--no-python" in command and command[-1] == "distributed_training.distributed_world_size=16"
+
+
+def test_power_starts_from_the_trained_blockwise_model() -> None:
+    start = "/out/arxiv/table2/05_blockwise_8k/checkpoints/checkpoint_best.pt"
+    assert f"checkpoint.finetune_from_model={start}" in words(planner(Machines(1)).train(row("16"), 4))
+
+
+def test_paths_that_hydra_would_parse_are_quoted() -> None:
+    strange = Planner(Path("/a b,c='d"), CONFIGS, SCALES["paper"], Machines(1), Path("/plugin"), {})
+    assert "task.data='/a b,c=\\'d/data/arxiv'" in words(strange.train(row("3"), 4))
+
+
+def test_each_gpu_summarizes_its_share_of_the_test_documents() -> None:
+    step = planner(Machines(2)).generate(row("3"), 8)
+    folder = Path("/out/arxiv/table2/03_vanilla_8k")
+    assert [command.gpu for command in step.commands] == [0, 1]
+    assert words(step, 1)[-6:] == [
+        "--results-path",
+        str(folder / "generate" / "1"),
+        "--num-shards",
+        "2",
+        "--shard-id",
+        "1",
+    ]
+    assert step.parts == tuple(folder / "generate" / shard / "generate-test.txt" for shard in ("0", "1"))
+    assert words(planner(Machines(0)).generate(row("3"), 8))[-1] == "--cpu"
+
+
+def test_a_row_is_timed_in_turns_with_its_reference() -> None:
+    command = words(planner(Machines(1)).time(row("7"), 4))
+    assert command[2:4] == [
+        str(CONFIGS / "table2" / name) for name in ("03_vanilla_8k.yaml", "07_transpooler_8k_512.yaml")
+    ]
+    for flag, value in (
+        ("--decode-tokens", "256,512"),
+        ("--train-batch", "64"),
+        ("--decode-batch", "8"),
+        ("--device", "cuda"),
+    ):
+        assert command[command.index(flag) + 1] == value
+    assert words(planner(Machines(1)).time(row("3"), 4))[2:4] == [
+        str(CONFIGS / "table2" / "03_vanilla_8k.yaml"),
+        "--device",
+    ]
+
+
+def test_figure_4_times_training_alone_into_a_file_of_its_own() -> None:
+    step = planner(Machines(1)).time(row("vanilla-16"), 4, decodes=False)
+    assert step.made.name == "training-times.json"
+    assert words(step)[words(step).index("--decode-tokens") + 1] == "none"
+
+
+def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: Path) -> None:
+    raw = tmp_path / "arxiv"
+    raw.mkdir()
+    assert words(planner(Machines(1), raw).prepare("arxiv"))[2] == str(raw)
+    assert planner(Machines(1), raw).data("arxiv") == Path("/out/data/arxiv")
+    (raw / "manifest.json").touch()
+    assert planner(Machines(1), raw).data("arxiv") == raw
+    assert planner(Machines(1), raw).prepare("arxiv").made.exists()
+
+
+def test_without_a_corpus_it_comes_from_the_hub() -> None:
+    assert words(planner(Machines(1)).prepare("pubmed"))[2] == "ccdv/pubmed-summarization"
+
+
+@pytest.mark.parametrize(
+    ("machines", "message"),
+    [
+        ({"gpus": 8, "nodes": 2}, "--rendezvous must be HOST:PORT of one of the machines where --nodes is 2."),
+        ({"gpus": 0, "nodes": 2, "rendezvous": "h:1"}, "--gpus must be at least 1 where --nodes is 2, but is 0."),
+        ({"gpus": 1, "node_rank": 1}, "--node-rank must be from 0 to 0, but is 1."),
+    ],
+)
+def test_machines_that_break_a_rule_are_refused(machines: dict[str, int], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        Machines(**machines)  # type: ignore[arg-type]
+    assert str(error.value) == message
+
+
+def test_several_machines_need_a_prepared_corpus() -> None:
+    with pytest.raises(UserError, match="--data must hold a prepared folder arxiv where --nodes is 2."):
+        planner(Machines(8, nodes=2, rendezvous="h:1")).prepare("arxiv")

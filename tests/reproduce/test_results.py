@@ -1,0 +1,164 @@
+import json
+import re
+
+import pytest
+from result_files import CATALOGUE, DELETED, POOLED, VANILLA, changed, write, write_topk
+
+from pyramidions.errors import UserError
+from pyramidions.reproduce.catalogue import read_catalogue
+from pyramidions.reproduce.fields import Interval
+from pyramidions.reproduce.results import read_result, read_results
+from pyramidions.reproduce.topk import Point, read_topk
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    (configs / "paper.csv").write_text(CATALOGUE)
+    return read_catalogue(configs)
+
+
+def test_a_result_is_read_whole(tmp_path):
+    result = read_result(write(tmp_path), "arxiv", POOLED)
+    assert result.scores["rouge2"] == Interval(16.6, 16.4, 16.8)
+    assert result.training == (3600.0, 1000, 3)
+    assert result.generation == 60.0
+    assert result.hardware == ("NVIDIA H200", 8, 8, 1)
+    assert result.times.reference == VANILLA
+    assert list(result.times.phases) == ["train_s", "infer256_s", "infer512_s"]
+
+
+def test_a_speed_up_is_the_inverse_of_the_ratio_of_seconds(tmp_path):
+    result = read_result(write(tmp_path), "arxiv", POOLED)
+    assert result.times.phases["train_s"].speed_up == Interval(4.0, 3.2, 5.0)
+    assert result.times.phases["infer512_s"].speed_up == Interval(2.5, 2.0, 3.125)
+
+
+def test_the_shorter_and_the_longer_decoding_are_told_apart_at_tiny_scale(tmp_path):
+    short, long = (changed({})["times"][name] for name in ("decode_256", "decode_512"))
+    times = {"times.decode_tokens": [16, 32], "times.decode_16": short, "times.decode_32": long}
+    phases = read_result(write(tmp_path, changes=times), "arxiv", POOLED).times.phases
+    assert [phases[phase].ratio.value for phase in ("infer256_s", "infer512_s")] == [0.5, 0.4]
+
+
+def test_parts_that_were_not_run_are_none(tmp_path):
+    parts = ("training", "generation", "scores", "times", "data_hash")
+    result = read_result(write(tmp_path, changes=dict.fromkeys(parts)), "arxiv", POOLED)
+    assert (result.training, result.generation, result.scores, result.signature) == (None,) * 4
+    assert (result.times, result.data_hash) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"times.decode_tokens": []},
+        {"times.decode_256": DELETED, "times.decode_512": DELETED},
+    ],
+)
+def test_training_alone_may_be_timed(tmp_path, changes):
+    times = read_result(write(tmp_path, changes=changes), "arxiv", POOLED).times
+    assert (list(times.phases), times.decode_tokens) == (["train_s"], ())
+
+
+def test_overrides_are_none_where_the_file_does_not_tell_them(tmp_path):
+    assert read_result(write(tmp_path, changes={"overrides": DELETED}), "arxiv", POOLED).overrides == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"seed": DELETED}, "PATH lacks `seed`."),
+        ({"scale": "huge"}, "PATH: `scale` must be paper or tiny, but is 'huge'."),
+        ({"config": VANILLA}, f"PATH: `config` must be {POOLED}, but is '{VANILLA}'."),
+        ({"data": "pubmed"}, "PATH: `data` must be arxiv, but is 'pubmed'."),
+        ({"commit": "a\nb"}, "PATH: `commit` must be one line of text, but is 'a\\nb'."),
+        ({"seed": True}, "PATH: `seed` must be a whole number of at least 0, but is True."),
+        ({"hardware": "a GPU"}, "PATH: `hardware` must be an object, but is 'a GPU'."),
+        ({"hardware.threads": 0}, "PATH: `hardware.threads` must be a whole number of at least 1, but is 0."),
+        (
+            {"versions.torch": 2},
+            "PATH: `versions` must be lines of text by name, but is {'python': '3.11.7', 'torch': 2}.",
+        ),
+        ({"overrides": ["a", 1]}, "PATH: `overrides` must be a list of lines of text, but is ['a', 1]."),
+        ({"scores.rouge1.mean": 143.4}, "PATH: `scores.rouge1.mean` must be a number from 0 to 100, but is 143.4."),
+        ({"scores.rouge1.low": float("nan")}, "PATH: `scores.rouge1.low` must be a number from 0 to 100, but is nan."),
+        (
+            {"scores.rouge1.low": 43.5},
+            "PATH: `scores.rouge1.mean` must be from `low` to `high`, 43.5 to 43.7, but is 43.4.",
+        ),
+        ({"scores.rougeL": None}, "PATH: `scores.rougeL` must be an object, but is None."),
+        ({"times.decode_tokens": [256]}, "PATH: `times.decode_tokens` must be two lengths or none, but is [256]."),
+        (
+            {"times.train_step.ratio_to_reference.low": 0},
+            "PATH: `times.train_step.ratio_to_reference.low` must be a number from 1e-06 to 1e+06, but is 0.",
+        ),
+        ({"training.seconds": "long"}, "PATH: `training.seconds` must be a number from 0 to 1e+12, but is 'long'."),
+        ({"training.seconds": 10**400}, "PATH: `training.seconds` must be a number from 0 to 1e+12, but is 1000"),
+    ],
+)
+def test_a_damaged_value_is_one_sentence(tmp_path, changes, sentence):
+    path = write(tmp_path, changes=changes)
+    # Where the file lies says what it should be.
+    path = path.rename(tmp_path / "result.json")
+    with pytest.raises(UserError, match=f"^{re.escape(sentence.replace('PATH', str(path)))}"):
+        read_result(path, "arxiv", POOLED)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])
+def test_a_damaged_file_is_one_sentence(tmp_path, content):
+    path = write(tmp_path)
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=f"^{re.escape(str(path))} must hold one JSON object, but does not.$"):
+        read_result(path, "arxiv", POOLED)
+
+
+def test_results_are_found_where_rows_have_them(tmp_path, catalogue):
+    write(tmp_path)
+    write(tmp_path, "table4/mean")
+    assert list(read_results(tmp_path, catalogue)) == [("arxiv", POOLED), ("arxiv", "table4/mean")]
+
+
+def test_a_result_of_no_row_is_an_error(tmp_path, catalogue):
+    path = write(tmp_path, "table2/mine")
+    with pytest.raises(UserError) as error:
+        read_results(tmp_path, catalogue)
+    assert (
+        str(error.value) == f"{path} must be the result of a row of paper.csv, but no row has this config and corpus."
+    )
+
+
+def test_the_benchmark_of_top_k_is_read(tmp_path):
+    assert read_topk(tmp_path) is None
+    write_topk(tmp_path)
+    topk = read_topk(tmp_path)
+    assert topk.points == [Point("halving, unsorted", 256, 32, 0.1, 0.6), Point("iterative", 512, 32, None, None)]
+    assert topk[1:] == ("x86_64, 2 threads", "38ff4f9", "sorting pays")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("", "must be as written by benchmarks/topk.py, with columns operator, n, k, seconds, nccs."),
+        ("operator,n\nhard,5\n", "must be as written by benchmarks/topk.py, with columns"),
+        ("operator,n,k,seconds,nccs\nhard,5,x,1,1\n", "line 2: n, k, seconds and nccs must be numbers."),
+        ("operator,n,k,seconds,nccs\nhard,5,2,nan,1\n", "line 2: must have k below n, seconds above 0 and nCCS"),
+        ("operator,n,k,seconds,nccs\nhard,5,5,1,1\n", "line 2: must have k below n, seconds above 0 and nCCS"),
+    ],
+)
+def test_a_damaged_benchmark_is_one_sentence(tmp_path, content, sentence):
+    write_topk(tmp_path)
+    (tmp_path / "topk" / "topk.csv").write_text(content)
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        read_topk(tmp_path)
+
+
+def test_a_benchmark_must_say_where_it_comes_from(tmp_path):
+    write_topk(tmp_path)
+    about = tmp_path / "topk" / "topk.json"
+    about.write_text(json.dumps({"commit": "1"}))
+    with pytest.raises(UserError, match=r"topk.json lacks `machine`\."):
+        read_topk(tmp_path)
+    about.unlink()
+    with pytest.raises(UserError, match=r"topk.json must be there beside topk.csv"):
+        read_topk(tmp_path)

@@ -1,0 +1,93 @@
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.reproduce.plan import Command, Step
+from pyramidions.reproduce.run import StepError, check_programs, locked, printed, run_step
+
+
+def python(code: str, gpu: int | None = None) -> Command:
+    return Command((sys.executable, "-c", code), gpu)
+
+
+def step(folder: Path, *commands: Command, parts: tuple[Path, ...] | None = ()) -> Step:
+    return Step("work", commands, folder, folder / "made", parts)
+
+
+def run(work: Step) -> float | None:
+    with locked(work.folder) as descriptor:
+        return run_step(work, descriptor, lambda line: None)
+
+
+def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
+    work = step(tmp_path, python("print('hello')"))
+    assert run(work) is not None
+    assert run(work) is None
+    assert (tmp_path / "work.log").read_text().count("\nhello\n") == 1
+
+
+def test_a_log_begins_with_the_command(tmp_path: Path) -> None:
+    run(step(tmp_path, python("pass")))
+    assert (tmp_path / "work.log").read_text() == f"$ {sys.executable} -c pass\n"
+
+
+def test_a_failure_shows_the_end_of_the_log_and_leaves_the_step_undone(tmp_path: Path) -> None:
+    work = step(tmp_path, python("import sys; print('first'); sys.exit('no such thing')"))
+    with pytest.raises(StepError, match="(?s)work failed; the end of .*work.log:.*no such thing"):
+        run(work)
+    assert not work.made.exists()
+
+
+def test_when_one_of_several_fails_the_others_are_stopped(tmp_path: Path) -> None:
+    sleeper = python("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
+    with pytest.raises(StepError):
+        run(step(tmp_path, sleeper, python("import time; time.sleep(0.5); raise SystemExit(3)")))
+    pid = int((tmp_path / "work.log").read_text().splitlines()[2])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_parts_are_joined_in_order(tmp_path: Path) -> None:
+    parts = (tmp_path / "one", tmp_path / "two")
+    code = "import pathlib, sys; pathlib.Path({!r}).write_text({!r})"
+    commands = [python(code.format(str(part), f"{part.name}\n")) for part in parts]
+    run(step(tmp_path, *commands, parts=parts))
+    assert (tmp_path / "made").read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("parts", [None, (Path("/nowhere/part"),)])
+def test_a_command_that_does_not_make_what_it_should_has_failed(tmp_path: Path, parts: tuple[Path, ...] | None) -> None:
+    with pytest.raises(StepError, match="work ended well, but did not write "):
+        run(step(tmp_path, python("pass"), parts=parts))
+
+
+def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
+    work = step(tmp_path, python("import time; time.sleep(1.5)"))
+    thread = threading.Thread(target=run, args=(work,))
+    thread.start()
+    while not (tmp_path / "work.log").exists():
+        pass
+    with pytest.raises(StepError, match="another process still works in"), locked(tmp_path):
+        pass
+    thread.join()
+    with locked(tmp_path):
+        pass
+
+
+def test_a_gpu_is_chosen_among_those_that_we_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
+    run(step(tmp_path, python("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", gpu=1)))
+    assert (tmp_path / "work.log").read_text().endswith("\n6\n")
+
+
+def test_a_command_is_printed_as_one_would_type_it() -> None:
+    assert printed(Command(("run", "a b", "[8]"), 3)) == "CUDA_VISIBLE_DEVICES=3 run 'a b' '[8]'"
+
+
+def test_a_missing_program_is_named_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no-such-program is not installed"):
+        check_programs([step(tmp_path, Command(("no-such-program",)))])
