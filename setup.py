@@ -16,6 +16,9 @@ BASE = [
     "click>=8.1,<9",
 ]
 
+# What reports and the programs in benchmarks/ draw with.
+BENCH = ["matplotlib>=3.9,<4"]
+
 # fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
 TRAIN = [
     "fairseq-fixed==0.12.3.1",
@@ -23,15 +26,12 @@ TRAIN = [
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
+    *BENCH,
 ]
-
-# What the programs in benchmarks/ draw with.
-BENCH = ["matplotlib>=3.9,<4"]
 
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
 DEV = [
     *TRAIN,
-    *BENCH,
     "ruff>=0.17,<0.18",
     "mypy>=2.4,<2.5",
     "pytest>=9.0,<10",

@@ -24,7 +24,6 @@ RESULT = {
     "config": POOLED,
     "data": "arxiv",
     "scale": "paper",
-    "overrides": [],
     "data_hash": "3f5c",
     "commit": "8dd1a12",
     "versions": {"python": "3.11.7", "torch": "2.13.0"},

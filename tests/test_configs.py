@@ -1,6 +1,7 @@
 """Every file of configs/ composes, is what the paper's row says, builds small and trains a step."""
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -91,6 +92,17 @@ def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
 def test_a_config_has_one_reference_in_whatever_table_it_stands() -> None:
     references = {(row.data, row.config): row.reference for row in CATALOGUE}
     assert all(references[row.data, row.config] == row.reference for row in CATALOGUE)
+
+
+def test_the_readme_of_configs_lists_every_row_with_its_file_and_figures() -> None:
+    text = (CONFIGS / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(
+        r"^\| (\w+) \| (\S+) \| `(\S+).yaml` \| .* \| (\S+) / (\S+) \| (\S+) / (\S+) \|$", text, re.MULTILINE
+    )
+    figures = ("r1", "r2", "train_s", "infer512_s")
+    assert listed == [
+        (r.table, r.row, r.config, *(f"{r.paper[f]:g}" if f in r.paper else "–" for f in figures)) for r in CATALOGUE
+    ]
 
 
 def test_lsh_has_buckets_of_64_four_hashes_and_two_local_heads() -> None:

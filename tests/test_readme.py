@@ -2,10 +2,13 @@
 
 import json
 import lzma
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
+import click
 import pytest
 from conftest import SAMPLE
 from fairseq import options
@@ -97,7 +100,7 @@ def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
     small = [
         *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
         *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.disable_validation=true"),
-        *("optimization.max_update=1", "optimization.update_freq=[1]"),
+        *("optimization.max_update=1", "optimization.update_freq=[1]", "task.stopping_patience=0"),
     ]
     assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
 
@@ -125,6 +128,59 @@ def test_several_machines_are_told_how_many_processes_there_are() -> None:
     batch, alone = (int(train[train.index(flag) + 1]) for flag in ("--batch-size", "--update-freq"))
     assert batch * alone == 256
     assert batch * args.update_freq[0] * args.distributed_world_size == 256
+
+
+@pytest.mark.parametrize("words", [w for w in commands() if w[0].startswith("scripts/reproduce/")], ids=" ".join)
+def test_tables_are_planned_as_the_readme_says(words: list[str], folder: Path) -> None:
+    for corpus in ("arxiv", "pubmed"):
+        (folder / "corpora" / corpus).mkdir(parents=True, exist_ok=True)
+        (folder / "corpora" / corpus / "manifest.json").touch()
+    done = subprocess.run(
+        [ROOT / words[0], *words[1:], "--dry-run"], capture_output=True, text=True, check=False, cwd=folder
+    )
+    assert done.returncode == 0 and "fairseq-hydra-train" in done.stdout, done.stderr
+
+
+def test_slurm_gives_every_machine_its_rank(folder: Path) -> None:
+    (folder / "corpora" / "arxiv").mkdir(parents=True, exist_ok=True)
+    (folder / "corpora" / "arxiv" / "manifest.json").touch()
+    (folder / "scripts").symlink_to(ROOT / "scripts")
+    # What the cluster brings: names of its machines, and one task on each of them.
+    fakes = {
+        "scontrol": "echo head; echo other",
+        "srun": 'shift; for rank in 0 1; do echo "rank $rank"; SLURM_NODEID=$rank "$@"; done',
+    }
+    for name, body in fakes.items():
+        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / name).chmod(0o755)
+    (words,) = (w for w in commands() if w[0] == "sbatch")
+    nodes = words[words.index("--nodes") + 1]
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x", "SLURM_JOB_NUM_NODES": nodes, "SLURM_GPUS_ON_NODE": "8"}
+    script = words.index("scripts/reproduce/slurm.sbatch")
+    done = subprocess.run(
+        ["bash", *words[script:], "--rows", "deep_pyramidion-arxiv", "--dry-run"],
+        capture_output=True, text=True, check=False, cwd=folder,
+        env={**os.environ, **slurm, "PATH": f"{folder}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.split("rank 1\n")
+    (launch,) = (line for line in second.splitlines() if line and not line.startswith("#"))
+    assert "--nnodes 2 --nproc-per-node 8" in launch and "--rdzv-endpoint head:29500" in launch
+    assert launch in first and "fairseq-generate" in first
+
+
+@pytest.mark.parametrize("words", [w for w in commands() if w[:2] == ["pyramidions", "cost"]], ids=" ".join)
+def test_costs_are_counted(words: list[str], folder: Path) -> None:
+    assert "10^9" in run_in(folder, words) or "--claims" in words
+
+
+@pytest.mark.parametrize("name", ["time", "report"])
+def test_what_takes_long_or_needs_results_has_options_that_exist(name: str) -> None:
+    from pyramidions.cli import main
+
+    subcommand = main.get_command(click.Context(main), name)
+    assert subcommand is not None
+    subcommand.make_context(name, command("pyramidions", name)[2:])
 
 
 def test_the_python_example_runs() -> None:
@@ -160,6 +216,8 @@ def test_no_command_is_left_out() -> None:
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("fairseq-train",), ("fairseq-generate",),
+        ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
+        *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),
         ("fairseq-interactive",), ("fairseq-hydra-train",), ("torchrun",),
     ]  # fmt: skip
     for words in commands():

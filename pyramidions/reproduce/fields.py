@@ -99,13 +99,6 @@ class Fields:
             self.refuse(name, "one line of text", value)
         return str(value)
 
-    def texts(self, name: str) -> list[str]:
-        """Return lines of text."""
-        values = self._get(name)
-        if not isinstance(values, list) or not all(_is_line(value) for value in values):
-            self.refuse(name, "a list of lines of text", values)
-        return list(values)
-
     def named_texts(self, name: str) -> dict[str, str]:
         """Return lines of text by name; without those that are null."""
         values = self.part(name)._values

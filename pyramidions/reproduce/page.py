@@ -108,8 +108,6 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
         len({r.data_hash for r in results if r.data == data and r.data_hash}) > 1 for data in {r.data for r in results}
     ):
         warnings.append("**Mixed data.** Results on one corpus come from different preparations of it.")
-    if changed := sum(bool(result.overrides) and result.scale == "paper" for result in results):
-        warnings.append(f"**Changed configs.** {_of(changed, results)} of configs with overrides, listed below.")
     if not results:
         warnings.append("**Nothing was run.** All figures here are the paper's.")
     if others := [line for line in lines if not line.is_comparable and line.row.table != "table4"]:
@@ -133,7 +131,6 @@ def _facts(results: Sequence[Result]) -> str:
         ("Times", _setting),
         ("Decoding", _decoded),
         ("Seed", lambda r: str(r.seed)),
-        ("Overrides", lambda r: " ".join(r.overrides) or "none"),
     ]
     bullets = []
     for name, read in facts:

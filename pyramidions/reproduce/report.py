@@ -145,7 +145,6 @@ def _csv_row(line: Line) -> dict[str, object]:
     about = ("commit", "data_hash", "seed")
     cells |= {name: getattr(result, name) if result else "" for name in about}
     cells |= {name: getattr(result.hardware, name) if result else "" for name in ("device", "threads", "gpus", "nodes")}
-    cells["overrides"] = " ".join(result.overrides) if result else ""
     return cells
 
 

@@ -79,7 +79,6 @@ class Result(NamedTuple):
         config: the row's file among the configs, without ".yaml".
         data: the corpus.
         scale: "paper" or "tiny".
-        overrides: in Hydra's words, what was changed in the config; the file need not have them.
         data_hash: of the prepared corpus; None where the row was timed only.
         commit: of the code.
         versions: of Python and packages.
@@ -95,7 +94,6 @@ class Result(NamedTuple):
     config: str
     data: str
     scale: str
-    overrides: tuple[str, ...]
     data_hash: str | None
     commit: str
     versions: dict[str, str]
@@ -147,7 +145,6 @@ def read_result(path: Path, data: str, config: str) -> Result:
         config=config,
         data=data,
         scale=fields.choice("scale", SCALES),
-        overrides=tuple(fields.texts("overrides")) if fields.has("overrides") else (),
         data_hash=fields.text("data_hash") if fields.has("data_hash") else None,
         commit=fields.text("commit"),
         versions=fields.named_texts("versions"),

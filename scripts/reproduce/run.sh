@@ -14,7 +14,7 @@
 # SLURM: see slurm.sbatch.
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
 case ${1:-} in
     -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" ;;

@@ -127,12 +127,6 @@ def test_alike_results_are_described_once(out, lines):
         assert line in page
 
 
-def test_overrides_are_said_at_the_top(out, text):
-    write(out, changes={"overrides": ["optimization.lr=[1]"]})
-    assert "**Changed configs.** 1 of 1 result is of configs with overrides" in text()
-    assert r"- Overrides: optimization.lr=\[1\]" in text()
-
-
 def test_missing_parts_are_listed(out, lines):
     write(out, changes={"generation": None, "scores": None})
     write(out, VANILLA, {"times.decode_256": DELETED, "times.decode_512": DELETED})

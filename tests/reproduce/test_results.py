@@ -61,10 +61,6 @@ def test_training_alone_may_be_timed(tmp_path, changes):
     assert (list(times.phases), times.decode_tokens) == (["train_s"], ())
 
 
-def test_overrides_are_none_where_the_file_does_not_tell_them(tmp_path):
-    assert read_result(write(tmp_path, changes={"overrides": DELETED}), "arxiv", POOLED).overrides == ()
-
-
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -80,7 +76,6 @@ def test_overrides_are_none_where_the_file_does_not_tell_them(tmp_path):
             {"versions.torch": 2},
             "PATH: `versions` must be lines of text by name, but is {'python': '3.11.7', 'torch': 2}.",
         ),
-        ({"overrides": ["a", 1]}, "PATH: `overrides` must be a list of lines of text, but is ['a', 1]."),
         ({"scores.rouge1.mean": 143.4}, "PATH: `scores.rouge1.mean` must be a number from 0 to 100, but is 143.4."),
         ({"scores.rouge1.low": float("nan")}, "PATH: `scores.rouge1.low` must be a number from 0 to 100, but is nan."),
         (
