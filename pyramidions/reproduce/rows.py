@@ -2,14 +2,17 @@
 
 import contextlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.data.atomic import atomic_file
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
-from pyramidions.measure.provenance import commit, hardware, versions
+from pyramidions.measure.provenance import commit, versions
 from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
 from pyramidions.reproduce.checkpoints import repair, training
@@ -25,6 +28,11 @@ _STEPS = {
 }
 TABLES = tuple(_STEPS)
 _ORDER = ("train", "generate", "score", "time", "time-training")
+_TELL_HARDWARE = """
+import json, sys
+from pyramidions.measure.provenance import hardware
+print(json.dumps(hardware(sys.argv[1])))
+"""
 
 
 class Job(NamedTuple):
@@ -143,14 +151,17 @@ class Runner:
         taken = run_step(step, descriptor, self.say)
         if taken is not None:
             # Kept with the step: a later run of another commit, or on another machine, must not relabel it.
-            ran = {"seconds": round(taken, 1), "commit": commit(), "versions": versions(), "hardware": self._hardware()}
+            ran = {"seconds": round(taken, 1), "commit": commit(), "versions": versions(), "hardware": self.hardware}
             _write(step.folder / f"{step.name}.ran.json", ran)
         self.say(f"  {step.name}: {'done before' if taken is None else f'{taken:.0f} s'}")
 
-    def _hardware(self) -> dict[str, Any]:
+    @cached_property
+    def hardware(self) -> dict[str, Any]:
+        """What computes, as another process says: asking for a GPU's name would take some of its memory for good."""
         machines = self.planner.machines
-        device = hardware("cuda" if machines.gpus else "cpu")
-        return {**device, "gpus": machines.gpus, "nodes": machines.nodes}
+        words = [sys.executable, "-c", _TELL_HARDWARE, "cuda" if machines.gpus else "cpu"]
+        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        return {**json.loads(told), "gpus": machines.gpus, "nodes": machines.nodes}
 
     def _write_result(self, row: PaperRow) -> None:
         """Gather what there is of a row; nothing where no step has ended."""
