@@ -16,6 +16,20 @@ _LEGEND = """
 MB:   10^6 bytes kept for the backward pass: float32, fused attention, dropout masks of one byte a value.
 """.strip()
 
+#: heads of the columns where each config has a line
+_COLUMNS = {
+    Part.ENCODER_ATTENTION: "enc attn",
+    Part.ENCODER_PROJECTIONS: "enc proj",
+    Part.ENCODER_FEED_FORWARD: "enc ffn",
+    Part.POOLING: "pooling",
+    Part.DECODER_ATTENTION: "dec attn",
+    Part.CROSS_ATTENTION: "cross attn",
+    Part.DECODER_PROJECTIONS: "dec proj",
+    Part.MEMORY_PROJECTIONS: "memory",
+    Part.DECODER_FEED_FORWARD: "dec ffn",
+    Part.OUTPUT: "output",
+}
+
 
 class Cost(NamedTuple):
     """What a config costs.
@@ -66,8 +80,10 @@ def cost_of(name: str, config: PyramidionConfig, lengths: Lengths) -> Cost:
 
 
 def cost_table(costs: Sequence[Cost]) -> str:
-    """Return a table by part, with ratios to the first of ``costs``."""
+    """Return a table by part, with ratios to the first of ``costs``; of more than two a line each."""
     first, *others = costs
+    if len(costs) > 2:
+        return _line_each(costs)
     lines = [f"{cost.name}: {_described(cost.lengths)}" for cost in costs]
     lines += ["", f"{'':28}{_short(first.name):>32}" + "".join(f"{_short(c.name):>50}" for c in others)]
     heads = f"{'10^9':>14}{'less':>8}{'share':>8}{'MB':>12}{'less':>8}" * len(others)
@@ -82,6 +98,26 @@ def cost_table(costs: Sequence[Cost]) -> str:
         lines.append(f"less: how many times less than {first.name}.")
     lines += [f"-:    {cost.name}: {cost.not_modelled}" for cost in costs if cost.not_modelled]
     return "\n".join(lines)
+
+
+def _line_each(costs: Sequence[Cost]) -> str:
+    first, width = costs[0], max(len(cost.name) for cost in costs)
+    heads = [*_COLUMNS.values(), "total", "less", "MB", "parameters"]
+    lines = [f"{'10^9':{width}}{''.join(f'{head:>11}' for head in heads)}"]
+    for cost in costs:
+        work, total = cost.multiplications.by_part(), cost.multiplications.total()
+        kept = _kept(cost, None)
+        cells = [*(f"{work[part] / 1e9:.3f}" for part in _COLUMNS), f"{total / 1e9:.3f}"]
+        cells += [f"{first.multiplications.total() / total:.2f}x", "-" if kept is None else f"{kept / 1e6:,.1f}"]
+        cells.append(f"{cost.parameters / 1e6:.1f}M")
+        lines.append(f"{cost.name:{width}}{''.join(f'{cell:>11}' for cell in cells)}")
+    lines += ["", *(f"{cost.name}: {_described(cost.lengths)}" for cost in costs), "", _LEGEND]
+    lines.append(f"less: how many times less than {first.name}.")
+    lines.append(
+        "memory: keys and values of what the decoder reads; the other columns are attention (scores and mixes),"
+    )
+    lines.append("projections (proj) and feed-forward (ffn) of the encoder and the decoder.")
+    return "\n".join([*lines, *(f"-:    {cost.name}: {cost.not_modelled}" for cost in costs if cost.not_modelled)])
 
 
 def _short(name: str) -> str:

@@ -59,11 +59,13 @@ class PyramidionEncoder(FairseqEncoder):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Keep the rows ``new_order`` (B',) of what `forward` returned."""
+        """Keep what the hypotheses ``new_order`` (B',) read; those of a document that stand together share one row."""
+        documents = _documents(new_order, encoder_out.get("width", 1))
         return {
             **encoder_out,
-            "encoder_out": [x.index_select(1, new_order) for x in encoder_out["encoder_out"]],
-            "encoder_padding_mask": [x.index_select(0, new_order) for x in encoder_out["encoder_padding_mask"]],
+            "encoder_out": [x.index_select(1, documents) for x in encoder_out["encoder_out"]],
+            "encoder_padding_mask": [x.index_select(0, documents) for x in encoder_out["encoder_padding_mask"]],
+            "width": len(new_order) // len(documents),
             "pooled": {},  # a diagnostic of training, not of beam search
         }
 
@@ -120,8 +122,11 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Keep the hypotheses ``new_order`` (B',): all state is in one cache."""
         cache: Optional[DecoderCache] = incremental_state.get(_CACHE)
-        if cache is not None:
-            cache.reorder(new_order)
+        if cache is not None and cache.documents:
+            documents = _documents(new_order, cache.hypotheses // cache.documents)
+            # Mostly all documents stay, and nothing of their memory is copied.
+            all_stay = documents.equal(torch.arange(cache.documents, device=documents.device))
+            cache.reorder(new_order, None if all_stay else documents)
 
     def max_positions(self) -> int:
         """Return the longest target, in tokens."""
@@ -210,6 +215,16 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             )
         if problems:
             raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+
+
+def _documents(order: Tensor, width: int) -> Tensor:
+    """Return the documents (B',) that the hypotheses ``order`` belong to, ``width`` of each so far.
+
+    A document comes once for all of its hypotheses if as many of each stand together, and else once for each.
+    """
+    owners = order // width
+    documents, counts = owners.unique_consecutive(return_counts=True)
+    return documents if (counts == counts[0]).all() else owners
 
 
 def _fingerprint(dictionary: Any) -> Tensor:

@@ -128,6 +128,7 @@ class BeamSearch:
             torch.zeros(len(tokens), 1, device=tokens.device),
         )
         for step in range(self.max_len + 1):
+            staying: Tensor | None = None
             logits = transformer.decoder(live.tokens[:, -1:], memory, mask, cache)[:, -1]
             log_probs = self._rule_out(logits.float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
             rows, token, totals = self._candidates(log_probs, live.totals)
@@ -139,13 +140,14 @@ class BeamSearch:
                     break
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
+                    staying = torch.tensor(left, device=tokens.device)
+                    memory, mask = memory[staying], mask[staying]
                     rows, token, scores, totals, ends = (x[left] for x in (rows, token, scores, totals, ends))
             # (B, 2W) -> (B, W): the best that do not end, in their order
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
             rows, token, scores, totals = (x.gather(1, going_on) for x in (rows, token, scores, totals))
             live = live.extend(rows, token, scores, totals)
-            cache.reorder(rows.flatten())
-            mask = mask[rows.flatten()]
+            cache.reorder(rows.flatten(), staying)
         return [self._ranked(hypotheses) for hypotheses in finished]
 
     def _check(self, transformer: Transformer) -> None:

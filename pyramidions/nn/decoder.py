@@ -21,7 +21,11 @@ class LayerCache:
 
 
 class DecoderCache:
-    """What a decoder keeps between steps of incremental decoding, a row per hypothesis."""
+    """What a decoder keeps between steps of incremental decoding.
+
+    The past has a row per hypothesis, the projected memory one per document: hypotheses of a document, which stand
+    together, share it, so that it is computed once and not copied when they change.
+    """
 
     def __init__(self, layers: int) -> None:
         self.layers = [LayerCache() for _ in range(layers)]
@@ -31,11 +35,24 @@ class DecoderCache:
         """Target positions already decoded."""
         return self.layers[0].past.length
 
-    def reorder(self, order: Tensor) -> None:
-        """Keep the rows ``order`` (B',), in that order."""
+    @property
+    def documents(self) -> int:
+        """Documents whose memory is held; 0 where nothing was decoded yet."""
+        memory = self.layers[0].memory.k
+        return 0 if memory is None else memory.size(0)
+
+    @property
+    def hypotheses(self) -> int:
+        """Rows of the past."""
+        past = self.layers[0].past.k
+        return 0 if past is None else past.size(0)
+
+    def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
+        """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
         for layer in self.layers:
             layer.past.reorder(order)
-            layer.memory.reorder(order)
+            if documents is not None:
+                layer.memory.reorder(documents)
 
 
 class DecoderLayer(nn.Module):
@@ -70,7 +87,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: LayerCache | None = None
     ) -> Tensor:
-        """(B, T, D), (B, K, D), (B, K) -> (B, T, D); with a cache, T are the positions after those it holds."""
+        """(BW, T, D), (B, K, D), (B, K) -> (BW, T, D); with a cache, T are the positions after those it holds."""
 
         def look_back(y: Tensor) -> Tensor:
             k, v = self.self_attention.keys_values(y)
@@ -86,7 +103,9 @@ class DecoderLayer(nn.Module):
                 k, v = cache.memory.extend(*self.cross_attention.keys_values(memory))
             else:
                 k, v = cache.memory.k, cache.memory.v
-            return self.cross_attention.attend(y, k, v, memory_padding_mask)
+            # A document's hypotheses are further queries to one memory: (BW, T, D) -> (B, WT, D) -> (BW, T, D)
+            queries = y.reshape(k.size(0), -1, y.size(-1))
+            return self.cross_attention.attend(queries, k, v, memory_padding_mask).view_as(y)
 
         x = self.around_self_attention(x, look_back)
         x = self.around_cross_attention(x, look_across)
@@ -133,13 +152,14 @@ class Decoder(nn.Module):
         """Return the last layer's output.
 
         Args:
-            tokens: (B, T), the prefix, padded on the right if at all; with a cache, what follows those it holds.
+            tokens: (BW, T), prefixes, padded on the right if at all; those of a document stand together. With a
+                cache, what follows those it holds.
             memory: (B, K, D); with a filled cache, what it already holds is used instead.
             memory_padding_mask: (B, K), True at padding, or None.
             cache: of these hypotheses, extended in place; None computes the whole prefix.
 
         Returns:
-            (B, T, D).
+            (BW, T, D).
         """
         start = 0 if cache is None else cache.length
         x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
@@ -152,7 +172,7 @@ class Decoder(nn.Module):
         return x if self.norm is None else self.norm(x)
 
     def logits(self, features: Tensor) -> Tensor:
-        """Score the vocabulary: (B, T, D) -> (B, T, V)."""
+        """Score the vocabulary: (BW, T, D) -> (BW, T, V)."""
         return F.linear(features, self.embedding.weight)
 
     def forward(
@@ -162,5 +182,5 @@ class Decoder(nn.Module):
         memory_padding_mask: Tensor | None,
         cache: DecoderCache | None = None,
     ) -> Tensor:
-        """Return the logits of the token after each of ``tokens``, (B, T, V); arguments as in `features`."""
+        """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""
         return self.logits(self.features(tokens, memory, memory_padding_mask, cache))

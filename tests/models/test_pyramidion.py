@@ -104,6 +104,31 @@ def test_the_cache_follows_the_hypotheses() -> None:
     torch.testing.assert_close(after, ours.decoder(prefix[order][:, :5], memory)[0][:, -1], rtol=0, atol=1e-5)
 
 
+def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_document_leaves() -> None:
+    ours, prefix = model(), batch(7, 7, 7).repeat_interleave(2, dim=0)
+    encoded = ours.encoder(batch(*DOCUMENTS))
+    memory = ours.encoder.reorder_encoder_out(encoded, torch.arange(3).repeat_interleave(2))
+    assert memory["encoder_out"][0].size(1) == 3
+    state: dict[str, Any] = {}
+    ours.decoder(prefix[:, :4], memory, incremental_state=state)
+    (cache,) = state.values()
+    keys = cache.layers[0].memory.k
+    assert keys.size(0) == 3
+
+    within = torch.tensor([1, 0, 3, 3, 4, 5])
+    ours.decoder.reorder_incremental_state_scripting(state, within)
+    assert cache.layers[0].memory.k is keys
+
+    first_leaves = torch.tensor([3, 2, 4, 4])
+    ours.decoder.reorder_incremental_state_scripting(state, first_leaves)
+    memory = ours.encoder.reorder_encoder_out(memory, first_leaves)
+    assert cache.layers[0].memory.k.size(0) == 2
+    left = prefix[within][first_leaves]
+    after = ours.decoder(left[:, :5], memory, incremental_state=state)[0][:, -1]
+    alone = ours.encoder.reorder_encoder_out(encoded, torch.tensor([1, 1, 2, 2]))
+    torch.testing.assert_close(after, ours.decoder(left[:, :5], alone)[0][:, -1], rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("ensemble", [1, 2])
 def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> None:
     models = [model(seed=seed) for seed in range(ensemble)]
