@@ -156,6 +156,7 @@ def test_slurm_gives_every_machine_its_rank(folder: Path) -> None:
     (words,) = (w for w in commands() if w[0] == "sbatch")
     nodes = words[words.index("--nodes") + 1]
     slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x", "SLURM_JOB_NUM_NODES": nodes, "SLURM_GPUS_ON_NODE": "8"}
+    slurm["SLURM_CPUS_PER_TASK"] = "32"
     script = words.index("scripts/reproduce/slurm.sbatch")
     done = subprocess.run(
         ["bash", *words[script:], "--rows", "deep_pyramidion-arxiv", "--dry-run"],
@@ -163,10 +164,10 @@ def test_slurm_gives_every_machine_its_rank(folder: Path) -> None:
         env={**os.environ, **slurm, "PATH": f"{folder}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    first, second = done.stdout.split("rank 1\n")
+    first, second = done.stdout.split("\nrank 1\n")
     (launch,) = (line for line in second.splitlines() if line and not line.startswith("#"))
-    assert "--nnodes 2 --nproc-per-node 8" in launch and "--rdzv-endpoint head:29500" in launch
-    assert launch in first and "fairseq-generate" in first
+    assert "--nnodes 2 --nproc-per-node 8 --node-rank 1 --master-addr head --master-port 29500" in launch
+    assert launch.replace("--node-rank 1", "--node-rank 0") in first and "fairseq-generate" in first
 
 
 @pytest.mark.parametrize("words", [w for w in commands() if w[:2] == ["pyramidions", "cost"]], ids=" ".join)

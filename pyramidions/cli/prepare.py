@@ -83,7 +83,7 @@ def prepare(
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet; .txt, with JSON lines, is read too, and val.* is
     the valid split, as in the arXiv and PubMed release. The data folder holds the sentencepiece model, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
-    appears whole or not at all; run again, the command keeps what is there.
+    appears whole or not at all; run again, the command keeps what is there, and goes on where it was interrupted.
 
     \b
     Examples:

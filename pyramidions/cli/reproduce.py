@@ -10,8 +10,9 @@ import click
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
+    from pyramidions.reproduce.jobs import Job
     from pyramidions.reproduce.plan import Machines, Step
-    from pyramidions.reproduce.rows import Job, Runner
+    from pyramidions.reproduce.runner import Runner
 
 TARGETS = ("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6")
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
@@ -29,15 +30,10 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 @click.option("--rows", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]")
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
 @click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together.")
+@click.option("--node-rank", type=click.IntRange(0), help="Which of them this is.  [default: what Slurm says, else 0]")
 @click.option(
-    "--node-rank",
-    type=click.IntRange(0),
-    default=0,
-    envvar="SLURM_NODEID",
-    show_envvar=True,
-    help="Which of them this is.  [default: 0]",
+    "--rendezvous", metavar="HOST:PORT", help="Where several machines meet: the first one, a free port and the next."
 )
-@click.option("--rendezvous", metavar="HOST:PORT", help="Where several machines meet.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
@@ -59,7 +55,7 @@ def reproduce(
     rows: str | None,
     gpus: int | None,
     nodes: int,
-    node_rank: int,
+    node_rank: int | None,
     rendezvous: str | None,
     batch_size: int | None,
     data: Path | None,
@@ -81,11 +77,13 @@ def reproduce(
         # Of models this small a second thread makes nothing faster, and much slower where the machine is shared.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     from pyramidions.reproduce.catalogue import read_catalogue
+    from pyramidions.reproduce.jobs import jobs_for
     from pyramidions.reproduce.plan import Machines
     from pyramidions.reproduce.report import write_report
-    from pyramidions.reproduce.rows import jobs_for
     from pyramidions.reproduce.run import check_programs
 
+    if node_rank is None:
+        node_rank = int(os.environ.get("SLURM_NODEID", 0)) if nodes > 1 else 0
     out = (out or Path("reproduced") / scale).absolute()
     configs = configs.absolute()
     catalogue = read_catalogue(configs)
@@ -98,13 +96,13 @@ def reproduce(
     runner = _runner(out, configs, scale, machines, data, dry_run)
     steps = [step for job in jobs for step in runner.steps(job)]
     timed = node_rank == 0 and not set(targets).isdisjoint(_OPERATORS)
-    operators = runner.planner.operators(configs.parent / "benchmarks") if timed else None
+    others = [runner.planner.operators(configs.parent / "benchmarks")] if timed else []
     if dry_run:
-        _print_plan(runner, jobs, operators)
+        _print_plan(runner, jobs, others)
         return
-    check_programs(steps)
+    check_programs([*steps, *others])
     out.mkdir(parents=True, exist_ok=True)
-    failed = _run(runner, jobs, operators)
+    failed = runner.run(jobs, others)
     if node_rank == 0:
         report = write_report(out, configs)
         click.echo(f"Report: {report.page}")
@@ -133,7 +131,7 @@ def _runner(
     out: Path, configs: Path, scale_name: str, machines: "Machines", data: Path | None, dry_run: bool
 ) -> "Runner":
     from pyramidions.reproduce.plan import Planner
-    from pyramidions.reproduce.rows import Runner
+    from pyramidions.reproduce.runner import Runner
     from pyramidions.reproduce.scale import SCALES, scaled_configs
 
     scale = SCALES[scale_name]
@@ -158,41 +156,27 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _print_plan(runner: "Runner", jobs: "list[Job]", operators: "Step | None") -> None:
+def _print_plan(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -> None:
     from pyramidions.reproduce.run import printed
 
     def show(step: "Step") -> None:
-        if step.made.exists():
+        if step.is_done:
             click.echo(f"# {step.name}: done before")
             return
         for command in step.commands:
             click.echo(printed(command))
-        if step.parts and len(step.parts) > 1:
-            click.echo(f"# then {len(step.parts)} parts are joined to {step.made}")
+        if len(step.parts) > 1:
+            click.echo(f"# then the {len(step.parts)} parts are joined to {step.made}")
 
-    corpora = dict.fromkeys(job.row.data for job in jobs if job.wanted & {"train", "generate", "score"})
-    for corpus in corpora:
-        click.echo(f"# {corpus}")
-        show(runner.planner.prepare(corpus))
+    for corpus in runner.corpora(jobs):
+        step = runner.planner.prepare(corpus)
+        click.echo(f"# {corpus}: {'is prepared' if step is None else 'has to be prepared'}")
+        if step is not None:
+            show(step)
     for job in jobs:
         click.echo(f"\n# {job.name}")
         for step in runner.steps(job):
             show(step)
-    if operators is not None:
-        click.echo("\n# figures 5 and 6")
-        show(operators)
-
-
-def _run(runner: "Runner", jobs: "list[Job]", operators: "Step | None") -> list[str]:
-    from pyramidions.reproduce.run import StepError, locked, run_step
-
-    failed = runner.run(jobs)
-    if operators is not None:
-        _say("figures 5 and 6")
-        try:
-            with locked(operators.folder) as descriptor:
-                run_step(operators, descriptor, _say)
-        except StepError as error:
-            _say(f"  FAILED: {error}")
-            failed.append("topk")
-    return failed
+    for step in others:
+        click.echo(f"\n# {step.name}")
+        show(step)

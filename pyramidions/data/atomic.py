@@ -4,11 +4,15 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
+
+_KEY = ".key"
+_locks: set[int] = set()
 
 
 @contextmanager
@@ -41,17 +45,19 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_folder(path: str | Path) -> Iterator[Path]:
+def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
     """Make a folder that takes the place of `path` only when the block ends without an error.
 
-    The block fills a hidden folder beside `path` and syncs what it writes. An error removes it; what a killed
-    run left is removed by the next one, which also puts back a folder that was about to be replaced.
+    The block fills a hidden folder beside `path` and syncs what it writes. An error removes it. An interruption
+    (a killed process, or an exception that is no `Exception`) leaves it to the next block with the same key;
+    one with another key empties it. The next block also puts back a folder that was about to be replaced.
 
     Args:
         path: where the folder shall stand; a folder that is there already is replaced.
+        key: says what is being made; without one, nothing is left to the next block.
 
     Yields:
-        The empty hidden folder.
+        The hidden folder, empty or as it was left. Hidden files in it are gone from the folder that appears.
 
     Raises:
         UserError: another process is filling it.
@@ -59,10 +65,18 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     path = Path(path).absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked_partial(path) as partial:
-        _restore(path)
-        yield partial
-        _sync_folder(partial)
-        _replace_folder(partial, path)
+        try:
+            _restore(path)
+            _take_over(partial, key)
+            yield partial
+            for hidden in partial.glob(".*"):
+                hidden.unlink()
+            _sync_folder(partial)
+            _replace_folder(partial, path)
+        except BaseException as error:
+            if key is None or (isinstance(error, Exception) and not isinstance(error, KilledError)):
+                shutil.rmtree(partial, ignore_errors=True)
+            raise
 
 
 def sync(file: BinaryIO) -> None:
@@ -75,28 +89,50 @@ def recover_folder(path: str | Path) -> None:
     """Put back the folder that a run killed in mid-replacement had moved aside, or remove it if replaced."""
     path = Path(path).absolute()
     if _aside(path).exists():
-        with _locked_partial(path):
+        with _locked_partial(path) as partial:
             _restore(path)
+            # It goes unless an interrupted run left something in it.
+            with suppress(OSError):
+                partial.rmdir()
 
 
 @contextmanager
 def _locked_partial(path: Path) -> Iterator[Path]:
-    """The empty folder in which `path` is made, held by this process alone and removed in the end."""
+    """The folder in which `path` is made, held by this process alone."""
     partial = path.with_name(f".{path.name}.partial")
     partial.mkdir(exist_ok=True)
     lock = os.open(partial, os.O_RDONLY)
+    _locks.add(lock)
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
-        try:
-            _empty(partial)
-            yield partial
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+        yield partial
     finally:
+        if lock in _locks:
+            _locks.remove(lock)
+            os.close(lock)
+
+
+def _let_go() -> None:
+    """Close a parent's locks: a worker that outlives it for a moment must not keep the next run out."""
+    for lock in _locks:
         os.close(lock)
+    _locks.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def _take_over(partial: Path, key: str | None) -> None:
+    """Leave in the folder what was made for this key, and nothing else."""
+    found = partial / _KEY
+    if key is None or not found.is_file() or found.read_bytes() != key.encode():
+        _empty(partial)
+    if key is not None:
+        with atomic_file(found) as file:
+            file.write(key.encode())
 
 
 def _restore(path: Path) -> None:

@@ -83,6 +83,10 @@ class DataFolder:
         """Path of a split's token files without `.bin` and `.idx`, whether they exist or not."""
         return self.path / f"{split}.{side}"
 
+    def tokens_path(self, split: str, side: Side) -> Path:
+        """Where the ids of a split's documents or summaries lie."""
+        return Path(f"{self.prefix(split, side)}.bin")
+
     def indexed(self, split: str, side: Side) -> str:
         """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.
 

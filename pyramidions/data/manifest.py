@@ -36,9 +36,14 @@ class InputHash:
             self._hash.update(len(data).to_bytes(8, "little") + data)
         self.documents += 1
 
+    @property
+    def sha256(self) -> str:
+        """The hash over the documents so far."""
+        return self._hash.hexdigest()
+
     def summary(self, skipped: int) -> dict[str, Any]:
         """The manifest's entry for these documents."""
-        return {"documents": self.documents, "skipped": skipped, "sha256": self._hash.hexdigest()}
+        return {"documents": self.documents, "skipped": skipped, "sha256": self.sha256}
 
 
 def distribution(counts: np.ndarray) -> dict[str, float]:
@@ -62,24 +67,26 @@ def file_hash(path: Path) -> str:
 def write_manifest(
     folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
 ) -> None:
-    """Write `manifest.json` over the files that the folder holds."""
+    """Write `manifest.json` over the files that the folder holds; hidden ones are no part of it."""
+    paths = [path for path in sorted(folder.path.iterdir()) if not path.name.startswith(".")]
     manifest = {
         "format": FORMAT,
         "settings": settings,
         "vocab_size": vocab_size,
         "inputs": inputs,
         "splits": splits,
-        "files": {path.name: file_hash(path) for path in sorted(folder.path.iterdir())},
-        "versions": {
-            "pyramidions": _version("pyramidions"),
-            "sentencepiece": _version("sentencepiece"),
-            "splitter": SPLITTER,
-            "unicode": unicodedata.unidata_version,
-        },
+        "files": {path.name: file_hash(path) for path in paths if path != folder.manifest_path},
+        "versions": _versions(),
     }
     with folder.manifest_path.open("wb") as file:
         file.write((json.dumps(manifest, indent=2) + "\n").encode())
         sync(file)
+
+
+def work_key(settings: dict[str, Any], inputs: dict[str, Any]) -> str:
+    """A hash over all that decides what a folder will hold: where it is equal, work can be taken over."""
+    decisive = {"format": FORMAT, "settings": settings, "inputs": inputs, "versions": _versions()}
+    return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
 def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
@@ -96,6 +103,15 @@ def is_whole(folder: DataFolder) -> bool:
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}
     return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "pyramidions": _version("pyramidions"),
+        "sentencepiece": _version("sentencepiece"),
+        "splitter": SPLITTER,
+        "unicode": unicodedata.unidata_version,
+    }
 
 
 def _version(package: str) -> str:

@@ -13,6 +13,11 @@ from typing import TypeVar
 
 from pyramidions.errors import UserError
 
+
+class KilledError(UserError):
+    """Something outside ended a process of ours: no mistake, so what was done until then is good."""
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -40,7 +45,7 @@ def ordered_map(
         One result an item.
 
     Raises:
-        UserError: a worker was killed.
+        KilledError: a worker was killed.
     """
     if workers <= 1:
         if initializer is not None:
@@ -59,7 +64,7 @@ def ordered_map(
                 pending.append(pool.submit(function, item))
             yield result
     except BrokenProcessPool:
-        raise UserError("A worker process was killed, perhaps for lack of memory; give fewer --workers.") from None
+        raise KilledError("A worker process was killed, perhaps for lack of memory; give fewer --workers.") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

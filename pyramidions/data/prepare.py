@@ -1,28 +1,24 @@
 """Documents to a data folder: check, train the vocabulary, encode, write.
 
 Each step streams its input anew, so memory is bounded by the sample that trains the vocabulary and by a few
-chunks of documents, not by the corpus.
+chunks of documents, not by the corpus. An interrupted run leaves its vocabulary and what it encoded to the next.
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict
-from itertools import chain, tee
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from pyramidions.data.atomic import atomic_folder, recover_folder, sync
+from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
-from pyramidions.data.indexed import IndexedWriter
-from pyramidions.data.manifest import InputHash, distribution, file_hash, holds, is_whole, write_manifest
+from pyramidions.data.manifest import InputHash, file_hash, holds, is_whole, work_key, write_manifest
 from pyramidions.data.parallel import chunks, ordered_map
 from pyramidions.data.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.text import normalize
-from pyramidions.data.tokenizer import EOS, Tokenizer
+from pyramidions.data.resume import load_vocabulary, save_vocabulary
+from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import (
     Settings,
     dictionary_lines,
@@ -31,16 +27,6 @@ from pyramidions.data.vocabulary import (
     training_sentences,
 )
 from pyramidions.errors import UserError
-
-_CHUNK = 16  # documents that a worker gets at a time
-
-
-class Encoded(NamedTuple):
-    """What a worker makes of a document; the ids end in `</s>`."""
-
-    source: np.ndarray
-    target: np.ndarray
-    target_words: int
 
 
 def prepare(
@@ -55,7 +41,8 @@ def prepare(
     """Make a data folder, whole or not at all.
 
     A folder that already holds these documents with these settings is left as it is, or made anew where one
-    of its files is missing or damaged. The same documents give the same bytes, however many workers.
+    of its files is missing or damaged. The same documents give the same bytes, however many workers and
+    however often it was interrupted: called again in the same way, it goes on where it was.
 
     Args:
         path: the folder to make.
@@ -95,9 +82,10 @@ def prepare(
         elif is_whole(folder):
             return False
     try:
-        with atomic_folder(path) as partial:
-            model = reused or _train(corpora["train"], inputs["train"]["documents"], settings, workers)
-            _fill(DataFolder(partial), corpora, model, workers, recorded, inputs)
+        with atomic_folder(path, work_key(recorded, inputs)) as partial:
+            folder = DataFolder(partial)
+            model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
+            _fill(folder, corpora, model, workers, recorded, inputs)
     except OSError as error:
         kept = "; what was there before still is" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -124,7 +112,7 @@ def _fill(
 ) -> None:
     splits = {}
     for split, corpus in corpora.items():
-        splits[split] = _encode(folder, corpus, split, model, workers, inputs[split])
+        splits[split] = encode(folder, split, corpus, inputs[split], model, workers)
     _write(folder.sentencepiece_path, model.model_bytes)
     _write(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size)
@@ -157,75 +145,37 @@ def _check(corpus: Corpus) -> dict[str, Any]:
     return digest.summary(corpus.skipped)
 
 
-def _train(corpus: Corpus, documents: int, settings: Settings, workers: int) -> Tokenizer:
-    with progress_bar("sampling sentences", documents, "documents") as bar:
-        batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, bar), _CHUNK), workers)
+def _vocabulary(
+    folder: DataFolder, corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int
+) -> Tokenizer:
+    if found := load_vocabulary(folder):
+        note("takes the vocabulary that was trained before")
+        return found
+    model = _train(corpus, expected, settings, workers)
+    save_vocabulary(folder, model)
+    return model
+
+
+def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int) -> Tokenizer:
+    digest = InputHash()
+    with progress_bar("sampling sentences", expected["documents"], "documents") as bar:
+        batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, digest, bar), CHUNK), workers)
         sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
+    # The next run may take this vocabulary, so it must be that of the documents that were checked.
+    require_unchanged(corpus, digest, expected)
     size = f"{settings.vocab_size:,} pieces on {counted(len(sentences), 'sentence')}"
     return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))
 
 
-def _counted(corpus: Corpus, bar: Any) -> Iterator[Document]:
+def _counted(corpus: Corpus, digest: InputHash, bar: Any) -> Iterator[Document]:
     for document in corpus:
+        digest.add(document)
         yield document
         bar.update()
 
 
 def _sentences_of_chunk(documents: list[Document]) -> list[str]:
     return list(training_sentences(documents))
-
-
-def _encode(
-    folder: DataFolder, corpus: Corpus, split: str, model: Tokenizer, workers: int, expected: dict[str, Any]
-) -> dict[str, Any]:
-    words: list[int] = []
-    digest = InputHash()
-    with ExitStack() as stack:
-        bar = stack.enter_context(progress_bar(f"encoding {split}", expected["documents"], "documents"))
-        source = stack.enter_context(IndexedWriter(folder.prefix(split, "source"), model.vocab_size))
-        target = stack.enter_context(IndexedWriter(folder.prefix(split, "target"), model.vocab_size))
-        references = stack.enter_context(folder.references_path(split).open("wb"))
-        # The documents wait here for their ids, so that no worker sends them back.
-        given, waiting = tee(chunks(corpus, _CHUNK))
-        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model,))
-        for documents, batch in zip(waiting, batches, strict=True):
-            for document, encoded in zip(documents, batch, strict=True):
-                source.add(encoded.source)
-                target.add(encoded.target)
-                record = {"id": document.id, "summary": document.target}
-                references.write(json.dumps(record).encode() + b"\n")
-                words.append(encoded.target_words)
-                digest.add(document)
-            bar.update(len(batch))
-        sync(references)
-    if digest.summary(corpus.skipped) != expected:
-        raise UserError(f"{corpus.name} changed while it was being read.")
-    return {
-        "documents": len(words),
-        "source_tokens": distribution(source.lengths),
-        "target_tokens": distribution(target.lengths),
-        "target_words": distribution(np.array(words)),
-    }
-
-
-_received: list[Tokenizer] = []
-
-
-def _receive(model: Tokenizer) -> None:
-    _received[:] = [model]
-
-
-def _encode_chunk(documents: list[Document]) -> list[Encoded]:
-    (model,) = _received
-    dtype = np.uint32
-    return [
-        Encoded(
-            np.array([*model.encode(document.source), EOS], dtype),
-            np.array([*model.encode(document.target), EOS], dtype),
-            len(normalize(document.target).split()),
-        )
-        for document in documents
-    ]
 
 
 def _write(path: Path, data: bytes) -> None:

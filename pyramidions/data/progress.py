@@ -9,23 +9,24 @@ from typing import Any, TypeVar, cast
 
 from tqdm import tqdm
 
-from pyramidions.data.parallel import start_worker
-from pyramidions.errors import UserError
+from pyramidions.data.parallel import KilledError, start_worker
 
 Result = TypeVar("Result")
 
 
-def progress_bar(description: str, total: int, unit: str) -> Any:
+def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> Any:
     """A bar with rate and time left.
 
     Args:
         description: what is being done.
         total: how many units make it whole.
         unit: `B` for bytes, shown with prefixes, or the name of what is counted.
+        initial: how many units were done before; rate and time left leave them out.
     """
     return tqdm(
         desc=description,
         total=total,
+        initial=initial,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
         # A log file gets a line now and then instead of ten a second.
@@ -52,7 +53,7 @@ def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
         What `work` returns; what it raises is raised here.
 
     Raises:
-        UserError: the process was killed.
+        KilledError: the process was killed.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -65,7 +66,7 @@ def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
                 bar.refresh()
             result, error = receiver.recv()
         except EOFError:
-            raise UserError("The process at work was killed, perhaps for lack of memory.") from None
+            raise KilledError("The process at work was killed, perhaps for lack of memory.") from None
         finally:
             process.kill()
             process.join()

@@ -13,7 +13,7 @@ class Experiment(NamedTuple):
     """A model and the lengths of its texts.
 
     Attributes:
-        name: of the preset or the file.
+        name: of the preset, or of the file as "table2/03_vanilla_8k".
         model: its shape.
         max_source_positions: tokens of the longest document.
         max_target_positions: tokens of the longest summary.
@@ -56,7 +56,9 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
-    row = () if path.name == "base.yaml" else (f"+{path.parent.name}={path.stem}",)
+    is_base = path.name == "base.yaml"
+    name = path.stem if is_base else f"{path.parent.name}/{path.stem}"
+    row = () if is_base else (f"+{path.parent.name}={path.stem}",)
     try:
         with initialize_config_dir(str(folder.resolve()), version_base="1.1"):
             run: Any = OmegaConf.to_container(compose("base", overrides=[*row, *overrides]), resolve=True)
@@ -68,4 +70,4 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     except TypeError as error:
         raise ValueError(f"{config}: {error}.") from None
     task = run["task"]
-    return Experiment(path.stem, model, task["max_source_positions"], task["max_target_positions"], run)
+    return Experiment(name, model, task["max_source_positions"], task["max_target_positions"], run)

@@ -1,18 +1,21 @@
 """What the checkpoints of an interrupted or finished run say."""
 
-import pickle
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 
+_LAST = "checkpoint_last.pt"
+
 
 def training(path: Path) -> dict[str, Any] | None:
     """Return seconds, updates, epochs and the best score of a run, from its last checkpoint; None if it is damaged."""
-    state = _loaded(path)
-    if state is None:
+    if not _is_whole(path):
         return None
+    # Mapped: only what is looked at is read.
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     extra = state["extra_state"]
     metric = state["cfg"]["checkpoint"]["best_checkpoint_metric"]
     return {
@@ -25,26 +28,25 @@ def training(path: Path) -> dict[str, Any] | None:
 
 
 def repair(folder: Path) -> list[str]:
-    """Put a whole checkpoint in the place of a damaged last one; say what was done.
+    """Put the newest whole checkpoint in the place of a truncated last one; say what was done.
 
-    fairseq copies its best checkpoint to checkpoint_last.pt, and a kill in that window leaves a part of it.
+    fairseq copies checkpoints to checkpoint_last.pt, and a kill in that window leaves a part of it. Nothing is deleted.
     """
-    last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
-    if not last.exists() or _loaded(last) is not None:
+    last = folder / _LAST
+    if not last.exists() or _is_whole(last):
         return []
-    if best.exists() and _loaded(best) is not None:
-        partial = folder / "checkpoint_last.pt.partial"
-        shutil.copy2(best, partial)
-        partial.replace(last)
-        return [f"{last} was damaged: training goes on from checkpoint_best.pt."]
-    last.unlink()
-    return [f"{last} was damaged, and there is no other: training starts anew."]
+    damaged = last.with_suffix(".damaged")
+    last.replace(damaged)
+    others = sorted(folder.glob("checkpoint*.pt"), key=lambda path: path.stat().st_mtime, reverse=True)
+    whole = next((path for path in others if _is_whole(path)), None)
+    if whole is None:
+        return [f"{last} was damaged (now {damaged.name}), and there is no other: training starts anew."]
+    partial = last.with_suffix(".partial")
+    shutil.copyfile(whole, partial)
+    partial.replace(last)
+    return [f"{last} was damaged (now {damaged.name}): training goes on from {whole.name}."]
 
 
-def _loaded(path: Path) -> dict[str, Any] | None:
-    try:
-        # Mapped: only what is looked at is read.
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
-        return None
-    return state
+def _is_whole(path: Path) -> bool:
+    """Whether a checkpoint ends as it should: torch's format is a zip archive, whose directory comes last."""
+    return path.is_file() and zipfile.is_zipfile(path)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow
+from pyramidions.reproduce.nodes import address
 from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
@@ -23,30 +24,41 @@ class Command(NamedTuple):
 
     Attributes:
         words: the program and its arguments.
-        gpu: the only one that it sees; None for all.
+        gpus: those that it sees, by number; none of them where it computes on the CPU, None for all.
     """
 
     words: tuple[str, ...]
-    gpu: int | None = None
+    gpus: tuple[int, ...] | None = None
 
 
 class Step(NamedTuple):
     """Commands that run side by side.
 
     Attributes:
-        name: "prepare", "train", "generate", "score" or "time".
+        name: "prepare", "train", "generate", "score", "time" or "time-training".
         commands: what is run.
-        folder: where it keeps its log, ``name``.log.
-        made: is there once the step is done.
-        parts: what is joined to ``made`` when all commands are done; none makes it an empty mark; None where a command
-            makes it itself.
+        folder: where it keeps its log, ``name``.log, and its mark.
+        made: what it makes.
+        parts: what is joined to ``made`` when all commands are done; none where a command makes it itself.
+        machines: how many of them it takes, and how many GPUs of each.
     """
 
     name: str
     commands: tuple[Command, ...]
     folder: Path
     made: Path
-    parts: tuple[Path, ...] | None = None
+    parts: tuple[Path, ...] = ()
+    machines: tuple[int, int] = (1, 0)
+
+    @property
+    def mark(self) -> Path:
+        """What is there once the step is done: where and by which code."""
+        return self.folder / f"{self.name}.ran.json"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the step ran to its end."""
+        return self.mark.is_file() and self.made.is_file()
 
 
 @dataclass(frozen=True)
@@ -71,7 +83,9 @@ class Machines:
     documents_per_gpu: int | None = None
 
     def __post_init__(self) -> None:
-        if self.nodes > 1 and self.rendezvous is None:
+        if self.rendezvous is not None:
+            address(self.rendezvous)
+        elif self.nodes > 1:
             raise UserError(f"--rendezvous must be HOST:PORT of one of the machines where --nodes is {self.nodes}.")
         if self.nodes > 1 and self.gpus == 0:
             raise UserError(f"--gpus must be at least 1 where --nodes is {self.nodes}, but is 0.")
@@ -122,14 +136,16 @@ class Planner:
             return given
         return self.out / "data" / (corpus if given is None else given.name)
 
-    def prepare(self, corpus: str) -> Step:
-        """Return how a corpus is prepared; there is nothing to do where it is."""
+    def prepare(self, corpus: str) -> Step | None:
+        """Return how a corpus is prepared; None where it is."""
         data, given = self.data(corpus), self.corpora.get(corpus)
+        if (data / "manifest.json").is_file():
+            return None
         source = HUB[corpus] if given is None else (str(given), "--skip-empty")
-        if self.machines.nodes > 1 and not (data / "manifest.json").is_file():
+        if self.machines.nodes > 1:
             raise UserError(f"--data must hold a prepared folder {corpus} where --nodes is {self.machines.nodes}.")
         words = _program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
-        return Step("prepare", (Command(words),), self.out / "data", data / "manifest.json")
+        return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
@@ -145,21 +161,24 @@ class Planner:
         if row.starts_from:
             start = self.out / row.data / row.starts_from / "checkpoints" / "checkpoint_best.pt"
             words.append(f"checkpoint.finetune_from_model={_quoted(start)}")
-        words.append(
-            f"distributed_training.distributed_world_size={machines.processes}" if machines.gpus else "common.cpu=true"
-        )
+        # Said in any case: fairseq would take every GPU that it sees.
+        words.append(f"distributed_training.distributed_world_size={machines.processes}")
+        if not machines.gpus:
+            words.append("common.cpu=true")
         if machines.nodes > 1:
             words = [*self._torchrun(), *words]
-        return Step("train", (Command(tuple(words)),), folder, folder / "trained", ())
+        command = Command(tuple(words), tuple(range(machines.gpus)))
+        made = folder / "checkpoints" / "checkpoint_best.pt"
+        return Step("train", (command,), folder, made, machines=(machines.nodes, machines.gpus))
 
     def _torchrun(self) -> tuple[str, ...]:
         machines = self.machines
-        # The first machine generates and scores between two trainings: the others wait for it, for days if need be.
+        assert machines.rendezvous is not None
+        host, port = address(machines.rendezvous)
         return _program(
             "torchrun",
-            *("--nnodes", machines.nodes, "--nproc-per-node", machines.gpus),
-            *("--rdzv-backend", "c10d", "--rdzv-endpoint", machines.rendezvous),
-            *("--rdzv-conf", "join_timeout=604800", "--no-python"),
+            *("--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--node-rank", machines.node_rank),
+            *("--master-addr", host, "--master-port", port, "--no-python"),
         )
 
     def generate(self, row: PaperRow, batch_size: int) -> Step:
@@ -176,11 +195,12 @@ class Planner:
         commands = []
         for shard, result in enumerate(results):
             where = ("--results-path", str(result))
-            share = ("--num-shards", str(shards), "--shard-id", str(shard)) if shards > 1 else ()
-            on_gpu = shard if self.machines.gpus else None
-            commands.append(Command((*words, *where, *share, *(() if self.machines.gpus else ("--cpu",))), on_gpu))
+            # fairseq-generate takes its share by these two, and ignores --num-shards and --shard-id.
+            share = ("--distributed-world-size", str(shards), "--distributed-rank", str(shard))
+            device: tuple[str, ...] = () if self.machines.gpus else ("--cpu",)
+            commands.append(Command((*words, *where, *share, *device), (shard,) if self.machines.gpus else ()))
         parts = tuple(result / GENERATED for result in results)
-        return Step("generate", tuple(commands), folder, folder / GENERATED, parts)
+        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, (1, self.machines.gpus))
 
     def score(self, row: PaperRow) -> Step:
         """Return how the summaries are scored."""
@@ -201,8 +221,7 @@ class Planner:
             *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
             *(*self.scale.timing, "--json", made),
         )
-        command = Command(words, 0 if self.machines.gpus else None)
-        return Step("time" if decodes else "time-training", (command,), folder, made)
+        return Step("time" if decodes else "time-training", (self._on_one(words),), folder, made, (), self._one)
 
     def operators(self, benchmarks: Path) -> Step:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
@@ -211,7 +230,15 @@ class Planner:
             *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
             *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
         )
-        return Step("topk", (Command(words, 0 if self.machines.gpus else None),), folder, folder / "topk.png")
+        return Step("topk", (self._on_one(words),), folder, folder / "topk.png", (), self._one)
+
+    def _on_one(self, words: tuple[str, ...]) -> Command:
+        """Return a command that computes on the first GPU, if there is any."""
+        return Command(words, (0,) if self.machines.gpus else ())
+
+    @property
+    def _one(self) -> tuple[int, int]:
+        return 1, min(self.machines.gpus, 1)
 
 
 def documents_an_update(machines: Machines, scale: Scale, batch_size: int) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import shlex
 import shutil
@@ -9,19 +10,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
+from pyramidions.reproduce.nodes import Say
 from pyramidions.reproduce.plan import Command, Step
 
 _GRACE = 20.0  # seconds that a process has to end after it was asked to
 _LINES = 15  # of a log that are shown where a command failed
-
-Say = Callable[[str], None]
 
 
 class StepError(Exception):
@@ -31,7 +31,7 @@ class StepError(Exception):
 def printed(command: Command) -> str:
     """Return a command as one would type it."""
     words = shlex.join(command.words)
-    return words if command.gpu is None else f"CUDA_VISIBLE_DEVICES={command.gpu} {words}"
+    return words if command.gpus is None else f"CUDA_VISIBLE_DEVICES={','.join(map(str, command.gpus))} {words}"
 
 
 @contextmanager
@@ -57,13 +57,14 @@ def locked(folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def run_step(step: Step, descriptor: int, say: Say) -> float | None:
-    """Run a step to its end, unless it is done.
+def run_step(step: Step, descriptor: int | None, say: Say, about: Mapping[str, Any]) -> float | None:
+    """Run a step to its end, unless it is done, and mark it.
 
     Args:
         step: what to run.
-        descriptor: of the lock that its processes are to hold.
+        descriptor: of the lock that its processes are to hold; None where there is none.
         say: is told about progress, a line at a time.
+        about: what the mark says beside the seconds: where and by which code it ran.
 
     Returns:
         Seconds it took; None where it was done before.
@@ -71,13 +72,26 @@ def run_step(step: Step, descriptor: int, say: Say) -> float | None:
     Raises:
         StepError: a command failed, or did not make what it should.
     """
-    if step.made.exists():
+    if step.is_done:
         return None
     step.folder.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(step.folder).free < 2**20:
-        raise StepError(f"{step.folder} must have room for results, but its disk is full.")
     start = time.monotonic()
-    log = step.folder / f"{step.name}.log"
+    run_commands(step, step.folder / f"{step.name}.log", descriptor, say)
+    seconds = time.monotonic() - start
+    _join(step)
+    # Last of all: what is made without its mark is made again.
+    with atomic_file(step.mark) as file:
+        file.write((json.dumps({"seconds": round(seconds, 1), **about}, indent=1) + "\n").encode())
+    return seconds
+
+
+def run_commands(step: Step, log: Path, descriptor: int | None, say: Say) -> None:
+    """Run the commands of a step side by side, and stop all of them where one fails or we are stopped.
+
+    Raises:
+        StepError: a command failed.
+    """
+    start = time.monotonic()
     with log.open("ab") as output:
         for command in step.commands:
             output.write(f"$ {printed(command)}\n".encode())
@@ -90,12 +104,12 @@ def run_step(step: Step, descriptor: int, say: Say) -> float | None:
     if any(process.returncode for process in processes):
         tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-_LINES:])
         raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")
-    _finish(step)
-    return time.monotonic() - start
 
 
-def _started(command: Command, output: IO[bytes], descriptor: int) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore", **_visible(command)}
+def _started(command: Command, output: IO[bytes], descriptor: int | None) -> "subprocess.Popen[bytes]":
+    # What runs where is ours to say: fairseq would take the whole of a Slurm allocation.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+    environment = {**inherited, "PYTHONWARNINGS": "ignore", **_visible(command)}
     try:
         return subprocess.Popen(
             command.words,
@@ -103,7 +117,7 @@ def _started(command: Command, output: IO[bytes], descriptor: int) -> "subproces
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
-            pass_fds=(descriptor,),
+            pass_fds=() if descriptor is None else (descriptor,),
             # A group of its own, so that what it starts itself can be stopped with it.
             start_new_session=True,
         )
@@ -112,12 +126,12 @@ def _started(command: Command, output: IO[bytes], descriptor: int) -> "subproces
 
 
 def _visible(command: Command) -> Mapping[str, str]:
-    if command.gpu is None:
+    if command.gpus is None:
         return {}
-    # The number counts among the GPUs that we see ourselves.
+    # Numbers count among the GPUs that we see ourselves.
     seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    chosen = seen.split(",")[command.gpu] if seen else str(command.gpu)
-    return {"CUDA_VISIBLE_DEVICES": chosen}
+    names = seen.split(",") if seen else [str(gpu) for gpu in range(max(command.gpus, default=-1) + 1)]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(names[gpu] for gpu in command.gpus)}
 
 
 def _wait(processes: "list[subprocess.Popen[bytes]]", log: Path, name: str, start: float, say: Say) -> None:
@@ -169,17 +183,14 @@ def _signal(process: "subprocess.Popen[bytes]", number: int) -> None:
         os.killpg(process.pid, number)
 
 
-def _finish(step: Step) -> None:
-    if step.parts is not None:
-        for part in step.parts:
-            if not part.is_file():
-                raise StepError(f"{step.name} ended well, but did not write {part}.")
+def _join(step: Step) -> None:
+    if missing := [path for path in step.parts or (step.made,) if not path.is_file()]:
+        raise StepError(f"{step.name} ended well, but did not write {missing[0]}.")
+    if step.parts:
         with atomic_file(step.made) as file:
             for part in step.parts:
                 with part.open("rb") as text:
                     shutil.copyfileobj(text, file)
-    elif not step.made.exists():
-        raise StepError(f"{step.name} ended well, but did not write {step.made}.")
 
 
 def check_programs(steps: list[Step]) -> None:

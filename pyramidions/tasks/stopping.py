@@ -26,11 +26,13 @@ class StoppingRule:
         self.epochs: Any = None
         self.best: Optional[float] = None
         self.without_progress = 0
+        self._seen: Optional[int] = None
 
     def validated(self, stats: dict[str, Any]) -> None:
-        """Take note of a validation's metrics, by name."""
-        if self.epochs is None or not self.epochs.end_of_epoch():
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
+        if self.epochs is None or not self.epochs.end_of_epoch() or stats["num_updates"] == self._seen:
             return
+        self._seen = stats["num_updates"]
         score = float(stats[self.run.checkpoint.best_checkpoint_metric])
         sign = 1 if self.run.checkpoint.maximize_best_checkpoint_metric else -1
         if self.best is None or sign * score > sign * self.best:

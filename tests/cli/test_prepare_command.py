@@ -1,4 +1,6 @@
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -138,20 +140,49 @@ def test_a_vocabulary_too_large_names_the_option(fail, papers, tmp_path):
     assert fail("prepare", papers, "--out", tmp_path / "data").startswith("--vocab-size must be at most ")
 
 
-def test_told_to_stop_it_leaves_nothing(papers, tmp_path):
-    code = (
-        "import sys, time; from pyramidions.data import prepare;"
-        "prepare.train_tokenizer = lambda *_: (print('training', flush=True), time.sleep(60));"
-        "from pyramidions.cli import main; main(sys.argv[1:])"
-    )
-    arguments = ["prepare", str(papers), "--out", str(tmp_path / "data"), "--workers", "1"]
+@pytest.mark.parametrize(
+    ("number", "code", "sentence"),
+    [
+        (signal.SIGTERM, 143, "Error: Terminated."),
+        (signal.SIGINT, 130, "Error: Interrupted."),
+    ],
+)
+def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
+    run, papers, prepared, tmp_path, number, code, sentence
+):
+    script = """if True:
+        import sys, time
+        from pyramidions.data import encode
+        encode._DOCUMENTS_PER_MARK = 8
+        save = encode.save_mark
+        def save_and_wait(*args):
+            save(*args)
+            if args[-1].documents == 16:
+                print("saved", flush=True)
+                time.sleep(60)
+        encode.save_mark = save_and_wait
+        from pyramidions.cli import main
+        main(sys.argv[1:])
+    """
+    arguments = ["prepare", str(papers), "--out", str(tmp_path / "data"), "--vocab-size", "60"]
     with subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as run:
-        assert "training" in run.stdout.readline()
-        assert (tmp_path / ".data.partial").exists()
-        run.terminate()
-        _, messages = run.communicate()
-    assert run.returncode == 143
-    assert messages.splitlines()[-1] == "Error: Terminated."
-    assert list(tmp_path.iterdir()) == []
+        [sys.executable, "-c", script, *arguments, "--workers", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout.readline() == "saved\n"
+        # The terminal and SLURM send it to every process of the group.
+        os.killpg(process.pid, number)
+        _, messages = process.communicate()
+    assert process.returncode == code
+    assert messages.splitlines()[-1] == sentence
+    assert [path.name for path in tmp_path.iterdir()] == [".data.partial"]
+    result = run(*arguments, "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert "takes the vocabulary that was trained before" in result.stderr.splitlines()
+    assert "goes on after 16 of 30 documents of train" in result.stderr.splitlines()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    for path in prepared.iterdir():
+        assert (tmp_path / "data" / path.name).read_bytes() == path.read_bytes()

@@ -18,20 +18,18 @@ def corpora(tmp_path: Path) -> Path:
 
 
 def planned(run: Any, *words: object) -> list[list[str]]:
-    """The commands of a dry run, by word, without folders of programs."""
+    """The commands of a dry run, by word, without folders of programs; first the GPUs that each sees."""
     result = run("reproduce", *words, "--dry-run", *CONFIGS)
     assert result.exit_code == 0, result.stderr
     lines = [shlex.split(line) for line in result.stdout.splitlines() if line and not line.startswith("#")]
-    return [[Path(word).name if word.endswith(PROGRAMS) else word for word in line] for line in lines]
-
-
-PROGRAMS = ("fairseq-hydra-train", "fairseq-generate", "pyramidions", "torchrun", "python")
+    lines = [line if line[0].startswith("CUDA_VISIBLE_DEVICES=") else ["=all", *line] for line in lines]
+    return [[gpus.partition("=")[2], Path(program).name, *words] for gpus, program, *words in lines]
 
 
 def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tmp_path: Path) -> None:
     commands = planned(run, "table2", "--rows", "7", "--gpus", "1", "--data", corpora, "--out", tmp_path / "out")
-    assert [line[1 if line[0].startswith("CUDA") else 0] for line in commands] == [
-        *("fairseq-hydra-train", "fairseq-generate", "pyramidions", "pyramidions")
+    assert [line[:2] for line in commands] == [
+        *(["0", "fairseq-hydra-train"], ["0", "fairseq-generate"], ["all", "pyramidions"], ["0", "pyramidions"])
     ]
     assert "optimization.update_freq=[64]" in commands[0]
     assert not (tmp_path / "out").exists()
@@ -39,9 +37,9 @@ def test_a_row_is_trained_generated_scored_and_timed(run: Any, corpora: Path, tm
 
 def test_eight_gpus_summarize_side_by_side(run: Any, corpora: Path) -> None:
     commands = planned(run, "table3", "--rows", "deep_pyramidion-pubmed", "--gpus", "8", "--data", corpora)
-    assert "distributed_training.distributed_world_size=8" in commands[0]
-    assert [line[0] for line in commands[1:9]] == [f"CUDA_VISIBLE_DEVICES={gpu}" for gpu in range(8)]
-    assert all(line[-4:-1] == ["--num-shards", "8", "--shard-id"] for line in commands[1:9])
+    assert "distributed_training.distributed_world_size=8" in commands[0] and commands[0][0] == "0,1,2,3,4,5,6,7"
+    assert [line[0] for line in commands[1:9]] == [str(gpu) for gpu in range(8)]
+    assert all(line[-4:-1] == ["--distributed-world-size", "8", "--distributed-rank"] for line in commands[1:9])
 
 
 def test_the_second_of_two_machines_only_helps_to_train(
@@ -50,10 +48,13 @@ def test_the_second_of_two_machines_only_helps_to_train(
     machines = ("--gpus", "8", "--nodes", "2", "--rendezvous", "head:29500", "--data", corpora)
     first = planned(run, "table2", "--rows", "7", *machines)
     (second,) = planned(run, "table2", "--rows", "7", *machines, "--node-rank", "1")
-    assert second == first[0] and second[0] == "torchrun" and len(first) == 11
-    # Slurm tells each machine its rank.
+    rank = second.index("--node-rank") + 1
+    assert (first[0][rank], second[rank]) == ("0", "1") and second[1] == "torchrun" and len(first) == 11
+    assert [*first[0][:rank], *first[0][rank + 1 :]] == [*second[:rank], *second[rank + 1 :]]
+    # Slurm tells each machine its rank; one alone has none to tell.
     monkeypatch.setenv("SLURM_NODEID", "1")
     assert planned(run, "table2", "--rows", "7", *machines) == [second]
+    assert len(planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora)) == 11
 
 
 def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
@@ -63,8 +64,8 @@ def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
 
 def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
     commands = planned(run, "table4", "--rows", "max", "--scale", "tiny")
-    assert commands[0][:3] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
-    assert commands[1][-1] == "common.cpu=true"
+    assert commands[0][1:4] == ["pyramidions", "prepare", str(ROOT / "data" / "sample")]
+    assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run):
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["config", "train_step,", "s", "decode_3,", "s", "decode_4,", "s"]
-    assert [line.split()[0] for line in lines[1:3]] == ["deep_pyramidion", "base"]
+    assert [line.split()[0] for line in lines[1:3]] == ["table3/deep_pyramidion", "base"]
     assert lines[1].count(" ± ") == lines[2].count(" ± ") == 3
-    assert lines[4] == "Ratio of medians to deep_pyramidion [lowest, highest of two neighbouring turns]:"
+    assert lines[4] == "Ratio of medians to table3/deep_pyramidion [lowest, highest of two neighbouring turns]:"
     assert lines[5].startswith("base ") and lines[5].count("[") == 3
     assert lines[-1].startswith("mean ± standard deviation of 2 turns after 0 for warm-up | training batch 3 in 2 ")
     assert "decode_4: 100%" in result.stderr
@@ -43,7 +43,7 @@ def test_all_numbers_are_in_the_json_file(run, tmp_path):
     assert told["overrides"] == SMALL[:6]
     assert (told["seed"], told["precision"], told["device"], told["micro_batch"]) == (5, "bf16", "cpu", 2)
     (config,) = told["configs"]
-    assert config["config"] == "deep_pyramidion"
+    assert config["config"] == "table3/deep_pyramidion"
     assert (config["source_tokens"], config["target_tokens"], config["beam"]) == (48, 6, 2)
     for phase in ("train_step", "decode_3", "decode_4"):
         assert len(config[phase]["seconds"]) == 2
@@ -56,7 +56,8 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
 
     monkeypatch.setattr(BeamSearch, "__call__", out)
     assert fail("time", ROW, *SMALL) == (
-        "Memory ran out in decoding 3 tokens with deep_pyramidion, which takes 2 documents at a time (--decode-batch)."
+        "Memory ran out in decoding 3 tokens with table3/deep_pyramidion, "
+        "which takes 2 documents at a time (--decode-batch)."
     )
 
 

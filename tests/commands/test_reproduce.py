@@ -1,12 +1,25 @@
 """Rows of the paper's tables, run for real in the small size, killed and gone on with."""
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+
+import pytest
+from fairseq_commands import run
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.reproduce.catalogue import read_catalogue
+from pyramidions.reproduce.plan import Command, Machines, Planner, Step
+from pyramidions.reproduce.run import run_step
+from pyramidions.reproduce.scale import SCALES
+from pyramidions.scoring.generate_output import parse_generate_output
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,7 +41,11 @@ def kill_in_mid_training(out: Path, row: str) -> str:
     os.killpg(process.pid, signal.SIGKILL)
     printed, _ = process.communicate()
     # What runs in a session of its own outlives it, and holds the folder.
-    subprocess.run(["pkill", "-KILL", "-f", f"checkpoint.save_dir={log.parent}/"], check=True)
+    saves_there = f"checkpoint.save_dir={log.parent / 'checkpoints'}".encode()
+    for words in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if saves_there in words.read_bytes().split(b"\0"):
+                os.kill(int(words.parent.name), signal.SIGKILL)
     return printed
 
 
@@ -39,7 +56,7 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     finished, resumed = done.stdout.split("2 of 2: ")
-    assert re.findall(r"  (\w+): done before", finished) == ["prepare", "train", "generate", "score", "time"]
+    assert re.findall(r"  (\w+): done before", finished) == ["train", "generate", "score", "time"]
     assert "done before" not in resumed
     folder = tmp_path / "arxiv" / "table2" / "15_power_2k_1k_512"
     assert "Loaded checkpoint" in (folder / "train.log").read_text().split("\n$ ")[-1]
@@ -62,6 +79,60 @@ def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None
     done = subprocess.run(rows, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "FAILED: train failed; the end of" in done.stdout
-    assert "FAILED: it is fine-tuned from arxiv/table2/04_blockwise_2k, which failed." in done.stdout
+    assert "FAILED: it is fine-tuned from arxiv/table2/04_blockwise_2k, which is not trained." in done.stdout
     assert "2 failed: arxiv/table2/04_blockwise_2k, arxiv/table2/15_power_2k_1k_512." in done.stderr
     assert (tmp_path / "arxiv" / "table2" / "12_efficient_512" / "scores.json").exists()
+
+
+def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
+    two_gpus = Machines(2)
+    planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], two_gpus, ROOT / "pyramidions", {"arxiv": data.path})
+    checkpoints = planner.folder(row) / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    shutil.copy(checkpoint, checkpoints / "checkpoint_best.pt")
+    step = planner.generate(row, 4)
+    for command in step.commands:
+        done = run(Path(command.words[0]).name, *command.words[1:], "--cpu", "--min-len", "2", "--max-len-b", "8")
+        assert done.returncode == 0, done.stdout
+    shares = [part.read_text().splitlines() for part in step.parts]
+    assert all(any(line.startswith("H-") for line in share) for share in shares)
+    assert len(parse_generate_output(shares[0] + shares[1], 10)) == 10
+
+
+@pytest.mark.parametrize("slurm", [{}, {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}])
+@pytest.mark.parametrize(("gpus", "processes"), [(0, 1), (1, 1), (4, 4)])
+def test_fairseq_starts_as_many_processes_as_planned_on_a_machine_with_eight_gpus(
+    gpus: int, processes: int, slurm: dict[str, str], tmp_path: Path
+) -> None:
+    row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
+    planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], Machines(gpus), ROOT / "pyramidions", {})
+    (train,) = planner.train(row, 4).commands
+    overrides = [word for word in train.words if word.startswith("distributed_training.")]
+    script = tmp_path / "train"
+    script.write_text(f"#!{sys.executable}\n{LAUNCH}")
+    script.chmod(0o755)
+    step = Step("train", (Command((str(script), *overrides), train.gpus),), tmp_path, script)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in slurm.items():
+            patch.setenv(name, value)
+        run_step(step, None, lambda line: None, {})
+    assert (tmp_path / "train.log").read_text().splitlines()[-1] == f"{processes} {processes}"
+
+
+# What fairseq makes of our settings, on a machine that shows as many GPUs as it is let to, of eight.
+LAUNCH = """
+import os, sys, torch
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.distributed.utils import infer_init_method
+visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
+torch.cuda.device_count = lambda: len([gpu for gpu in visible.split(",") if gpu])
+from omegaconf import OmegaConf
+cfg = OmegaConf.structured(FairseqConfig()).distributed_training
+for word in sys.argv[1:]:
+    name, value = word.removeprefix("distributed_training.").split("=")
+    cfg[name] = int(value)
+infer_init_method(cfg)
+spawned = cfg.distributed_num_procs if cfg.distributed_init_method else 1
+print(cfg.distributed_world_size, spawned)
+"""

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from pyramidions.data.prepare import prepare
+from pyramidions.data.readers import Corpus
+from pyramidions.data.vocabulary import Settings
+
 # A loaded machine is no failure.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
@@ -45,3 +49,22 @@ def train_file(write_lines: Callable[..., str], records: list[dict[str, str]]) -
 @pytest.fixture
 def test_file(write_lines: Callable[..., str], records: list[dict[str, str]]) -> str:
     return write_lines("test.jsonl", records[30:])
+
+
+@pytest.fixture
+def corpora(train_file: str, test_file: str) -> dict[str, Corpus]:
+    return {"train": Corpus(train_file), "test": Corpus(test_file, "test")}
+
+
+@pytest.fixture
+def whole(tmp_path: Path, corpora: dict[str, Corpus]) -> dict[str, bytes]:
+    """The files of a folder that was prepared without an interruption, with 60 pieces."""
+    folder = tmp_path / "whole" / "data"
+    prepare(folder, corpora, Settings(vocab_size=60))
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Where a folder is to be prepared, alone in its parent."""
+    return tmp_path / "out" / "data"

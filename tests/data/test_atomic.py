@@ -1,11 +1,13 @@
 import errno
 import multiprocessing
 import os
+import signal
 import time
 
 import pytest
 
 from pyramidions.data.atomic import atomic_file, atomic_folder, recover_folder
+from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
 
 
@@ -57,6 +59,47 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "data"]
 
 
+def _interrupt(path, key, error=KeyboardInterrupt):
+    with pytest.raises(error), atomic_folder(path, key) as partial:
+        (partial / "a").write_text("half")
+        raise error("stop")
+
+
+def test_what_an_interrupted_run_left_is_there_for_the_next_one_with_its_key(tmp_path):
+    for error in (KeyboardInterrupt, SystemExit, KilledError):
+        _interrupt(tmp_path / "data", "one", error)
+        with pytest.raises(SystemExit), atomic_folder(tmp_path / "data", "one") as partial:
+            assert (partial / "a").read_text() == "half"
+            (partial / "a").unlink()
+            raise SystemExit
+    _interrupt(tmp_path / "data", "one")
+    with atomic_folder(tmp_path / "data", "one") as partial:
+        (partial / ".hidden").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert [path.name for path in (tmp_path / "data").iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("key", ["two", None])
+def test_another_key_or_none_empties_what_an_interrupted_run_left(tmp_path, key):
+    _interrupt(tmp_path / "data", "one")
+    with atomic_folder(tmp_path / "data", key) as partial:
+        assert not (partial / "a").exists()
+
+
+@pytest.mark.parametrize(("key", "error"), [("one", KeyError), ("one", OSError), (None, KeyboardInterrupt)])
+def test_an_error_leaves_nothing_whatever_the_key_nor_does_an_interruption_without_one(tmp_path, key, error):
+    _interrupt(tmp_path / "data", key, error)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_moved_aside_comes_back_and_leaves_what_an_interrupted_run_left(tmp_path):
+    _interrupt(tmp_path / "data", "one")
+    (tmp_path / ".data.replaced").mkdir()
+    recover_folder(tmp_path / "data")
+    assert (tmp_path / "data").is_dir()
+    assert (tmp_path / ".data.partial" / "a").read_text() == "half"
+
+
 def test_a_folder_moved_aside_by_a_killed_run_comes_back(tmp_path):
     aside = tmp_path / ".data.replaced"
     aside.mkdir()
@@ -94,6 +137,30 @@ def test_two_processes_do_not_write_one_folder(tmp_path):
     with atomic_folder(tmp_path / "data"):
         pass
     assert (tmp_path / "data").is_dir()
+
+
+def _hold_with_a_worker(path, pipe):
+    with atomic_folder(path, "one"):
+        worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        worker.start()
+        pipe.send(worker.pid)
+        time.sleep(60)
+
+
+def test_a_worker_that_outlives_a_killed_process_does_not_keep_the_next_one_out(tmp_path):
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    killed = context.Process(target=_hold_with_a_worker, args=(tmp_path / "data", sender))
+    killed.start()
+    worker = receiver.recv()
+    try:
+        killed.kill()
+        killed.join()
+        os.kill(worker, 0)
+        with atomic_folder(tmp_path / "data", "one"):
+            pass
+    finally:
+        os.kill(worker, signal.SIGKILL)
 
 
 def test_a_missing_folder_is_named_by_the_file_that_was_asked_for(tmp_path):

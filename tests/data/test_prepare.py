@@ -13,6 +13,7 @@ import pytest
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
 from pyramidions.data import readers
 from pyramidions.data.folder import DataFolder
@@ -27,11 +28,6 @@ SMALL = Settings(vocab_size=60)
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-
-
-@pytest.fixture
-def corpora(train_file, test_file):
-    return {"train": Corpus(train_file), "test": Corpus(test_file, "test")}
 
 
 @pytest.fixture
@@ -199,8 +195,8 @@ def test_an_input_that_can_no_longer_be_read_is_named_in_place_of_the_folder(tmp
 
 
 def test_workers_send_back_ids_and_no_texts(made, records):
-    prepare_module._receive(DataFolder(made).tokenizer())
-    (encoded,) = prepare_module._encode_chunk([Document("1", records[0]["article"], records[0]["abstract"])])
+    encode_module._receive(DataFolder(made).tokenizer())
+    (encoded,) = encode_module._encode_chunk([Document("1", records[0]["article"], records[0]["abstract"])])
     assert not any(isinstance(value, (str, Document)) for value in encoded)
 
 

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from pyramidions.data.progress import counted, with_elapsed
+from pyramidions.data.progress import counted, progress_bar, with_elapsed
 from pyramidions.errors import UserError
 
 
@@ -39,6 +39,13 @@ def test_an_interrupt_does_not_wait_for_the_work(monkeypatch):
 def test_a_killed_process_is_one_sentence():
     with pytest.raises(UserError, match="was killed, perhaps for lack of memory"):
         with_elapsed("training", lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_a_bar_counts_on_and_its_time_left_is_that_of_the_rest():
+    with progress_bar("encoding", 30, "documents", 16) as bar:
+        bar.update(7)
+        # Seven documents in seven seconds leave seven seconds for the other seven.
+        assert "23/30 [00:07<00:07" in bar.format_meter(**{**bar.format_dict, "elapsed": 7.0, "rate": None})
 
 
 def test_a_number_agrees_with_its_noun():

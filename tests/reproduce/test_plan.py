@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from torch.distributed.run import get_args_parser
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
@@ -23,6 +24,12 @@ def words(step: Step, number: int = 0) -> list[str]:
     """A command without the folder of its program."""
     program, *arguments = step.commands[number].words
     return [Path(program).name, *arguments]
+
+
+def prepared(raw: Path | None, corpus: str = "arxiv") -> list[str]:
+    step = planner(Machines(1), raw).prepare(corpus)
+    assert step is not None
+    return words(step)
 
 
 @pytest.mark.parametrize(
@@ -56,16 +63,21 @@ def test_one_machine_trains_with_a_process_a_gpu_that_fairseq_starts() -> None:
 
 
 def test_without_a_gpu_it_trains_on_the_cpu() -> None:
-    assert words(planner(Machines(0)).train(row("3"), 4))[-1] == "common.cpu=true"
+    step = planner(Machines(0)).train(row("3"), 4)
+    # One process, and no GPU to see: fairseq would start one on each that is there.
+    assert words(step)[-2:] == ["distributed_training.distributed_world_size=1", "common.cpu=true"]
+    assert step.commands[0].gpus == ()
 
 
 def test_several_machines_meet_through_torchrun_which_knows_how_many_processes_there_are() -> None:
-    command = words(planner(Machines(8, nodes=2, rendezvous="head:29500")).train(row("3"), 4))
-    assert command[:9] == [
-        *("torchrun", "--nnodes", "2", "--nproc-per-node", "8"),
-        *("--rdzv-backend", "c10d", "--rdzv-endpoint", "head:29500"),
-    ]
-    assert "--no-python" in command and command[-1] == "distributed_training.distributed_world_size=16"
+    command = words(planner(Machines(8, nodes=2, node_rank=1, rendezvous="head:29500")).train(row("3"), 4))
+    launch = get_args_parser().parse_args(command[1:])
+    assert (launch.nnodes, launch.nproc_per_node, launch.node_rank) == ("2", "8", 1)
+    assert (launch.master_addr, launch.master_port, launch.no_python) == ("head", 29500, True)
+    assert (
+        Path(launch.training_script).name == "fairseq-hydra-train"
+        and command[-1] == "distributed_training.distributed_world_size=16"
+    )
 
 
 def test_power_starts_from_the_trained_blockwise_model() -> None:
@@ -81,13 +93,13 @@ def test_paths_that_hydra_would_parse_are_quoted() -> None:
 def test_each_gpu_summarizes_its_share_of_the_test_documents() -> None:
     step = planner(Machines(2)).generate(row("3"), 8)
     folder = Path("/out/arxiv/table2/03_vanilla_8k")
-    assert [command.gpu for command in step.commands] == [0, 1]
+    assert [command.gpus for command in step.commands] == [(0,), (1,)]
     assert words(step, 1)[-6:] == [
         "--results-path",
         str(folder / "generate" / "1"),
-        "--num-shards",
+        "--distributed-world-size",
         "2",
-        "--shard-id",
+        "--distributed-rank",
         "1",
     ]
     assert step.parts == tuple(folder / "generate" / shard / "generate-test.txt" for shard in ("0", "1"))
@@ -121,15 +133,15 @@ def test_figure_4_times_training_alone_into_a_file_of_its_own() -> None:
 def test_a_prepared_corpus_is_used_as_it_is_and_another_one_prepared(tmp_path: Path) -> None:
     raw = tmp_path / "arxiv"
     raw.mkdir()
-    assert words(planner(Machines(1), raw).prepare("arxiv"))[2] == str(raw)
+    assert prepared(raw)[2] == str(raw)
     assert planner(Machines(1), raw).data("arxiv") == Path("/out/data/arxiv")
     (raw / "manifest.json").touch()
     assert planner(Machines(1), raw).data("arxiv") == raw
-    assert planner(Machines(1), raw).prepare("arxiv").made.exists()
+    assert planner(Machines(1), raw).prepare("arxiv") is None
 
 
 def test_without_a_corpus_it_comes_from_the_hub() -> None:
-    assert words(planner(Machines(1)).prepare("pubmed"))[2] == "ccdv/pubmed-summarization"
+    assert prepared(None, "pubmed")[2] == "ccdv/pubmed-summarization"
 
 
 @pytest.mark.parametrize(
@@ -137,6 +149,10 @@ def test_without_a_corpus_it_comes_from_the_hub() -> None:
     [
         ({"gpus": 8, "nodes": 2}, "--rendezvous must be HOST:PORT of one of the machines where --nodes is 2."),
         ({"gpus": 0, "nodes": 2, "rendezvous": "h:1"}, "--gpus must be at least 1 where --nodes is 2, but is 0."),
+        (
+            {"gpus": 1, "nodes": 2, "rendezvous": "host"},
+            "--rendezvous must be HOST:PORT with a port from 1 to 65534, but is 'host'.",
+        ),
         ({"gpus": 1, "node_rank": 1}, "--node-rank must be from 0 to 0, but is 1."),
     ],
 )

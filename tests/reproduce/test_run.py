@@ -1,3 +1,4 @@
+import json
 import os
 import sys
 import threading
@@ -10,17 +11,18 @@ from pyramidions.reproduce.plan import Command, Step
 from pyramidions.reproduce.run import StepError, check_programs, locked, printed, run_step
 
 
-def python(code: str, gpu: int | None = None) -> Command:
-    return Command((sys.executable, "-c", code), gpu)
+def python(code: str, gpus: tuple[int, ...] | None = None) -> Command:
+    return Command((sys.executable, "-c", code), gpus)
 
 
-def step(folder: Path, *commands: Command, parts: tuple[Path, ...] | None = ()) -> Step:
+def step(folder: Path, *commands: Command, parts: tuple[Path, ...] = ()) -> Step:
+    (folder / "made").touch()
     return Step("work", commands, folder, folder / "made", parts)
 
 
 def run(work: Step) -> float | None:
     with locked(work.folder) as descriptor:
-        return run_step(work, descriptor, lambda line: None)
+        return run_step(work, descriptor, lambda line: None, {"commit": "abc"})
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
@@ -39,7 +41,21 @@ def test_a_failure_shows_the_end_of_the_log_and_leaves_the_step_undone(tmp_path:
     work = step(tmp_path, python("import sys; print('first'); sys.exit('no such thing')"))
     with pytest.raises(StepError, match="(?s)work failed; the end of .*work.log:.*no such thing"):
         run(work)
-    assert not work.made.exists()
+    assert not work.is_done
+
+
+def test_a_mark_says_where_and_by_which_code_a_step_ran(tmp_path: Path) -> None:
+    work = step(tmp_path, python("pass"))
+    run(work)
+    mark = json.loads(work.mark.read_text())
+    assert mark["commit"] == "abc" and mark["seconds"] >= 0
+
+
+def test_what_was_made_without_a_mark_is_made_again(tmp_path: Path) -> None:
+    work = step(tmp_path, python("pass"))
+    run(work)
+    work.mark.unlink()
+    assert run(work) is not None
 
 
 def test_when_one_of_several_fails_the_others_are_stopped(tmp_path: Path) -> None:
@@ -59,10 +75,12 @@ def test_parts_are_joined_in_order(tmp_path: Path) -> None:
     assert (tmp_path / "made").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("parts", [None, (Path("/nowhere/part"),)])
-def test_a_command_that_does_not_make_what_it_should_has_failed(tmp_path: Path, parts: tuple[Path, ...] | None) -> None:
+@pytest.mark.parametrize("parts", [(), (Path("/nowhere/part"),)])
+def test_a_command_that_does_not_make_what_it_should_has_failed(tmp_path: Path, parts: tuple[Path, ...]) -> None:
+    work = step(tmp_path, python("pass"), parts=parts)
+    work.made.unlink()
     with pytest.raises(StepError, match="work ended well, but did not write "):
-        run(step(tmp_path, python("pass"), parts=parts))
+        run(work)
 
 
 def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
@@ -80,12 +98,21 @@ def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> No
 
 def test_a_gpu_is_chosen_among_those_that_we_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    run(step(tmp_path, python("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", gpu=1)))
+    run(step(tmp_path, python("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", gpus=(1,))))
     assert (tmp_path / "work.log").read_text().endswith("\n6\n")
 
 
+def test_what_computes_on_the_cpu_sees_no_gpu_and_nothing_sees_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_STEP_NODELIST", "node[1-2]")
+    code = "import os; print([k for k in os.environ if 'SLURM' in k], repr(os.environ['CUDA_VISIBLE_DEVICES']))"
+    run(step(tmp_path, python(code, gpus=())))
+    assert (tmp_path / "work.log").read_text().endswith("\n[] ''\n")
+
+
 def test_a_command_is_printed_as_one_would_type_it() -> None:
-    assert printed(Command(("run", "a b", "[8]"), 3)) == "CUDA_VISIBLE_DEVICES=3 run 'a b' '[8]'"
+    assert printed(Command(("run", "a b", "[8]"), (3, 5))) == "CUDA_VISIBLE_DEVICES=3,5 run 'a b' '[8]'"
 
 
 def test_a_missing_program_is_named_before_any_work(tmp_path: Path) -> None:

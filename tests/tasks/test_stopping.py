@@ -1,9 +1,12 @@
+from itertools import count
 from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 
 from pyramidions.tasks.stopping import StoppingRule
+
+UPDATES = count(6, 6)
 
 
 class Epochs:
@@ -29,7 +32,7 @@ def rule(patience: int, maximize: bool = True, at_end: bool = True) -> StoppingR
 def validated(stopping: StoppingRule, *scores: float) -> bool:
     """Whether the run has ended after these scores."""
     for score in scores:
-        stopping.validated({"rouge2": score})
+        stopping.validated({"rouge2": score, "num_updates": next(UPDATES)})
     return bool(stopping.run.optimization.stop_min_lr > 0)
 
 
@@ -74,3 +77,11 @@ def test_what_travels_in_the_checkpoint_is_plain_numbers() -> None:
     validated(stopping, 5, 4)
     state: dict[str, Any] = stopping.state_dict()
     assert state == {"best": 5.0, "without_progress": 1}
+
+
+def test_of_several_subsets_the_first_counts() -> None:
+    stopping = rule(2)
+    for update, scores in ((6, (5, 1)), (12, (6, 1)), (18, (7, 1))):
+        for score in scores:
+            stopping.validated({"rouge2": score, "num_updates": update})
+    assert stopping.state_dict() == {"best": 7.0, "without_progress": 0}

@@ -4,7 +4,7 @@ import pytest
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.rows import jobs_for
+from pyramidions.reproduce.jobs import jobs_for
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

@@ -1,0 +1,70 @@
+"""One result file a row, gathered from what its steps made and from their marks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyramidions.data.atomic import atomic_file
+from pyramidions.data.manifest import file_hash
+from pyramidions.reproduce.catalogue import PaperRow
+from pyramidions.reproduce.checkpoints import training
+from pyramidions.reproduce.jobs import ORDER
+from pyramidions.reproduce.plan import Planner
+from pyramidions.scoring.rouge import METRICS
+
+
+def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
+    """Write result.json of a row, from the steps that are done; nothing where none is.
+
+    Commit, versions and hardware are those that each step was marked with when it ran: a later run by other code, or on
+    another machine, does not relabel it. Hardware and versions are of the training, or where there is none of what
+    there is; the commit is each one that had a part.
+    """
+    folder = planner.folder(row)
+    files = {name: folder / f"{name}.ran.json" for name in ORDER}
+    ran = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
+    if not ran:
+        return
+    first = next(iter(ran.values()))
+    manifest = planner.data(row.data) / "manifest.json"
+    timed = bool(ran.keys() & {"time", "time-training"})
+    result = {
+        "config": row.config,
+        "data": row.data,
+        "scale": planner.scale.name,
+        "data_hash": file_hash(manifest) if manifest.is_file() else None,
+        "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
+        "versions": first["versions"],
+        "hardware": first["hardware"],
+        "seed": seed,
+        "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
+        "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
+        "scores": _scores(folder / "scores.json") if "score" in ran else None,
+        "times": _times(folder, planner.scale.decode_tokens) if timed else None,
+    }
+    with atomic_file(folder / "result.json") as file:
+        file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+def _scores(path: Path) -> dict[str, Any]:
+    scores = json.loads(path.read_text())
+    ours = next(iter(scores["systems"].values()))
+    return {"signature": scores["signature"], **{metric: ours[metric] for metric in METRICS}}
+
+
+def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:
+    """Return the times of a row and their ratios to the config with which it took turns."""
+    times: dict[str, Any] | None = None
+    for name in ("training-times.json", "times.json"):
+        path = folder / name
+        if path.is_file():
+            told = json.loads(path.read_text())
+            own = told["configs"][-1]
+            kept = {key: told[key] for key in ("repeats", "train_batch", "decode_batch", "precision")}
+            kept |= {"reference": told["configs"][0]["config"], "hardware": told["hardware"]["device"]}
+            times = {"decode_tokens": list(decode_tokens), **kept}
+            for phase in ("train_step", *(f"decode_{tokens}" for tokens in decode_tokens)):
+                if phase in own:
+                    numbers = {key: own[phase][key] for key in ("mean", "standard_deviation", "median")}
+                    times[phase] = {**numbers, "ratio_to_reference": own[phase]["ratio_to_first"]}
+    return times

@@ -1,0 +1,66 @@
+"""What tables need: each config once on each corpus, in an order in which every model finds the one it starts from."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from pyramidions.errors import UserError
+from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
+
+#: What each kind of table needs of a row.
+_STEPS = {
+    **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
+    "table10": ("time",),
+    "figure4": ("time-training",),
+}
+TABLES = tuple(_STEPS)
+#: in which steps of a row run
+ORDER = ("train", "generate", "score", "time", "time-training")
+
+
+class Job(NamedTuple):
+    """A config on a corpus, which rows of several tables may share.
+
+    Attributes:
+        row: one of those rows.
+        wanted: names of steps.
+    """
+
+    row: PaperRow
+    wanted: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Corpus and config."""
+        return f"{self.row.data}/{self.row.config}"
+
+
+def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = ()) -> list[Job]:
+    """Return what tables need, each config once and after the one that it is fine-tuned from.
+
+    Args:
+        catalogue: all rows.
+        tables: names from `TABLES`.
+        only: rows of those tables, by the paper's number or name; none for all.
+
+    Raises:
+        UserError: a row that none of the tables has.
+    """
+    only, wanted = list(only), dict[tuple[str, str], Job]()
+    found = [(table, row) for table in tables for row in rows_of(catalogue, table)]
+    known = [row.row for _, row in found]
+    if unknown := [name for name in only if name not in known]:
+        raise UserError(f"--rows must be of {', '.join(known)}, but one is {unknown[0]!r}.")
+    for table, row in found:
+        if only and row.row not in only:
+            continue
+        if row.starts_from and "train" in _STEPS[table]:
+            start = next(r for r in catalogue if (r.config, r.data) == (row.starts_from, row.data))
+            _want(wanted, start, ("train",))
+        _want(wanted, row, _STEPS[table])
+    return list(wanted.values())
+
+
+def _want(wanted: dict[tuple[str, str], Job], row: PaperRow, steps: tuple[str, ...]) -> None:
+    key = (row.config, row.data)
+    before = wanted.get(key)
+    wanted[key] = Job(row, frozenset(steps)) if before is None else before._replace(wanted=before.wanted | set(steps))
