@@ -44,6 +44,7 @@ RESULT = {
         "train_batch": 64,
         "decode_batch": 8,
         "precision": "fp32",
+        "device": "NVIDIA H200",
         "decode_tokens": [256, 512],
         # Four times faster, between 3.2 and 5 times.
         "train_step": {**_TIMING, "ratio_to_reference": {"medians": 0.25, "low": 0.2, "high": 0.3125}},

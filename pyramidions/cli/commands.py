@@ -32,7 +32,7 @@ class _Terminated(BaseException):
 
 @contextmanager
 def _clean_stop() -> Iterator[None]:
-    """Turn SIGTERM into an error, so that what is half made is removed as it is after an interrupt."""
+    """Turn SIGTERM into an error, so that a command ends as tidily as after an interrupt."""
 
     def stop(*_: object) -> None:
         # A second one must not disturb the cleaning up.

@@ -61,7 +61,7 @@ def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | Non
             told = json.loads(path.read_text())
             own = told["configs"][-1]
             kept = {key: told[key] for key in ("repeats", "train_batch", "decode_batch", "precision")}
-            kept |= {"reference": told["configs"][0]["config"], "hardware": told["hardware"]["device"]}
+            kept |= {"reference": told["configs"][0]["config"], "device": told["hardware"]["device"]}
             times = {"decode_tokens": list(decode_tokens), **kept}
             for phase in ("train_step", *(f"decode_{tokens}" for tokens in decode_tokens)):
                 if phase in own:

@@ -169,7 +169,7 @@ def _setting(result: Result) -> str | None:
         return None
     return (
         f"{counted(times.repeats, 'turn')}, training batch {times.train_batch}, decoding batch {times.decode_batch}, "
-        f"{times.precision} (paper: 64 and 8)"
+        f"{times.precision}, one {times.device} (paper: 64 and 8)"
     )
 
 

@@ -42,6 +42,7 @@ class Times(NamedTuple):
         train_batch: documents of a training step.
         decode_batch: documents decoded together.
         precision: "fp32" or "bf16".
+        device: what was timed.
         decode_tokens: the lengths that stand for 256 and 512 tokens; none where decoding was not timed.
         phases: by the names in `PHASES`; without decoding where that was not timed.
     """
@@ -51,6 +52,7 @@ class Times(NamedTuple):
     train_batch: int
     decode_batch: int
     precision: str
+    device: str
     decode_tokens: tuple[int, ...]
     phases: dict[str, Timing]
 
@@ -177,6 +179,7 @@ def _times(fields: Fields) -> Times:
         train_batch=fields.count("train_batch", 1),
         decode_batch=fields.count("decode_batch", 1),
         precision=fields.text("precision"),
+        device=fields.text("device"),
         decode_tokens=tuple(lengths) if len(phases) > 1 else (),
         phases=phases,
     )
