@@ -4,24 +4,12 @@ from contextlib import closing
 from datetime import timedelta
 
 import pytest
+from reproduce_meeting import rendezvous
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.nodes import Leader, address, leading, trainings
 
 SOON = timedelta(seconds=20)  # rather than the two weeks after which the others would give up
-
-
-def rendezvous() -> str:
-    """A free port whose successor is free, too, as far as one can know."""
-    for _ in range(50):
-        with closing(socket.socket()) as one, closing(socket.socket()) as two:
-            one.bind(("127.0.0.1", 0))
-            try:
-                two.bind(("127.0.0.1", one.getsockname()[1] + 1))
-            except OSError:
-                continue
-            return f"127.0.0.1:{one.getsockname()[1]}"
-    raise AssertionError("no two ports are free")
 
 
 def test_others_hear_every_training_and_that_it_is_over() -> None:
