@@ -15,7 +15,7 @@ from pyramidions.reproduce.checkpoints import repair
 from pyramidions.reproduce.gather import write_result
 from pyramidions.reproduce.jobs import ORDER, Job
 from pyramidions.reproduce.nodes import Leader, Say, leading, trainings
-from pyramidions.reproduce.plan import Planner, Step
+from pyramidions.reproduce.plan import Planner, Step, documents_an_update
 from pyramidions.reproduce.run import StepError, locked, run_commands, run_step
 
 _TELL_HARDWARE = """
@@ -42,8 +42,7 @@ class Runner:
     def steps(self, job: Job) -> list[Step]:
         """Return the steps of a job, in order; machines but the first only help to train."""
         planner, row = self.planner, job.row
-        dataset = self._settings(job)["dataset"]
-        size = planner.machines.documents_per_gpu or dataset["batch_size"]
+        dataset, size = self._settings(job)["dataset"], self._batch_size(job)
         make: dict[str, Callable[[], Step]] = {
             "train": lambda: planner.train(row, size),
             "generate": lambda: planner.generate(row, dataset["batch_size_valid"]),
@@ -138,6 +137,12 @@ class Runner:
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
         for sentence in repair(folder / "checkpoints"):
             self.say(f"  {sentence}")
+        scale, size = self.planner.scale, self._batch_size(job)
+        documents = documents_an_update(self.planner.machines, scale, size)
+        if documents != scale.documents:
+            self.say(
+                f"  an update has {documents} documents: batches of {size} on each GPU do not make {scale.documents}"
+            )
 
     def _step(self, step: Step, descriptor: int) -> None:
         nodes, gpus = step.machines
@@ -156,6 +161,10 @@ class Runner:
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
         hardware: dict[str, Any] = json.loads(told)
         return hardware
+
+    def _batch_size(self, job: Job) -> int:
+        """Return documents at a time on a GPU."""
+        return self.planner.machines.documents_per_gpu or int(self._settings(job)["dataset"]["batch_size"])
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return read_experiment(str(self.configs / f"{job.row.config}.yaml")).run

@@ -47,13 +47,15 @@ class World:
         return [row for row, step in self.led if step == "train"]
 
 
-def machine(out: Path, rank: int = 0, nodes: int = 1, meeting: str | None = None) -> Runner:
+def machine(
+    out: Path, rank: int = 0, nodes: int = 1, meeting: str | None = None, gpus: int = 8, said: list[str] | None = None
+) -> Runner:
     corpus = out / "arxiv-corpus"
     corpus.mkdir(parents=True, exist_ok=True)
     (corpus / "manifest.json").touch()
-    machines = Machines(8, nodes, rank, meeting)
+    machines = Machines(gpus, nodes, rank, meeting)
     planner = Planner(out, CONFIGS, SCALES["paper"], machines, Path("/plugin"), {"arxiv": corpus})
-    return Runner(planner, CONFIGS, lambda line: None)
+    return Runner(planner, CONFIGS, lambda line: None if said is None else said.append(line))
 
 
 def jobs(*rows: str) -> list[Any]:
@@ -85,3 +87,13 @@ def test_a_corpus_that_cannot_be_prepared_fails_its_rows_and_no_others(
     rows = [*jobs("1"), *jobs_for(read_catalogue(CONFIGS), ["table10"], ["2"])]
     assert runner.run(rows, []) == ["arxiv/table2/01_vanilla_512"]
     assert world.led == [("arxiv.prepare", "prepare"), ("02", "time")]
+
+
+@pytest.mark.parametrize(("gpus", "told"), [(8, False), (3, True)])
+def test_where_an_update_has_other_than_256_documents_it_is_said(
+    gpus: int, told: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    World(monkeypatch, set())
+    said: list[str] = []
+    machine(tmp_path, gpus=gpus, said=said).run(jobs("1"), [])
+    assert ("  an update has 252 documents: batches of 4 on each GPU do not make 256" in said) is told
