@@ -15,7 +15,6 @@ import json
 import math
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -28,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pyramidions.measure.provenance import commit
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 
@@ -181,11 +181,10 @@ def main() -> None:
     print("\n".join(table))
     if args.out is None:
         return
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     about = {
         "command": f"python benchmarks/needle.py --seeds {args.seeds} --updates {args.updates} --batch {args.batch} "
         f"--block-size {args.block_size}",
-        "commit": commit.stdout.strip(),
+        "commit": commit(),
         "machine": f"{args.device}, {args.workers} runs at a time of 1 thread, torch {torch.__version__}, "
         f"Python {platform.python_version()}",
         "chance": 1 / MARKED,

@@ -15,7 +15,6 @@ import logging
 import math
 import platform
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyramidions.measure.provenance import commit
 from pyramidions.nn.functional.topk import TopK, hard_topk, iterative_topk, successive_halving_topk
 
 DIM = 512
@@ -251,10 +251,9 @@ def main() -> None:
             }
             for r in rows
         )
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     about = {
         "command": f"python benchmarks/topk.py --device {args.device} --batch {args.batch} --repeats {args.repeats}",
-        "commit": commit.stdout.strip(),
+        "commit": commit(),
         "machine": machine(device),
         "seed": args.seed,
         "summary": summary(rows),
