@@ -23,8 +23,7 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
 
     \b
     Example:
-      python benchmarks/topk.py --out reproduced/topk/topk
-      pyramidions report reproduced --to report.md
+      pyramidions report reproduced/paper --to report.md
     """
     from pyramidions.reproduce.report import write_report
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TARGETS = ("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6")
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
+_CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and benchmarks lie
 
 
 @click.command(short_help="Train, score and time the rows of the paper's tables.")
@@ -27,7 +28,9 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
     show_default=True,
     help="tiny divides lengths by 16 and widths by 8, for the sample papers and a CPU.",
 )
-@click.option("--rows", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]")
+@click.option(
+    "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]"
+)
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
 @click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together.")
 @click.option("--node-rank", type=click.IntRange(0), help="Which of them this is.  [default: what Slurm says, else 0]")
@@ -52,7 +55,7 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 def reproduce(
     targets: tuple[str, ...],
     scale: str,
-    rows: str | None,
+    rows: tuple[str, ...],
     gpus: int | None,
     nodes: int,
     node_rank: int | None,
@@ -85,27 +88,39 @@ def reproduce(
     if node_rank is None:
         node_rank = int(os.environ.get("SLURM_NODEID", 0)) if nodes > 1 else 0
     out = (out or Path("reproduced") / scale).absolute()
+    if file := next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None):
+        raise UserError(f"--out must be a folder, but {file} is a file.")
     configs = configs.absolute()
     catalogue = read_catalogue(configs)
     tables = [target for target in targets if target not in _OPERATORS]
-    if rows is not None and not tables:
+    if rows and not tables:
         raise UserError(f"--rows has a meaning for tables and figure4 only, not for {', '.join(targets)}.")
     machines = Machines(_gpus(gpus, scale, dry_run), nodes, node_rank, rendezvous, batch_size)
-    names = [name.strip() for name in (rows or "").split(",") if name.strip()]
+    names = [name.strip() for given in rows for name in given.split(",")]
+    if "" in names:
+        raise UserError(f"--rows must be names with commas between them, but is {','.join(rows)!r}.")
     jobs = jobs_for(catalogue, tables, names) if tables else []
     runner = _runner(out, configs, scale, machines, data, dry_run)
+    if data is not None and (lacking := [name for name in runner.corpora(jobs) if not (data / name).is_dir()]):
+        raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
     steps = [step for job in jobs for step in runner.steps(job)]
     timed = node_rank == 0 and not set(targets).isdisjoint(_OPERATORS)
-    others = [runner.planner.operators(configs.parent / "benchmarks")] if timed else []
+    others = [runner.planner.operators(_CHECKOUT / "benchmarks")] if timed else []
     if dry_run:
         _print_plan(runner, jobs, others)
         return
     check_programs([*steps, *others])
     out.mkdir(parents=True, exist_ok=True)
-    failed = runner.run(jobs, others)
-    if node_rank == 0:
-        report = write_report(out, configs)
-        click.echo(f"Report: {report.page}")
+    click.echo(f"Results: {out}")
+    try:
+        failed = runner.run(jobs, others)
+    except BaseException:
+        click.echo("Run the same command again to go on.", err=True)
+        raise
+    finally:
+        # Of an interrupted run, too: weeks may have gone into it.
+        if node_rank == 0:
+            click.echo(f"Report: {write_report(out, configs).page}")
     if failed:
         click.echo(f"{len(failed)} failed: {', '.join(failed)}. Run the same command again to go on.", err=True)
         sys.exit(1)
@@ -143,7 +158,7 @@ def _runner(
             if (data / corpus).is_dir():
                 corpora[corpus] = (data / corpus).absolute()
         elif scale_name == "tiny":
-            corpora[corpus] = configs.parent / "data" / "sample"
+            corpora[corpus] = _CHECKOUT / "data" / "sample"
     small = out / "configs"
     # A dry run writes nothing, and prints the same names.
     at_scale = (small if scale.lengths > 1 else configs) if dry_run else scaled_configs(configs, small, scale)

@@ -1,6 +1,7 @@
 """Read what a file of configs/ describes, without running it."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,7 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from yaml import YAMLError
 
     is_base = path.name == "base.yaml"
     name = path.stem if is_base else f"{path.parent.name}/{path.stem}"
@@ -62,12 +64,24 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     try:
         with initialize_config_dir(str(folder.resolve()), version_base="1.1"):
             run: Any = OmegaConf.to_container(compose("base", overrides=[*row, *overrides]), resolve=True)
-    except HydraException as error:
+    except (HydraException, YAMLError) as error:
         raise ValueError(f"{config} cannot be composed: {' '.join(str(error).split())}") from None
-    fields = {key: value for key, value in run["model"].items() if key != "_name"}
-    try:
-        model = replace(PyramidionConfig(), **fields)
-    except TypeError as error:
-        raise ValueError(f"{config}: {error}.") from None
+    values = {key: value for key, value in run["model"].items() if key != "_name"}
+    _check(config, values)
+    model = replace(PyramidionConfig(), **values)
     task = run["task"]
     return Experiment(name, model, task["max_source_positions"], task["max_target_positions"], run)
+
+
+def _check(config: str, values: dict[str, Any]) -> None:
+    """Refuse a model's field that does not exist, or a value of another type than its default's."""
+    known = {field.name: field.default for field in fields(PyramidionConfig)}
+    for name, value in values.items():
+        if name not in known:
+            near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(name, known, 1))
+            raise ValueError(f"{config}: the model has no field {name!r}{near or '.'}")
+        default = known[name]
+        kinds = (int, float) if isinstance(default, float) else (type(default),)
+        if default is not None and type(value) not in kinds:
+            kind = type(default).__name__
+            raise ValueError(f"{config}: `{name}` must be of type {kind}, as {default!r} is, but is {value!r}.")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.atomic import atomic_file
-from pyramidions.data.manifest import file_hash
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.checkpoints import training
 from pyramidions.reproduce.jobs import ORDER
@@ -26,13 +25,12 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     if not ran:
         return
     first = next(iter(ran.values()))
-    manifest = planner.data(row.data) / "manifest.json"
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
         "data": row.data,
         "scale": planner.scale.name,
-        "data_hash": file_hash(manifest) if manifest.is_file() else None,
+        "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
         "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
         "versions": first["versions"],
         "hardware": first["hardware"],

@@ -229,7 +229,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
             if line.result is not None and line.missing
         ]
     if topk is None:
-        bullets.append(f"Figures 5 and 6, {NOT_RUN}: `python benchmarks/topk.py --out OUT/topk/topk` makes them.")
+        bullets.append(f"Figures 5 and 6, {NOT_RUN}: `scripts/reproduce/figure5.sh` makes them.")
     return _bullets(bullets) if bullets else "Nothing."
 
 

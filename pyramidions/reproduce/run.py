@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -21,6 +22,7 @@ from pyramidions.reproduce.nodes import Say
 from pyramidions.reproduce.plan import Command, Step
 
 _GRACE = 20.0  # seconds that a process has to end after it was asked to
+_TRAINING = re.compile(r"epoch (\d+): +(\d+) / (\d+) loss=([\d.]+)")
 _LINES = 15  # of a log that are shown where a command failed
 
 
@@ -35,11 +37,15 @@ def printed(command: Command) -> str:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[int]:
+def locked(folder: Path, wait: Say | None = None) -> Iterator[int]:
     """Hold a folder for ourselves and the processes that we start; give the descriptor they are to keep open.
 
     The kernel lets go when the last of them has ended, however that came about: a training that outlives a killed
     run is not trained a second time beside itself.
+
+    Args:
+        folder: made where it is not there.
+        wait: is told that we wait for somebody else to let go; None does not wait.
 
     Raises:
         StepError: somebody else holds it.
@@ -50,7 +56,12 @@ def locked(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StepError(f"another process still works in {folder}: stop it, or wait for it.") from None
+            holder = os.pread(descriptor, 1000, 0).decode() or "one that just began"
+            if wait is None:
+                told = f"another process ({holder}) still works in {folder}: stop it, or wait for it."
+                raise StepError(told) from None
+            wait(f"  waiting for another process ({holder}) that works in {folder}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.set_inheritable(descriptor, True)
         yield descriptor
     finally:
@@ -59,6 +70,8 @@ def locked(folder: Path) -> Iterator[int]:
 
 def run_step(step: Step, descriptor: int | None, say: Say, about: Mapping[str, Any]) -> float | None:
     """Run a step to its end, unless it is done, and mark it.
+
+    A mark says, as ``about["made_from"]``, which data and config the step read.
 
     Args:
         step: what to run.
@@ -70,9 +83,15 @@ def run_step(step: Step, descriptor: int | None, say: Say, about: Mapping[str, A
         Seconds it took; None where it was done before.
 
     Raises:
-        StepError: a command failed, or did not make what it should.
+        StepError: a command failed, or did not make what it should, or the step was done with other data or another
+            config.
     """
     if step.is_done:
+        if json.loads(step.mark.read_text()).get("made_from") != about.get("made_from"):
+            raise StepError(
+                f"{step.name} was done with other data or another config: give another --out, "
+                f"or move {step.folder} away."
+            )
         return None
     step.folder.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
@@ -97,6 +116,10 @@ def run_commands(step: Step, log: Path, descriptor: int | None, say: Say) -> Non
             output.write(f"$ {printed(command)}\n".encode())
         output.flush()
         processes = [_started(command, output, descriptor) for command in step.commands]
+        if descriptor is not None:
+            # So that who is kept out knows by whom.
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, " ".join(str(process.pid) for process in processes).encode(), 0)
         try:
             _wait(processes, log, step.name, start, say)
         finally:
@@ -147,7 +170,7 @@ def _wait(processes: "list[subprocess.Popen[bytes]]", log: Path, name: str, star
         now = time.monotonic()
         if now - shown >= pause:
             shown = now
-            line = f"    {name}, {now - start:.0f} s: {_last_line(log)}"
+            line = f"    {name}, {now - start:.0f} s: {_where(log)}"
             if on_terminal:
                 width = shutil.get_terminal_size().columns - 1
                 print(f"\r{line[:width]:{width}}", end="", file=sys.stderr, flush=True)
@@ -157,10 +180,15 @@ def _wait(processes: "list[subprocess.Popen[bytes]]", log: Path, name: str, star
         print(f"\r{'':{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
 
 
-def _last_line(log: Path) -> str:
+def _where(log: Path) -> str:
+    """Say where a command is, from its log: in words where it is fairseq's training, else by the last line."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
-        lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
+        text = file.read().decode(errors="replace").replace("\r", "\n")
+    if trained := _TRAINING.findall(text):
+        epoch, batch, batches, loss = trained[-1]
+        return f"epoch {int(epoch)}, batch {batch} of {batches}, loss {loss}"
+    lines = text.split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 

@@ -1,5 +1,6 @@
 """Runs jobs one after the other, alone or as one of several machines."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pyramidions.data.manifest import file_hash
 from pyramidions.measure.provenance import commit, versions
 from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.checkpoints import repair
@@ -78,7 +80,7 @@ class Runner:
             for step in others:
                 self.say(step.name)
                 with self._telling(step.name, failed), locked(step.folder) as descriptor:
-                    self._step(step, descriptor)
+                    self._step(step, descriptor, {})
         return failed
 
     @contextmanager
@@ -116,8 +118,10 @@ class Runner:
         for corpus in self.corpora(jobs):
             step = self.planner.prepare(corpus)
             if step is not None:
-                with self._telling(corpus, failed), locked(step.folder) as descriptor:
-                    self._step(step, descriptor)
+                with self._telling(corpus, failed), locked(step.folder, wait=self.say) as descriptor:
+                    # Whoever held it may have prepared it.
+                    if self.planner.prepare(corpus) is not None:
+                        self._step(step, descriptor, {})
         return set(failed)
 
     def _job(self, job: Job, leader: Leader | None) -> None:
@@ -128,7 +132,7 @@ class Runner:
                     self._before_training(job, folder)
                     if leader is not None:
                         leader.announce(job.name)
-                self._step(step, descriptor)
+                self._step(step, descriptor, self._made_from(job, step))
                 write_result(self.planner, job.row, self._settings(job)["common"]["seed"])
 
     def _before_training(self, job: Job, folder: Path) -> None:
@@ -144,9 +148,22 @@ class Runner:
                 f"  an update has {documents} documents: batches of {size} on each GPU do not make {scale.documents}"
             )
 
-    def _step(self, step: Step, descriptor: int) -> None:
+    def _made_from(self, job: Job, step: Step) -> dict[str, str]:
+        """Return hashes of the configs that a step reads and, where it reads documents, of their manifest."""
+        row, timing = job.row, step.name in ("time", "time-training")
+        configs = dict.fromkeys((row.reference, row.config) if timing else (row.config,))
+        read = [read_experiment(str(self.planner.configs / f"{config}.yaml")).run for config in configs]
+        made_from = {"config": hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
+        if not timing:
+            made_from["data"] = file_hash(self.planner.data(row.data) / "manifest.json")
+        return made_from
+
+    def _step(self, step: Step, descriptor: int, made_from: dict[str, str]) -> None:
+        if not step.is_done:
+            self.say(f"  {step.name} ... (log: {step.folder / f'{step.name}.log'})")
         nodes, gpus = step.machines
         about = {
+            "made_from": made_from,
             "commit": commit(),
             "versions": versions(),
             "hardware": {**self._hardware, "nodes": nodes, "gpus": gpus},

@@ -101,7 +101,8 @@ def _scaled(field: str, value: Any, scale: Scale) -> Any:
         return _TINY_RUN[field]
     if field == "model.pooling_lengths" and value is not None:
         entries = str(value).split(",")
-        return ",".join(e if e == "None" else str(_divided(field, int(e), scale.lengths)) for e in entries)
+        # What is no number is left for the model to refuse.
+        return ",".join(str(_divided(field, int(e), scale.lengths)) if e.strip().isdecimal() else e for e in entries)
     if field == "model.self_attention_args":
         options = json.loads(value)
         for name in options.keys() & set(_LENGTH_OPTIONS):

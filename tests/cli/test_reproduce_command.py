@@ -75,6 +75,10 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
         (["figure5", "--rows", "1"], "--rows has a meaning for tables and figure4 only, not for figure5."),
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
         (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
+        (["table2", "--data", "."], "--data must hold a folder arxiv, but . has none."),
+        (["table2", "--rows", ""], "--rows must be names with commas between them, but is ''."),
+        (["table2", "--rows", "1,,2"], "--rows must be names with commas between them, but is '1,,2'."),
+        (["table2", "--out", __file__], f"--out must be a folder, but {__file__} is a file."),
         (["table2", "--nodes", "2"], "--rendezvous must be HOST:PORT"),
     ],
 )

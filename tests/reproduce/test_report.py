@@ -138,7 +138,7 @@ def test_missing_parts_are_listed(out, lines):
         f"- Table 2, row 11, times: relative to {POOLED}, not to {VANILLA}",
         "- Table 4, not run: mean",
         "- Figure 4, not run: pyramidion-16",
-        "- Figures 5 and 6, not run: `python benchmarks/topk.py --out OUT/topk/topk` makes them.",
+        "- Figures 5 and 6, not run: `scripts/reproduce/figure5.sh` makes them.",
     ]
 
 

@@ -2,13 +2,14 @@ import json
 import os
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.plan import Command, Step
-from pyramidions.reproduce.run import StepError, check_programs, locked, printed, run_step
+from pyramidions.reproduce.run import StepError, _where, check_programs, locked, printed, run_step
 
 
 def python(code: str, gpus: tuple[int, ...] | None = None) -> Command:
@@ -58,6 +59,26 @@ def test_what_was_made_without_a_mark_is_made_again(tmp_path: Path) -> None:
     assert run(work) is not None
 
 
+def test_what_was_made_from_something_else_is_neither_taken_nor_overwritten(tmp_path: Path) -> None:
+    work = step(tmp_path, python("pass"))
+    for made_from in ("these", "these", "those"):
+        with locked(tmp_path) as descriptor:
+            if made_from == "these":
+                run_step(work, descriptor, lambda line: None, {"made_from": {"data": made_from}})
+            else:
+                with pytest.raises(StepError, match="work was done with other data or another config"):
+                    run_step(work, descriptor, lambda line: None, {"made_from": {"data": made_from}})
+    assert json.loads(work.mark.read_text())["made_from"] == {"data": "these"}
+
+
+def test_training_is_told_in_words(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("epoch 001:     10 / 25 loss=9.8, ppl=3\nepoch 001:     15 / 25 loss=8.965, nll\nvalidating\n")
+    assert _where(log) == "epoch 1, batch 15 of 25, loss 8.965"
+    log.write_text("one\ntwo\n")
+    assert _where(log) == "two"
+
+
 def test_when_one_of_several_fails_the_others_are_stopped(tmp_path: Path) -> None:
     sleeper = python("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
     with pytest.raises(StepError):
@@ -89,11 +110,14 @@ def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> No
     thread.start()
     while not (tmp_path / "work.log").exists():
         pass
-    with pytest.raises(StepError, match="another process still works in"), locked(tmp_path):
+    time.sleep(0.3)
+    with pytest.raises(StepError, match=r"another process \(\d+\) still works in"), locked(tmp_path):
         pass
+    said: list[str] = []
+    with locked(tmp_path, wait=said.append):
+        assert not thread.is_alive() or work.is_done
+    assert len(said) == 1 and "waiting for another process (" in said[0]
     thread.join()
-    with locked(tmp_path):
-        pass
 
 
 def test_a_gpu_is_chosen_among_those_that_we_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

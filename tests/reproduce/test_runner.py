@@ -31,6 +31,7 @@ class World:
         # Hydra composes for one thread at a time.
         settings = {"dataset": {"batch_size": 4, "batch_size_valid": 8}, "common": {"seed": 1}}
         monkeypatch.setattr(Runner, "_settings", lambda self, job: settings)
+        monkeypatch.setattr(Runner, "_made_from", lambda self, job, step: {})
 
     def run_step(self, step: Step, descriptor: int, say: Any, about: dict[str, Any]) -> float:
         row = step.folder.name.partition("_")[0]
