@@ -60,12 +60,17 @@ class PyramidionEncoder(FairseqEncoder):
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
         """Keep what the hypotheses ``new_order`` (B',) read; those of a document that stand together share one row."""
-        documents = _documents(new_order, encoder_out.get("width", 1))
+        memory, mask = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
+        held = mask[0].size(0)
+        documents = _documents(new_order, encoder_out.get("width", 1), held)
+        if documents is not None:
+            memory = [x.index_select(1, documents) for x in memory]
+            mask = [x.index_select(0, documents) for x in mask]
         return {
             **encoder_out,
-            "encoder_out": [x.index_select(1, documents) for x in encoder_out["encoder_out"]],
-            "encoder_padding_mask": [x.index_select(0, documents) for x in encoder_out["encoder_padding_mask"]],
-            "width": len(new_order) // len(documents),
+            "encoder_out": memory,
+            "encoder_padding_mask": mask,
+            "width": len(new_order) // (held if documents is None else len(documents)),
             "pooled": {},  # a diagnostic of training, not of beam search
         }
 
@@ -123,10 +128,8 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
         """Keep the hypotheses ``new_order`` (B',): all state is in one cache."""
         cache: Optional[DecoderCache] = incremental_state.get(_CACHE)
         if cache is not None and cache.documents:
-            documents = _documents(new_order, cache.hypotheses // cache.documents)
-            # Mostly all documents stay, and nothing of their memory is copied.
-            all_stay = documents.equal(torch.arange(cache.documents, device=documents.device))
-            cache.reorder(new_order, None if all_stay else documents)
+            width = cache.hypotheses // cache.documents
+            cache.reorder(new_order, _documents(new_order, width, cache.documents))
 
     def max_positions(self) -> int:
         """Return the longest target, in tokens."""
@@ -217,14 +220,16 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
 
 
-def _documents(order: Tensor, width: int) -> Tensor:
+def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
     """Return the documents (B',) that the hypotheses ``order`` belong to, ``width`` of each so far.
 
-    A document comes once for all of its hypotheses if as many of each stand together, and else once for each.
+    A document comes once for all of its hypotheses if as many of each stand together, and else once for each. None says
+    that all the ``held`` ones stay as they are, as at most steps: nothing of theirs need be copied.
     """
     owners = order // width
     documents, counts = owners.unique_consecutive(return_counts=True)
-    return documents if (counts == counts[0]).all() else owners
+    documents = documents if (counts == counts[0]).all() else owners
+    return None if documents.equal(torch.arange(held, device=documents.device)) else documents
 
 
 def _fingerprint(dictionary: Any) -> Tensor:

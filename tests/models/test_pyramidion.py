@@ -118,6 +118,7 @@ def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_d
     within = torch.tensor([1, 0, 3, 3, 4, 5])
     ours.decoder.reorder_incremental_state_scripting(state, within)
     assert cache.layers[0].memory.k is keys
+    assert ours.encoder.reorder_encoder_out(memory, within)["encoder_out"][0] is memory["encoder_out"][0]
 
     first_leaves = torch.tensor([3, 2, 4, 4])
     ours.decoder.reorder_incremental_state_scripting(state, first_leaves)
