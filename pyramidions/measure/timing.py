@@ -211,7 +211,7 @@ class _Contender:
         return sum(tensor.nbytes for tensor in tensors if tensor.device.type == self.plan.device)
 
 
-def clock(work: Callable[[], None], device: str) -> tuple[float, int | None]:
+def clock(work: Callable[[], object], device: str) -> tuple[float, int | None]:
     """Do something on a device that is idle before and after; return its seconds and, of a GPU, the peak in bytes."""
     if device == "cpu":
         begin = time.perf_counter()
