@@ -13,19 +13,17 @@ class NotModelledError(ValueError):
     """A config whose activation memory has no closed form."""
 
 
-def activations(config: PyramidionConfig, lengths: Lengths, dropout_mask: int = 1) -> dict[Part, int]:
+def activations(config: PyramidionConfig, lengths: Lengths) -> dict[Part, int]:
     """Count the bytes of all tensors that one training step saves for its backward pass, parameters excluded.
 
-    In float32, with fused attention: of a softmax only its log-sum-exp is kept, whatever the attention dropout. That
-    is what a GPU does; on the CPU torch takes the path that keeps the weights when attention is dropped out. A tensor
-    that several operations save is counted once, for the part that saves it first. What the forward pass holds for a
-    moment, gradients and the optimizer's state come on top. Held against torch on the CPU; kernels of a GPU may round
-    a log-sum-exp's length up.
+    In float32, with fused attention: of a softmax only its log-sum-exp is kept (on the CPU with attention dropout not
+    even that). A tensor that several operations save is counted once, for the part that saves it first. What the
+    forward pass holds for a moment, gradients and the optimizer's state come on top. Held against torch on the CPU;
+    kernels of a GPU may round a log-sum-exp's length up.
 
     Args:
         config: the model's shape.
         lengths: of the batch of full-length documents.
-        dropout_mask: bytes of a value's dropout mask: 1 on a GPU, 4 on the CPU.
 
     Raises:
         NotModelledError: a kind or an option that has no closed form here.
@@ -35,7 +33,7 @@ def activations(config: PyramidionConfig, lengths: Lengths, dropout_mask: int = 
     model = outline(config, lengths.vocab_size)
     _refuse_unknown(config)
     runs = list(encoder_runs(config, model.encoder, lengths.source))
-    saved = _Saved(config, lengths.batch, dropout_mask)
+    saved = _Saved(config, lengths.batch)
     first = runs[0]
     assert isinstance(first, LayerRun)
     saved.embedding(first.blocks * first.queries)
@@ -75,13 +73,11 @@ class _Saved:
     Args:
         config: the model's shape.
         batch: B.
-        dropout_mask: bytes of a value's dropout mask.
     """
 
-    def __init__(self, config: PyramidionConfig, batch: int, dropout_mask: int) -> None:
+    def __init__(self, config: PyramidionConfig, batch: int) -> None:
         self.config = config
         self.batch = batch
-        self.dropout_mask = dropout_mask
         self.bytes: Counter[Part] = Counter()
 
     def add(self, part: Part, *, floats: int = 0, indices: int = 0) -> None:
@@ -89,7 +85,7 @@ class _Saved:
 
     def dropped(self, part: Part, values: int, probability: float) -> None:
         if probability > 0:
-            self.bytes[part] += self.batch * values * self.dropout_mask
+            self.bytes[part] += self.batch * values  # a byte each
 
     def embedding(self, tokens: int) -> None:
         self.add(Part.EMBEDDING_AND_NORMS, indices=tokens)

@@ -92,7 +92,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     return small, Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2), vocab_size=61)
 
 
-def compare(config: PyramidionConfig, lengths: Lengths, dropout_mask: int = 4) -> Comparison:
+def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
     """Build a model, run it on random tokens on the CPU, and compare.
 
     Multiplications outside of matrix products, which torch does not count, are left out.
@@ -100,7 +100,6 @@ def compare(config: PyramidionConfig, lengths: Lengths, dropout_mask: int = 4) -
     Args:
         config: the model's shape, small.
         lengths: of the batch, short.
-        dropout_mask: bytes of a value's dropout mask.
 
     Raises:
         ValueError: a config that breaks a rule, or a kind that has no closed form.
@@ -109,7 +108,7 @@ def compare(config: PyramidionConfig, lengths: Lengths, dropout_mask: int = 4) -
     model = build(config, lengths.vocab_size).train()
     measured = products_by_torch(model, lengths)
     try:
-        held = activations(config, lengths, dropout_mask)
+        held = activations(config, lengths)
     except NotModelledError as error:
         saved, not_modelled = None, str(error)
     else:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.attention import KeyValueCache, MultiheadAttention
 from pyramidions.nn.feed_forward import FeedForward
+from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.position import SinusoidalPositions
 from pyramidions.nn.residual import ResidualConnection
 
@@ -136,7 +137,7 @@ class Decoder(nn.Module):
         self.positions = positions
         self.layers = nn.ModuleList(layers)
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def new_cache(self) -> DecoderCache:
         """Return an empty cache."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pyramidions.nn.context import Context
 from pyramidions.nn.encoder_layer import EncoderLayer
 from pyramidions.nn.functional.chunking import BlockLayout
+from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.pooling import Pooled, Pooler, Upsampler
 from pyramidions.nn.position import SinusoidalPositions
 from pyramidions.nn.residual import ResidualStack
@@ -65,7 +66,7 @@ class Encoder(nn.Module):
         self.residual = residual
         self.upsampler = upsampler
         self.norm = norm
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.confined_to = confined_to
 
     def embed(self, tokens: Tensor, position: Tensor, length: int) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.registry import Registry
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
@@ -40,7 +41,7 @@ class DenseFeedForward(FeedForward):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
         self.activation = _ACTIVATIONS[activation]
-        self.dropout = nn.Dropout(activation_dropout)
+        self.dropout = Dropout(activation_dropout)
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
         self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
         for layer in (self.fc1, self.fc2):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.registry import Registry
 
 
@@ -20,7 +21,7 @@ class ResidualConnection(nn.Module):
     def __init__(self, embed_dim: int, dropout: float = 0.0, normalize_before: bool = False) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(embed_dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.normalize_before = normalize_before
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.context import Context
+from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.registry import Registry
 
 
@@ -59,7 +60,7 @@ class NonlinearScorer(Scorer):
 
     def __init__(self, embed_dim: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.dense = nn.Linear(embed_dim, embed_dim)
         self.linear = nn.Linear(embed_dim, 1)
         for layer in (self.dense, self.linear):

@@ -1,10 +1,10 @@
 """Full attention: every query sees every key."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.masking import attendable
 
 
@@ -34,9 +34,9 @@ class FullAttention(CoreAttention):
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         if key_padding_mask is None and (not is_causal or q.size(2) == k.size(2)):
-            return F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=is_causal)
+            return scaled_dot_product_attention(q, k, v, dropout=dropout, is_causal=is_causal)
         mask = attendable(key_padding_mask, is_causal, q.size(2), k.size(2), q.device)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        return scaled_dot_product_attention(q, k, v, mask, dropout)
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         if padding_mask is None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.local_window import look_back
 
 
@@ -161,7 +162,7 @@ def _attend_chunks(
     scores = (queries @ keys.transpose(-1, -2)).float()
     # Its own position comes after every other, padding after that; finite, for both may be all there is.
     scores = scores.masked_fill(own, lowest / 2).masked_fill(hidden.transpose(-1, -2), lowest)
-    weights = F.dropout(scores.softmax(dim=-1), dropout)
+    weights = drop(scores.softmax(dim=-1), dropout)
     out = weights.to(values.dtype) @ values
     # (B, H, C, M, .) -> (B, H, L, .)
     return out.flatten(2, 3), scores.logsumexp(dim=-1, keepdim=True).flatten(2, 3)

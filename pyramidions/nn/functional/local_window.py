@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
 
 
@@ -68,6 +69,6 @@ def local_window_attention(
     allowed = (near if sees_itself else near & (distance != 0)) & ~hidden
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
     allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
-    out = F.scaled_dot_product_attention(chunked(q), keys, values, attn_mask=allowed, dropout_p=dropout)
+    out = scaled_dot_product_attention(chunked(q), keys, values, allowed, dropout)
     # (B, H, C, M, E) -> (B, H, L, E)
     return out.flatten(2, 3)[:, :, :length]

@@ -1,0 +1,72 @@
+"""Dropout whose coins are cheap on the CPU, where torch's own draws them one by one."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+_SIDES = 2**16  # a 64-bit random number is four coins of so many sides
+
+
+def coins(shape: torch.Size, probability: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
+    """Toss a coin for each value, on the CPU.
+
+    Args:
+        shape: of the values.
+        probability: of dropping a value, rounded to a multiple of 2 ** -16.
+        generator: where the randomness comes from; None is torch's default.
+
+    Returns:
+        A mask of ``shape``, True where a value is dropped, and by what the others are multiplied to keep the mean.
+    """
+    faces = min(round(probability * _SIDES), _SIDES - 1)
+    numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    dropped = numbers.view(torch.int16)[: shape.numel()] < faces - _SIDES // 2
+    return dropped.view(shape), _SIDES / (_SIDES - faces)
+
+
+class _CoinDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
+        dropped, ctx.scale = coins(x.shape, probability)
+        ctx.save_for_backward(dropped)
+        return x.masked_fill(dropped, 0.0).mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (dropped,) = ctx.saved_tensors
+        return grad.masked_fill(dropped, 0.0).mul_(ctx.scale), None
+
+
+def drop(x: Tensor, probability: float) -> Tensor:
+    """Drop values of ``x`` with ``probability``, and scale the others to keep the mean (Srivastava et al. 2014).
+
+    On the CPU the probability is rounded to a multiple of 2 ** -16.
+    """
+    if probability == 0.0:
+        return x
+    return _CoinDropout.apply(x, probability) if x.device.type == "cpu" else F.dropout(x, probability)
+
+
+class Dropout(nn.Module):
+    """`drop` while training.
+
+    Args:
+        probability: of dropping a value.
+
+    Raises:
+        ValueError: a probability that is not at least 0 and below 1.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        if not 0 <= probability < 1:
+            raise ValueError(f"`dropout` must be at least 0 and below 1, but is {probability}.")
+        self.probability = probability
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor of the shape of ``x``."""
+        return drop(x, self.probability) if self.training else x

@@ -1,0 +1,133 @@
+"""Attention in tiles, beside the plain form that holds the whole matrix of weights."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.functional import attention
+from pyramidions.nn.functional.attention import scaled_dot_product_attention
+from pyramidions.nn.functional.dropout import coins
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_TILE", 20)
+
+
+def _noise(q: Tensor, k: Tensor, dropout: float, seed: int) -> Tensor:
+    """What the weights are multiplied with, tile by tile as small tiles are cut: (N, Lq, Lk)."""
+    noise = q.new_empty(q.size(0), q.size(1), k.size(1))
+    for tile in attention._tiles(q, k, None, None, dropout, seed):
+        noise[tile.matrices, tile.queries] = (~tile.dropped).to(q.dtype) * tile.scale
+    return noise
+
+
+def _plain(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Tensor:
+    logits = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
+    if allowed is not None:
+        logits = logits.masked_fill(~allowed, -torch.inf)
+    noise = _noise(q.flatten(0, -3), k.flatten(0, -3), dropout, seed).unflatten(0, q.shape[:-2])
+    return (logits.softmax(dim=-1) * noise) @ v
+
+
+def _seed_of_the_next_call(start: int) -> int:
+    torch.manual_seed(start)
+    seed = int(torch.randint(2**62, ()))
+    torch.manual_seed(start)
+    return seed
+
+
+def _inputs(*leading: int, queries: int, keys: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [
+        torch.randn(*leading, length, 6, generator=generator, dtype=dtype).requires_grad_()
+        for length in (queries, keys, keys)
+    ]
+
+
+MASKS = {
+    "none": (1,),
+    "padding": (2, 1, 1, 9),
+    "past": (7, 9),
+    "both": (2, 1, 7, 9),
+    "of each matrix": (2, 3, 7, 9),
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("tile", [1, 20, 64, 10_000])
+def test_tiles_are_the_plain_form_with_the_same_coins(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_TILE", tile)
+    inputs = _inputs(2, 3, queries=7, keys=9)
+    allowed = None
+    if mask != "none":
+        allowed = torch.rand(MASKS[mask], generator=torch.Generator().manual_seed(1)) < 0.6
+        allowed[..., 4] = True
+    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5))
+    out = scaled_dot_product_attention(*inputs, allowed, 0.3)
+    assert out.allclose(expected)
+    grad = torch.randn(out.shape, generator=torch.Generator().manual_seed(2), dtype=out.dtype)
+    for ours, plain in zip(
+        torch.autograd.grad(out, inputs, grad), torch.autograd.grad(expected, inputs, grad), strict=True
+    ):
+        assert ours.allclose(plain)
+
+
+def test_the_past_is_hidden_from_causal_attention() -> None:
+    inputs = _inputs(2, 3, queries=9, keys=9)
+    allowed = torch.ones(9, 9, dtype=torch.bool).tril()
+    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5))
+    assert scaled_dot_product_attention(*inputs, dropout=0.3, is_causal=True).allclose(expected)
+
+
+def test_the_mean_over_coins_is_attention_without_dropout() -> None:
+    q, k, v = _inputs(1, 1, queries=3, keys=50, dtype=torch.float32)
+    torch.manual_seed(0)
+    q, k, v = (x.detach().expand(2000, -1, -1, -1) for x in (q, k, v))
+    mean = scaled_dot_product_attention(q, k, v, dropout=0.1).mean(dim=0)
+    exact = scaled_dot_product_attention(q[0], k[0], v[0])
+    assert mean.allclose(exact, atol=0.02) and not mean.equal(exact)
+
+
+def test_the_backward_pass_tosses_the_coins_of_its_own_forward_pass() -> None:
+    q, k, v = _inputs(1, 2, queries=5, keys=5)
+    first = scaled_dot_product_attention(q, k, v, dropout=0.5)
+    torch.manual_seed(12345)
+    scaled_dot_product_attention(q, k, v, dropout=0.5)
+    # Linear in v: its gradient mixes with the very weights of the forward pass.
+    (grad,) = torch.autograd.grad(first, v, first)
+    assert (grad * v).sum().item() == pytest.approx((first * first).sum().item(), rel=1e-5)
+
+
+def test_the_same_seed_gives_the_same_output_and_nothing_is_drawn_without_dropout() -> None:
+    q, k, v = _inputs(1, 2, queries=5, keys=5)
+    torch.manual_seed(1)
+    first = scaled_dot_product_attention(q, k, v, dropout=0.5)
+    torch.manual_seed(1)
+    assert scaled_dot_product_attention(q, k, v, dropout=0.5).equal(first)
+    state = torch.get_rng_state()
+    scaled_dot_product_attention(q, k, v)
+    assert torch.get_rng_state().equal(state)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_sums_weights_in_full_precision(dtype: torch.dtype) -> None:
+    inputs = [x.detach().to(dtype) for x in _inputs(2, 3, queries=7, keys=40)]
+    expected = _plain(*(x.double() for x in inputs), None, 0.2, seed=_seed_of_the_next_call(5))
+    out = scaled_dot_product_attention(*inputs, dropout=0.2)
+    assert out.dtype == dtype and out.double().allclose(expected, atol=0.02)
+
+
+def test_no_more_weights_than_a_tile_holds_are_kept_for_the_backward_pass() -> None:
+    q, k, v = _inputs(1, 2, queries=300, keys=300, dtype=torch.float32)
+    saved: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: saved.append(x.numel()) or x, lambda x: x):
+        scaled_dot_product_attention(q, k, v, dropout=0.1)
+    assert max(saved) == 2 * 300 * 6
+
+
+def test_coins_of_a_tile_do_not_depend_on_others_having_drawn() -> None:
+    generator = torch.Generator().manual_seed(7)
+    first, _ = coins(torch.Size((50,)), 0.5, generator)
+    torch.rand(10)
+    assert coins(torch.Size((50,)), 0.5, torch.Generator().manual_seed(7))[0].equal(first)

@@ -1,0 +1,71 @@
+"""Dropout by cheap coins."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.functional.dropout import Dropout, coins, drop
+
+
+@pytest.mark.parametrize("probability", [0.01, 0.1, 0.5, 0.9])
+def test_coins_fall_as_often_as_the_probability_says(probability: float) -> None:
+    torch.manual_seed(0)
+    dropped, _ = coins(torch.Size((1000, 1001)), probability)
+    # five standard deviations of the mean of 1,001,000 coins
+    assert dropped.float().mean().item() == pytest.approx(
+        probability, abs=5 * (probability * (1 - probability) / 1e6) ** 0.5
+    )
+
+
+def test_each_of_the_four_coins_in_a_number_is_fair_and_none_tells_the_next() -> None:
+    torch.manual_seed(0)
+    dropped, _ = coins(torch.Size((250_000, 4)), 0.5)
+    heads = dropped.float() - 0.5
+    assert dropped.float().mean(dim=0).tolist() == pytest.approx([0.5] * 4, abs=0.005)
+    correlations = 4 * heads.T @ heads / len(heads)
+    assert correlations.fill_diagonal_(0).abs().max().item() < 0.01
+    assert 4 * (heads[1:] * heads[:-1]).mean(dim=0).abs().max().item() < 0.01
+
+
+def test_what_is_not_dropped_is_scaled_so_that_the_mean_stays_exactly() -> None:
+    _, scale = coins(torch.Size((1,)), 0.1)
+    assert scale == 65536 / (65536 - 6554)
+
+
+def test_the_same_seed_drops_the_same_values_and_another_seed_others() -> None:
+    x = torch.ones(100, 7)
+    torch.manual_seed(1)
+    first, second = drop(x, 0.5), drop(x, 0.5)
+    torch.manual_seed(1)
+    assert drop(x, 0.5).equal(first) and not first.equal(second)
+
+
+def test_the_gradient_is_that_of_a_product_with_the_mask() -> None:
+    x = torch.randn(5, 9, dtype=torch.float64, requires_grad=True)
+
+    def seeded(x: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return drop(x, 0.3)
+
+    kept = seeded(torch.ones_like(x))
+    assert sorted(kept.unique().tolist()) == pytest.approx([0.0, 65536 / (65536 - 19661)])
+    assert seeded(x).allclose(x * kept)
+    assert torch.autograd.gradcheck(seeded, x)
+
+
+def test_nothing_is_dropped_where_the_probability_is_zero_or_the_model_does_not_train() -> None:
+    x = torch.randn(3, 4)
+    assert drop(x, 0.0) is x and Dropout(0.5).eval()(x) is x
+    assert not Dropout(0.5).train()(x).equal(x)
+
+
+def test_half_precision_stays_half_precision() -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        out = drop(torch.ones(64, dtype=dtype), 0.5)
+        assert out.dtype == dtype and set(out.tolist()) == {0.0, 2.0}
+
+
+def test_a_probability_that_is_none_is_refused() -> None:
+    for wrong in (-0.1, 1.0):
+        with pytest.raises(ValueError, match="must be at least 0 and below 1"):
+            Dropout(wrong)
