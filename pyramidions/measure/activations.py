@@ -62,6 +62,8 @@ def _refuse_unknown(config: PyramidionConfig) -> None:
             raise NotModelledError("The activation memory of `pooling_args` without sort is not modelled.")
         if parse_options(config.scorer_args, "scorer_args").get("dropout", 0):
             raise NotModelledError("The activation memory of `scorer_args` with dropout is not modelled.")
+    if config.checkpoint_activations:
+        raise NotModelledError("The activation memory of `checkpoint_activations` is not modelled.")
     for name, kinds in known.items():
         if (kind := getattr(config, name)) not in kinds:
             raise NotModelledError(f"The activation memory of `{name}` {kind} is not modelled.")

@@ -21,7 +21,7 @@ from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
 from pyramidions.nn.pooling import POOLING, FunnelUpsampler, Pooler
 from pyramidions.nn.position import SinusoidalPositions
 from pyramidions.nn.registry import Registry
-from pyramidions.nn.residual import RESIDUAL, ResidualConnection
+from pyramidions.nn.residual import RESIDUAL, RecomputingStack, ResidualConnection, ResidualStack
 from pyramidions.nn.scorer import SCORER
 
 
@@ -127,7 +127,7 @@ def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
         _positions(config, "encoder_positions"),
         [_encoder_layer(config, kind) for kind in attention],
         _poolers(config, lengths),
-        RESIDUAL.build(config.residual, {}),
+        _stack(config),
         FunnelUpsampler(_windows(config, lengths)[max(lengths)]) if owned else None,
         nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
         config.dropout,
@@ -166,6 +166,7 @@ def _decoder(config: PyramidionConfig, embedding: nn.Embedding) -> Decoder:
         embedding,
         _positions(config, "decoder_positions"),
         layers,
+        _stack(config),
         nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
         config.dropout,
     )
@@ -217,6 +218,11 @@ def _feed_forward(config: PyramidionConfig) -> FeedForward:
         ffn_embed_dim=config.ffn_embed_dim,
         activation_dropout=config.activation_dropout,
     )
+
+
+def _stack(config: PyramidionConfig) -> ResidualStack:
+    stack = RESIDUAL.build(config.residual, {})
+    return RecomputingStack(stack) if config.checkpoint_activations else stack
 
 
 def _residual(config: PyramidionConfig) -> ResidualConnection:

@@ -62,6 +62,10 @@ class PyramidionConfig:
     feed_forward: str = _choice("dense", FEED_FORWARD.names, "what transforms each position")
     feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'')
     residual: str = _choice("plain", RESIDUAL.names, "how layers are stacked")
+    checkpoint_activations: bool = field(
+        default=False,
+        metadata={"help": "keep of each layer its input only, and compute the rest again in the backward pass"},
+    )
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
     encoder_positions: str = _choice("sinusoidal", POSITIONS, "positions of source tokens")
     decoder_positions: str = _choice("none", POSITIONS, "positions of target tokens")

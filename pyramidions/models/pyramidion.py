@@ -128,8 +128,7 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
         """Keep the hypotheses ``new_order`` (B',): all state is in one cache."""
         cache: Optional[DecoderCache] = incremental_state.get(_CACHE)
         if cache is not None and cache.documents:
-            width = cache.hypotheses // cache.documents
-            cache.reorder(new_order, _documents(new_order, width, cache.documents))
+            cache.reorder(new_order, _documents(new_order, cache.width, cache.documents))
 
     def max_positions(self) -> int:
         """Return the longest target, in tokens."""

@@ -14,11 +14,14 @@ D    embed_dim
 E    head_dim, D / H
 V    vocabulary
 T    target length
+W    hypotheses of a document
+S    tokens written so far for a document, by all of its hypotheses
 ===  ==========================================================
 """
 
 from pyramidions.nn.beam_search import BeamSearch, Hypothesis
-from pyramidions.nn.decoder import Decoder, DecoderCache
+from pyramidions.nn.decoder import Decoder
+from pyramidions.nn.decoder_cache import DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
 from pyramidions.nn.transformer import Transformer
 

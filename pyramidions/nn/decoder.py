@@ -6,54 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import KeyValueCache, MultiheadAttention
+from pyramidions.nn.attention import MultiheadAttention
+from pyramidions.nn.decoder_cache import DecoderCache, LayerCache
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.position import SinusoidalPositions
-from pyramidions.nn.residual import ResidualConnection
-
-
-class LayerCache:
-    """What one decoder layer keeps between steps: its past, and the projected memory."""
-
-    def __init__(self) -> None:
-        self.past = KeyValueCache()
-        self.memory = KeyValueCache()
-
-
-class DecoderCache:
-    """What a decoder keeps between steps of incremental decoding.
-
-    The past has a row per hypothesis, the projected memory one per document: hypotheses of a document, which stand
-    together, share it, so that it is computed once and not copied when they change.
-    """
-
-    def __init__(self, layers: int) -> None:
-        self.layers = [LayerCache() for _ in range(layers)]
-
-    @property
-    def length(self) -> int:
-        """Target positions already decoded."""
-        return self.layers[0].past.length
-
-    @property
-    def documents(self) -> int:
-        """Documents whose memory is held; 0 where nothing was decoded yet."""
-        memory = self.layers[0].memory.k
-        return 0 if memory is None else memory.size(0)
-
-    @property
-    def hypotheses(self) -> int:
-        """Rows of the past."""
-        past = self.layers[0].past.k
-        return 0 if past is None else past.size(0)
-
-    def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
-        """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
-        for layer in self.layers:
-            layer.past.reorder(order)
-            if documents is not None:
-                layer.memory.reorder(documents)
+from pyramidions.nn.residual import ResidualConnection, ResidualStack
 
 
 class DecoderLayer(nn.Module):
@@ -86,27 +44,43 @@ class DecoderLayer(nn.Module):
         self.around_feed_forward = around_feed_forward
 
     def forward(
-        self, x: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: LayerCache | None = None
+        self,
+        x: Tensor,
+        memory: Tensor,
+        memory_padding_mask: Tensor | None,
+        cache: LayerCache | None = None,
+        hidden: Tensor | None = None,
     ) -> Tensor:
-        """(BW, T, D), (B, K, D), (B, K) -> (BW, T, D); with a cache, T are the positions after those it holds."""
+        """Decode.
+
+        Args:
+            x: (BW, T, D); with a cache, the positions after those it holds.
+            memory: (B, K, D).
+            memory_padding_mask: (B, K), True at padding, or None.
+            cache: of this layer, extended in place, or None.
+            hidden: (B, WT, S + WT), what each position must not see of all that the cache holds then; None without.
+
+        Returns:
+            (BW, T, D).
+        """
+
+        # A document's hypotheses are further queries to its keys and values: (BW, T, D) -> (B, WT, D)
+        def of_documents(y: Tensor) -> Tensor:
+            return y.reshape(memory.size(0), -1, y.size(-1))
 
         def look_back(y: Tensor) -> Tensor:
-            k, v = self.self_attention.keys_values(y)
-            if cache is not None:
-                k, v = cache.past.extend(k, v)
-            # A single new position sees all of its past, so that no mask is needed.
-            return self.self_attention.attend(y, k, v, is_causal=y.size(1) > 1)
+            if cache is None:
+                return self.self_attention(y, is_causal=True)
+            queries = of_documents(y)
+            k, v = cache.extend(*self.self_attention.keys_values(queries))
+            return self.self_attention.attend(queries, k, v, hidden).view_as(y)
 
         def look_across(y: Tensor) -> Tensor:
-            if cache is None:
-                k, v = self.cross_attention.keys_values(memory)
-            elif cache.memory.k is None or cache.memory.v is None:
-                k, v = cache.memory.extend(*self.cross_attention.keys_values(memory))
-            else:
-                k, v = cache.memory.k, cache.memory.v
-            # A document's hypotheses are further queries to one memory: (BW, T, D) -> (B, WT, D) -> (BW, T, D)
-            queries = y.reshape(k.size(0), -1, y.size(-1))
-            return self.cross_attention.attend(queries, k, v, memory_padding_mask).view_as(y)
+            held = None if cache is None else cache.memory
+            k, v = self.cross_attention.keys_values(memory) if held is None else held
+            if cache is not None:
+                cache.memory = k, v
+            return self.cross_attention.attend(of_documents(y), k, v, memory_padding_mask).view_as(y)
 
         x = self.around_self_attention(x, look_back)
         x = self.around_cross_attention(x, look_across)
@@ -120,6 +94,7 @@ class Decoder(nn.Module):
         embedding: token embeddings, (V, D); the output layer shares them.
         positions: position embeddings, or None (Pietruszka et al. 2022, table 5).
         layers: all layers.
+        residual: runs them in training; a cached step keeps nothing for a backward pass.
         norm: normalises the last layer's output (pre-norm models), or None.
         dropout: probability of dropping a value of the embedded prefix while training.
     """
@@ -129,6 +104,7 @@ class Decoder(nn.Module):
         embedding: nn.Embedding,
         positions: SinusoidalPositions | None,
         layers: list[DecoderLayer],
+        residual: ResidualStack,
         norm: nn.LayerNorm | None = None,
         dropout: float = 0.0,
     ) -> None:
@@ -136,6 +112,7 @@ class Decoder(nn.Module):
         self.embedding = embedding
         self.positions = positions
         self.layers = nn.ModuleList(layers)
+        self.residual = residual
         self.norm = norm
         self.dropout = Dropout(dropout)
 
@@ -155,7 +132,7 @@ class Decoder(nn.Module):
         Args:
             tokens: (BW, T), prefixes, padded on the right if at all; those of a document stand together. With a
                 cache, what follows those it holds.
-            memory: (B, K, D); with a filled cache, what it already holds is used instead.
+            memory: (B, K, D); with a filled cache, what it holds of these documents is used instead.
             memory_padding_mask: (B, K), True at padding, or None.
             cache: of these hypotheses, extended in place; None computes the whole prefix.
 
@@ -168,8 +145,13 @@ class Decoder(nn.Module):
             end = start + tokens.size(1)
             x = x + self.positions(torch.arange(start, end, device=tokens.device), end).to(x.dtype)
         x = self.dropout(x)
-        for number, layer in enumerate(self.layers):
-            x = layer(x, memory, memory_padding_mask, None if cache is None else cache.layers[number])
+        if cache is None:
+            x = self.residual(self.layers, x, memory, memory_padding_mask)
+        else:
+            documents = memory.size(0)
+            hidden = cache.advance(documents, len(tokens) // documents, tokens.size(1), tokens.device)
+            for layer, held in zip(self.layers, cache.layers, strict=True):
+                x = layer(x, memory, memory_padding_mask, held, hidden)
         return x if self.norm is None else self.norm(x)
 
     def logits(self, features: Tensor) -> Tensor:

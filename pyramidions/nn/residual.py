@@ -2,8 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.registry import Registry
@@ -39,8 +41,8 @@ class ResidualStack(nn.Module, ABC):
     """Runs layers one after the other."""
 
     @abstractmethod
-    def forward(self, layers: Iterable[nn.Module], x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Run ``layers``: (B, L, D), (B, L) -> (B, L, D)."""
+    def forward(self, layers: Iterable[Callable[..., Tensor]], x: Tensor, *context: Tensor | None) -> Tensor:
+        """Run ``layers``, each with ``context`` (masks, a memory): (B, L, D) -> (B, L, D)."""
 
 
 RESIDUAL: Registry[ResidualStack] = Registry("residual")
@@ -50,7 +52,22 @@ RESIDUAL: Registry[ResidualStack] = Registry("residual")
 class PlainResidualStack(ResidualStack):
     """Every layer reads what the one before wrote; all activations are kept for the backward pass."""
 
-    def forward(self, layers: Iterable[nn.Module], x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    def forward(self, layers: Iterable[Callable[..., Tensor]], x: Tensor, *context: Tensor | None) -> Tensor:
         for layer in layers:
-            x = layer(x, padding_mask)
+            x = layer(x, *context)
         return x
+
+
+class RecomputingStack(ResidualStack):
+    """Keeps of each layer its input only, and computes the rest again in the backward pass (Chen et al. 2016).
+
+    Args:
+        stack: how the layers are run.
+    """
+
+    def __init__(self, stack: ResidualStack) -> None:
+        super().__init__()
+        self.stack = stack
+
+    def forward(self, layers: Iterable[Callable[..., Tensor]], x: Tensor, *context: Tensor | None) -> Tensor:
+        return self.stack([partial(checkpoint, layer, use_reentrant=False) for layer in layers], x, *context)

@@ -87,8 +87,10 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 
 
 def test_fields_that_no_test_changes_are_known() -> None:
-    # Each has a test of its own: dropouts below, the residual axis has one kind, generation reads decoding_*.
+    # Each has a test of its own: dropouts below, the residual axis has one kind, generation reads decoding_*, and
+    # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
+        "checkpoint_activations",
         *("dropout", "attention_dropout", "activation_dropout", "residual", "feed_forward", "cross_attention"),
         *("cross_attention_args", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),

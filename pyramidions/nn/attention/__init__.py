@@ -5,7 +5,7 @@ from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.efficient import EfficientAttention
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.lsh import LSHAttention
-from pyramidions.nn.attention.multihead import KeyValueCache, MultiheadAttention
+from pyramidions.nn.attention.multihead import MultiheadAttention
 
 __all__ = [
     "ATTENTION",
@@ -13,7 +13,6 @@ __all__ = [
     "CoreAttention",
     "EfficientAttention",
     "FullAttention",
-    "KeyValueCache",
     "LSHAttention",
     "MultiheadAttention",
 ]

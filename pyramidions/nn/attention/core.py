@@ -19,6 +19,8 @@ class CoreAttention(nn.Module, ABC):
     can_be_causal: ClassVar[bool] = True
     #: whether it equals full attention where it sees the whole sequence
     is_exact: ClassVar[bool] = True
+    #: whether a mask may be another one for each query
+    masks_by_query: ClassVar[bool] = False
     #: whether `received` can be asked
     tells_received: ClassVar[bool] = False
     #: positions interact only within blocks of this many, counted from the first; None where that is not so
@@ -40,7 +42,8 @@ class CoreAttention(nn.Module, ABC):
             q: (B, H, Lq, E).
             k: (B, H, Lk, E).
             v: (B, H, Lk, E).
-            key_padding_mask: (B, Lk), True at padding, or None.
+            key_padding_mask: (B, Lk), True at padding, or None; where `masks_by_query`, also (B, Lq, Lk), True at what
+                a query must not see.
             is_causal: query i sees keys up to i; the last query sees every key.
 
         Returns:

@@ -16,6 +16,7 @@ class FullAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
     """
 
+    masks_by_query = True
     tells_received = True
     _QUERIES = 256  # rows of the attention matrix that are held at a time
 

@@ -1,36 +1,10 @@
-"""Multi-head attention: projections, heads and the K/V cache around one attention kind."""
+"""Multi-head attention: projections and heads around one attention kind."""
 
 import math
 
-import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.attention.core import CoreAttention
-
-
-class KeyValueCache:
-    """Projected keys and values of one attention layer during incremental decoding, (B, H, L, E) each."""
-
-    def __init__(self) -> None:
-        self.k: Tensor | None = None
-        self.v: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        """Positions held."""
-        return 0 if self.k is None else self.k.size(2)
-
-    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of new positions; return all of them."""
-        if self.k is not None and self.v is not None:
-            k, v = torch.cat([self.k, k], dim=2), torch.cat([self.v, v], dim=2)
-        self.k, self.v = k, v
-        return k, v
-
-    def reorder(self, order: Tensor) -> None:
-        """Keep the rows ``order`` (B',), in that order: beams that survive."""
-        if self.k is not None and self.v is not None:
-            self.k, self.v = self.k.index_select(0, order), self.v.index_select(0, order)
 
 
 class MultiheadAttention(nn.Module):
@@ -88,7 +62,10 @@ class MultiheadAttention(nn.Module):
     def attend(
         self, x: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
-        """Attend from ``x`` (B, Lq, D) to projected keys and values, (B, H, Lk, E) each; return (B, Lq, D)."""
+        """Attend from ``x`` (B, Lq, D) to projected keys and values, (B, H, Lk, E) each; return (B, Lq, D).
+
+        Masks as in `CoreAttention`.
+        """
         return self._mix(self._heads(self.q_proj(x)), k, v, key_padding_mask, is_causal)
 
     def forward(self, x: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:

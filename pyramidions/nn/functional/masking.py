@@ -13,7 +13,7 @@ def attendable(
     nothing would be NaN and poison the gradients of the whole batch.
 
     Args:
-        key_padding_mask: (B, Lk), True at padding, or None.
+        key_padding_mask: (B, Lk), True at padding, or None; or (B, Lq, Lk), True at what a query must not see.
         is_causal: query i sees keys up to i, counted so that the last query sees every key.
         query_length: Lq.
         key_length: Lk.
@@ -25,8 +25,8 @@ def attendable(
     allowed = None
     if key_padding_mask is not None:
         empty = key_padding_mask.all(dim=-1, keepdim=True)
-        # (B, Lk) -> (B, 1, 1, Lk)
-        allowed = (~key_padding_mask | empty)[:, None, None, :]
+        # (B, Lk) -> (B, 1, 1, Lk), or (B, Lq, Lk) -> (B, 1, Lq, Lk)
+        allowed = (~key_padding_mask | empty).unflatten(0, (-1, *[1] * (4 - key_padding_mask.dim())))
     if is_causal:
         past = torch.ones(query_length, key_length, dtype=torch.bool, device=device)
         past = past.tril(diagonal=key_length - query_length)[None, None]

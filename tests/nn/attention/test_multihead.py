@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from pyramidions.nn.attention import FullAttention, KeyValueCache, MultiheadAttention
+from pyramidions.nn.attention import FullAttention, MultiheadAttention
 
 
 def test_it_equals_torch_multihead_attention() -> None:
@@ -18,14 +18,3 @@ def test_it_equals_torch_multihead_attention() -> None:
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
     with pytest.raises(ValueError, match="`embed_dim` must be a multiple of `num_heads`, but 16 is none of 3."):
         MultiheadAttention(16, 3, FullAttention())
-
-
-def test_a_cache_grows_and_follows_the_beams() -> None:
-    cache = KeyValueCache()
-    assert cache.length == 0
-    first, second = torch.arange(2.0).view(2, 1, 1, 1), torch.arange(2.0, 4).view(2, 1, 1, 1)
-    cache.extend(first, first)
-    cache.reorder(torch.tensor([1, 1]))
-    k, _ = cache.extend(second, second)
-    assert k.squeeze().tolist() == [[1.0, 2.0], [1.0, 3.0]]
-    assert cache.length == 2

@@ -1,0 +1,95 @@
+"""The cache of incremental decoding, beside a forward pass over the whole prefix."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pyramidions.models.builder import build, preset
+from pyramidions.nn import Decoder, DecoderCache
+from pyramidions.nn.attention import ATTENTION
+
+DIM, LAYERS, VOCABULARY = 16, 2, 20
+
+
+def _decoder(**overrides: object) -> Decoder:
+    torch.manual_seed(0)
+    small = {"embed_dim": DIM, "ffn_embed_dim": 24, "num_heads": 2, "decoder_layers": LAYERS, **overrides}
+    return build(preset("vanilla", **small), VOCABULARY).decoder.eval()
+
+
+def _step(decoder: Decoder, written: Tensor, new: int, memory: Tensor, cache: DecoderCache) -> Tensor:
+    return decoder.features(written[:, written.size(1) - new :], memory, None, cache)
+
+
+@torch.no_grad()
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), positions=st.sampled_from(["none", "sinusoidal"]))
+def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_prefix(
+    data: st.DataObject, positions: str
+) -> None:
+    decoder = _decoder(decoder_positions=positions)
+    memory, width = torch.randn(3, 5, DIM), data.draw(st.integers(1, 3))
+    written = torch.randint(4, VOCABULARY, (3 * width, data.draw(st.integers(1, 3))))
+    cache, new = decoder.new_cache(), written.size(1)
+    for _ in range(data.draw(st.integers(1, 5))):
+        after = _step(decoder, written, new, memory, cache)
+        whole = decoder.features(written, memory.repeat_interleave(width, dim=0), None)
+        torch.testing.assert_close(after, whole[:, -new:], rtol=0, atol=1e-5)
+        assert cache.length == written.size(1) and (cache.documents, cache.width) == (len(memory), width)
+        # Some documents stay, with hypotheses that descend from any of their own.
+        documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory) - 1), min_size=1))))
+        before, width = width, data.draw(st.integers(1, 3))
+        order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
+        cache.reorder(order, None if len(documents) == len(memory) else documents)
+        memory, new = memory[documents], data.draw(st.integers(1, 2))
+        written = torch.cat([written[order], torch.randint(4, VOCABULARY, (len(order), new))], dim=1)
+
+
+@torch.no_grad()
+def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_write_on() -> None:
+    decoder, memory, cache = _decoder(), torch.randn(1, 5, DIM), DecoderCache(LAYERS)
+    written = torch.randint(4, VOCABULARY, (2, 1))
+    where: list[int] = []
+    for _ in range(100):
+        decoder.features(written[:, -1:], memory, None, cache)
+        cache.reorder(torch.tensor([1, 0]))
+        where.append(cache.layers[0]._k._room.data_ptr())
+    # Room doubles: it was made anew for 2, 6, 14, 30, 62 and 126 tokens of the 200.
+    assert len(set(where)) <= 7
+
+
+def test_lineage_of_two_hypotheses_by_hand() -> None:
+    cache = DecoderCache(1)
+    first = cache.advance(1, 2, 1, torch.device("cpu"))
+    assert first.tolist() == [[[False, True], [True, False]]]
+    cache.reorder(torch.tensor([1, 1]))  # both go on from the second
+    second = cache.advance(1, 2, 2, torch.device("cpu"))
+    assert second.int().tolist() == [
+        [
+            [1, 0, 0, 1, 1, 1],
+            [1, 0, 0, 0, 1, 1],
+            [1, 0, 1, 1, 0, 1],
+            [1, 0, 1, 1, 0, 0],
+        ]
+    ]
+    assert cache.length == 3
+
+
+def test_an_empty_cache_has_nothing_to_reorder() -> None:
+    cache = DecoderCache(1)
+    cache.reorder(torch.tensor([0]))
+    assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
+
+
+@torch.no_grad()
+def test_a_kind_that_masks_by_query_hides_from_each_query_what_its_row_says() -> None:
+    q, k, v = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)
+    hidden = torch.rand(2, 4, 5) < 0.5
+    hidden[..., 0] = False
+    kinds = [name for name in ATTENTION.names if ATTENTION[name].masks_by_query]
+    assert kinds == ["full"]
+    for kind in kinds:
+        out = ATTENTION.build(kind, {}, dropout=0.0)(q, k, v, hidden)
+        logits = (q @ k.transpose(2, 3) / 6**0.5).masked_fill(hidden[:, None], -torch.inf)
+        torch.testing.assert_close(out, logits.softmax(dim=-1) @ v)
