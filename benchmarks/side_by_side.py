@@ -143,11 +143,11 @@ def texts(count: int, length: int, vocab_size: int, device: str = "cpu", seed: i
     return drawn.to(device)
 
 
-def parser(text: str | None, name: str) -> argparse.ArgumentParser:
+def parser(text: str | None, name: str, repeats: int = 5) -> argparse.ArgumentParser:
     """Return a parser with the arguments that every speed benchmark takes."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    made.add_argument("--repeats", type=int, default=5, help="turns that count (default: 5)")
+    made.add_argument("--repeats", type=int, default=repeats, help="turns that count (default: %(default)s)")
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--out", type=Path, help=f"write a JSON file, e.g. benchmarks/results/{name}-cpu.json")
     made.add_argument("--check", action="store_true", help="end with status 1 if a figure misses its target")

@@ -4,11 +4,9 @@ import lzma
 from pathlib import Path
 
 import pytest
-from fairseq_commands import train
+from fairseq_commands import run, train
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.prepare import Settings, prepare
-from pyramidions.data.readers import Corpus
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample"
 
@@ -20,8 +18,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     for split, count in (("train", 24), ("valid", 6), ("test", 10)):
         with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as papers, (root / f"{split}.jsonl").open("w") as few:
             few.writelines(line for _, line in zip(range(count), papers, strict=False))
-    corpora = {split: Corpus(str(root / f"{split}.jsonl"), split) for split in ("train", "valid", "test")}
-    prepare(root / "data", corpora, Settings(vocab_size=800))
+    # In a process of its own: sentencepiece may crash in the fork of one in which torch has computed.
+    done = run("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800)
+    assert done.returncode == 0, done.stdout
     return DataFolder(root / "data")
 
 

@@ -1,10 +1,23 @@
 """The programs in benchmarks/ run, in a small size, and write what they say."""
 
+import json
+from importlib.util import find_spec
 from pathlib import Path
 
+import pytest
 from fairseq_commands import run
 
+from pyramidions.data.folder import DataFolder
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+GENERATE = [
+    *("python", BENCHMARKS / "generate.py", "--tiny", "--batch", 2, "--source", 64, "--vocab-size", 100),
+    *("--steps", 3, "--slow-steps", 2, "--after", 0, 5, "--tokens", 20, "--repeats", 2),
+]
+THROUGHPUT = [
+    *("python", BENCHMARKS / "throughput.py", "--documents", 4, "--repeats", 1),
+    *("--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2),
+]
 
 
 def test_topk_writes_figures_and_a_summary(tmp_path: Path) -> None:
@@ -32,3 +45,65 @@ def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     table = out.with_suffix(".md").read_text()
     assert table.count("| linear |") == 1 and "| max |" in table and "no provenance" in table
+
+
+def test_generate_prints_a_table_and_figures_beside_their_targets(tmp_path: Path) -> None:
+    done = run(*GENERATE, "--full", "--out", tmp_path / "generate.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "generate.json").read_text())
+    asked = {figure["name"]: figure["target"] for figure in written["figures"]}
+    targets = {
+        "a step, fairseq's decoder, memory 64 / ours": 2.0,
+        "documents with the same hypotheses, our decoder, memory 64": 100.0,
+        "a step, fairseq's decoder, memory 4 / ours": 2.0,
+        "documents with the same hypotheses, our decoder, memory 4": 100.0,
+        "20 tokens, deep_blockwise / deep_pyramidion": 2.5,
+        "20 tokens, deep_blockwise, copied memory / deep_pyramidion": 4.5,
+        "deep_blockwise: 20 tokens in full / by their parts": None,
+        "deep_pyramidion: 20 tokens in full / by their parts": None,
+    }
+    steps = {"our decoder, memory 4": 3, "deep_pyramidion": 3, "deep_blockwise, copied memory": 2}
+    if find_spec("transformers"):
+        targets["20 tokens, LED / deep_pyramidion"] = 5.0
+        steps["LED"] = 2
+    assert asked == targets and written["steps"].items() >= steps.items()
+    assert all(f"\n| {name} | " in done.stdout for name in steps)
+    assert [figure["value"] for figure in written["figures"] if "same hypotheses" in figure["name"]] == [100, 100]
+    assert "same hypotheses, our decoder, memory 64: 100.00% (turns 100.00 to 100.00), asked 100%\n" in done.stdout
+    assert written["commit"] and len(written["seconds"]["deep_pyramidion after 5"]) == 2
+
+
+def test_generate_leaves_out_what_is_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "transformers.py").write_text("raise ImportError\n")
+    done = run(*GENERATE, "--only", "blockwise", "led", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0 and "left out: led. LED needs transformers" in done.stdout, done.stdout
+    assert "| deep_blockwise |" in done.stdout and "| LED |" not in done.stdout
+
+
+def test_check_ends_with_status_1_if_a_target_is_missed() -> None:
+    # Memory copied for each hypothesis costs nothing where it is 64 vectors, 16 wide.
+    done = run(*GENERATE, "--only", "blockwise", "--check")
+    assert done.returncode == 1 and "copied memory / deep_pyramidion: " in done.stdout, done.stdout
+    assert "asked 4.5x: MISSED" in done.stdout and "Traceback" not in done.stdout
+
+
+def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFolder, tmp_path: Path) -> None:
+    out = tmp_path / "throughput.json"
+    few = ["--source", 64, "--max-target-positions", 32]
+    done = run(*THROUGHPUT, "--data", data.path, *few, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    ways = {f"{arch}, {way}" for arch in ("deep_pyramidion", "deep_blockwise") for way in ("padded", "by length")}
+    assert written["seconds"].keys() == written["contenders"].keys() == ways and written["commit"]
+    assert all(f"\n{name}: " in f"\n{done.stdout}" for name in ways) and "documents/s" in done.stdout
+
+
+def test_leaving_out_padding_computes_less_and_loses_nothing(data: DataFolder, tmp_path: Path) -> None:
+    out = tmp_path / "throughput.json"
+    same = ["--arch", "deep_pyramidion", "--source", 10000, "--max-target-positions", 64, "--dropout", 0]
+    done = run(*THROUGHPUT, "--data", data.path, *same, "--out", out)
+    assert done.returncode == 0, done.stdout
+    padded, by_length = json.loads(out.read_text())["contenders"].values()
+    assert by_length["loss"] == pytest.approx(padded["loss"], rel=1e-6)
+    # Four documents, blocks of 512
+    assert padded["source_positions"] == 4 * 10240 and by_length["source_positions"] < 4 * 10000

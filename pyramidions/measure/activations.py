@@ -110,10 +110,11 @@ class _Saved:
     def feed_forward(self, part: Part, positions: int) -> None:
         inner, options = self.config.ffn_embed_dim, parse_options(self.config.feed_forward_args, "feed_forward_args")
         probability = self.config.activation_dropout
-        # ReLU keeps its output, which the second layer reads too; GELU keeps its input, and so does a dropout.
-        tensors = 1 + (options.get("activation") == "gelu" or probability > 0)
-        self.add(part, floats=positions * (self.config.embed_dim + tensors * inner))
-        self.dropped(part, positions * inner, probability)
+        # ReLU, dropout and the second layer keep one tensor; GELU keeps its input, and dropout after it a mask.
+        gelu = options.get("activation") == "gelu"
+        self.add(part, floats=positions * (self.config.embed_dim + (1 + gelu) * inner))
+        if gelu:
+            self.dropped(part, positions * inner, probability)
 
     def encoder_layer(self, run: LayerRun) -> None:
         positions = run.blocks * run.queries

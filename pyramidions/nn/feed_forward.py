@@ -6,10 +6,16 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.dropout import Dropout
+from pyramidions.nn.functional.dropout import drop, relu_drop
 from pyramidions.nn.registry import Registry
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+def _gelu_drop(x: Tensor, probability: float) -> Tensor:
+    return drop(F.gelu(x), probability)
+
+
+# Each with the dropout that follows it.
+_ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {"relu": relu_drop, "gelu": _gelu_drop}
 
 
 class FeedForward(nn.Module, ABC):
@@ -40,8 +46,8 @@ class DenseFeedForward(FeedForward):
         super().__init__()
         if activation not in _ACTIVATIONS:
             raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
-        self.activation = _ACTIVATIONS[activation]
-        self.dropout = Dropout(activation_dropout)
+        self.activate = _ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
         self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
         for layer in (self.fc1, self.fc2):
@@ -49,4 +55,4 @@ class DenseFeedForward(FeedForward):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(self.dropout(self.activation(self.fc1(x))))
+        return self.fc2(self.activate(self.fc1(x), self.activation_dropout if self.training else 0.0))

@@ -70,13 +70,18 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     }
 
 
-def test_dropout_keeps_its_masks_and_what_it_left_over() -> None:
+@pytest.mark.parametrize(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
+def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
+    options = f'{{"activation": "{activation}"}}'
     bare, dropped = (
-        activations(preset("vanilla", **TINY, dropout=p, activation_dropout=p), FOUR_TO_THREE) for p in (0.0, 0.1)
+        activations(
+            preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward_args=options), FOUR_TO_THREE
+        )
+        for p in (0.0, 0.1)
     )
     # Both embeddings, two sublayers of the encoder and three of the decoder.
     assert dropped[Part.EMBEDDING_AND_NORMS] - bare[Part.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
-    assert dropped[Part.ENCODER_FEED_FORWARD] - bare[Part.ENCODER_FEED_FORWARD] == 4 * 16 * (1 + 4)
+    assert dropped[Part.ENCODER_FEED_FORWARD] - bare[Part.ENCODER_FEED_FORWARD] == beside
 
 
 def test_a_tournament_multiplies_each_embedding_once_and_a_batch_counts_twice() -> None:
@@ -126,6 +131,7 @@ def test_every_preset_costs_what_torch_counts(name: str, lengths: Lengths) -> No
         {"normalize_before": True},
         {"feed_forward_args": '{"activation": "gelu"}'},
         {"dropout": 0.1, "activation_dropout": 0.2},
+        {"activation_dropout": 0.2, "feed_forward_args": '{"activation": "gelu"}'},
         {"self_attention": "full", "self_attention_args": "{}"},
         {"self_attention": "lsh", "self_attention_args": '{"local_heads": 9, "window": 5}'},
         {"self_attention": "lsh", "self_attention_args": '{"local_heads": 0, "bucket_size": 200}'},

@@ -41,6 +41,28 @@ class _CoinDropout(torch.autograd.Function):
         return grad.masked_fill(dropped, 0.0).mul_(ctx.scale), None
 
 
+class _ReluDropout(torch.autograd.Function):
+    """Keeps one tensor, which the next layer keeps too: where it is zero, so is the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
+        out = x.clamp_min(0.0)
+        if x.device.type == "cpu":
+            dropped, ctx.scale = coins(x.shape, probability)
+            out.masked_fill_(dropped, 0.0).mul_(ctx.scale)
+        else:
+            ctx.scale = 1 / (1 - probability)
+            F.dropout(out, probability, inplace=True)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (out,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(grad, out, 0.0).mul_(ctx.scale), None
+
+
 def drop(x: Tensor, probability: float) -> Tensor:
     """Drop values of ``x`` with ``probability``, and scale the others to keep the mean (Srivastava et al. 2014).
 
@@ -49,6 +71,11 @@ def drop(x: Tensor, probability: float) -> Tensor:
     if probability == 0.0:
         return x
     return _CoinDropout.apply(x, probability) if x.device.type == "cpu" else F.dropout(x, probability)
+
+
+def relu_drop(x: Tensor, probability: float) -> Tensor:
+    """Return ``drop(relu(x), probability)``, of which less is kept for the backward pass."""
+    return x.relu() if probability == 0.0 else _ReluDropout.apply(x, probability)
 
 
 class Dropout(nn.Module):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.functional.dropout import Dropout, coins, drop
+from pyramidions.nn.functional.dropout import Dropout, coins, drop, relu_drop
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.1, 0.5, 0.9])
@@ -51,6 +51,22 @@ def test_the_gradient_is_that_of_a_product_with_the_mask() -> None:
     assert sorted(kept.unique().tolist()) == pytest.approx([0.0, 65536 / (65536 - 19661)])
     assert seeded(x).allclose(x * kept)
     assert torch.autograd.gradcheck(seeded, x)
+
+
+def test_dropout_after_relu_is_dropout_of_relu() -> None:
+    x = torch.randn(5, 9, dtype=torch.float64, requires_grad=True)
+
+    def seeded(x: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return relu_drop(x, 0.3)
+
+    torch.manual_seed(3)
+    plain = drop(x.relu(), 0.3)
+    assert seeded(x).equal(plain)
+    grad = torch.randn_like(x)
+    assert torch.autograd.grad(seeded(x), x, grad)[0].equal(torch.autograd.grad(plain, x, grad)[0])
+    assert torch.autograd.gradcheck(seeded, x)
+    assert relu_drop(x, 0.0).equal(x.relu())
 
 
 def test_nothing_is_dropped_where_the_probability_is_zero_or_the_model_does_not_train() -> None:

@@ -1,0 +1,123 @@
+"""How much memory a training step takes, by length: the curve must be a line.
+
+    python benchmarks/train_memory.py --out benchmarks/results/train-memory-cpu
+
+One document and 256 tokens of its summary, dropout of 0.1 everywhere, forward and backward, each in a process of its
+own: the peak of its memory less what it held before the step (weights and the program), gradients included. On a GPU
+it is the peak of what tensors take, less the weights.
+"""
+
+import argparse
+import csv
+import logging
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from side_by_side import EOS, PAD, texts
+
+from pyramidions.models import build, preset
+
+MODELS = ("deep_pyramidion", "deep_blockwise")
+COLUMNS = ("model", "checkpoint_activations", "length", "megabytes")
+
+
+def _resident() -> int:
+    # What the kernel calls VmRSS: pages that are in memory now, not the most there ever were.
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def peak(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -> float:
+    """Return what one step takes in this process, in 10^6 bytes."""
+    torch.manual_seed(1)
+    model = build(preset(name, checkpoint_activations=checkpointed), args.vocab_size, PAD).to(args.device).train()
+    source = texts(1, length, args.vocab_size, args.device)
+    target = texts(1, args.target, args.vocab_size, args.device)
+    if args.device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated() if args.device == "cuda" else _resident()
+    logits = model(source, F.pad(target[:, :-1], (1, 0), value=EOS))
+    F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
+    if args.device == "cuda":
+        return (torch.cuda.max_memory_allocated() - before) / 1e6
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 1e6
+
+
+def measure(args: argparse.Namespace) -> list[dict[str, object]]:
+    """Run a process for each model, length and way; return their figures."""
+    rows: list[dict[str, object]] = []
+    for name in MODELS:
+        for checkpointed in (False, True):
+            for length in args.lengths:
+                command = [sys.executable, __file__, "--one", name, "--lengths", str(length), "--device", args.device]
+                command += ["--target", str(args.target), "--vocab-size", str(args.vocab_size)]
+                done = subprocess.run(
+                    [*command, *(["--checkpoint-activations"] if checkpointed else [])],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                # A process that the kernel kills for its memory says nothing.
+                size = f"{float(done.stdout):.0f}" if done.returncode == 0 else "out of memory"
+                if done.returncode not in (0, -9) and "memory" not in done.stderr:
+                    sys.exit(done.stderr)
+                rows.append(dict(zip(COLUMNS, (name, checkpointed, length, size), strict=True)))
+                print(f"{name:16} {'checkpointed' if checkpointed else '':12} {length:6} {size:>8} MB", flush=True)
+    return rows
+
+
+def draw(rows: list[dict[str, object]], path: Path) -> None:
+    """Draw megabytes over length."""
+    import matplotlib
+
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(5.5, 4))
+    for number, name in enumerate(MODELS):
+        for checkpointed in (False, True):
+            chosen = [r for r in rows if r["model"] == name and r["checkpoint_activations"] is checkpointed]
+            chosen = [r for r in chosen if r["megabytes"] != "out of memory"]
+            label = f"{name}, --checkpoint-activations" if checkpointed else name
+            lengths, sizes = [r["length"] for r in chosen], [float(str(r["megabytes"])) / 1000 for r in chosen]
+            axes.plot(lengths, sizes, "--o" if checkpointed else "-o", color=f"C{number}", label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlabel("tokens of a document")
+    axes.set_ylabel("peak of a training step, GB")
+    axes.legend(fontsize="small")
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(13, 17)], help="8k to 64k")
+    parser.add_argument("--target", type=int, default=256, help="tokens of a summary (default: 256)")
+    parser.add_argument("--vocab-size", type=int, default=32768)
+    parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.png")
+    parser.add_argument("--one", choices=MODELS, help="print the figure of this model, in this process")
+    parser.add_argument("--checkpoint-activations", action="store_true", help="for --one")
+    args = parser.parse_args()
+    if args.one:
+        print(peak(args.one, args.lengths[0], args.checkpoint_activations, args))
+        return
+    rows = measure(args)
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
+        with args.out.with_suffix(".csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+        draw(rows, args.out.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
