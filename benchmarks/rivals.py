@@ -30,7 +30,7 @@ def led(
     Args:
         vocab_size: V.
         attention_dropout: of attention weights.
-        dropout: of sublayer outputs.
+        dropout: of sublayer outputs and of activations.
         source_length: longest document, in tokens.
         target_length: longest summary, in tokens.
         config: whose width, heads and layers it takes; None takes 6+6 layers, 768 wide, with 8 heads.
@@ -64,6 +64,7 @@ def led(
             attention_window=window,
             attention_dropout=attention_dropout,
             dropout=dropout,
+            activation_dropout=dropout,
             # It pads documents to a multiple of its window.
             max_encoder_position_embeddings=-(-source_length // window) * window,
             max_decoder_position_embeddings=target_length,

@@ -1,6 +1,7 @@
 """Scaled dot-product attention that never holds the whole matrix of weights, with dropout either."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -10,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.dropout import coins
 
-_TILE = 2**20  # weights that are in memory at a time
+_TILE = 2**19  # weights that are in memory at a time
 
 
 def scaled_dot_product_attention(
@@ -39,96 +40,88 @@ def scaled_dot_product_attention(
         allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool).tril()
     # A seed, instead of a mask that is as large as the matrix of weights.
     seed = int(torch.randint(2**62, ()))
-    leading = q.shape[:-2]
-    rows = None
     if allowed is not None:
-        allowed = allowed.expand(*[1] * (len(leading) + 2 - allowed.dim()), *allowed.shape)
-        # Which matrix of `allowed` belongs to which of all matrices of weights.
-        rows = torch.arange(allowed[..., 0, 0].numel()).view(allowed.shape[:-2]).expand(leading).flatten()
-        allowed = allowed.flatten(0, -3)
-    # (..., L, E) -> (N, L, E)
-    out = _TiledAttention.apply(*(x.flatten(0, -3) for x in (q, k, v)), allowed, rows, dropout, seed)
-    return out.unflatten(0, leading)
+        allowed = allowed.expand(*q.shape[:-2], *allowed.shape[-2:])
+    return _TiledAttention.apply(q, k, v, allowed, dropout, seed)
 
 
 class _Tile(NamedTuple):
-    matrices: slice
-    queries: slice
-    hidden: Tensor | None  # broadcastable to the tile
-    dropped: Tensor  # as the tile
+    keys: tuple[int | slice, ...]  # (..., Lk, E) -> (H', Lk, E)
+    queries: tuple[int | slice, ...]  # (..., Lq, E) -> (H', Lq', E)
+    first: bool  # of those with the same keys
+    hidden: Tensor | None  # broadcastable to (H', Lq', Lk)
+    dropped: Tensor  # (H', Lq', Lk)
     scale: float  # of weights that are not dropped
 
 
-def _tiles(
-    q: Tensor, k: Tensor, allowed: Tensor | None, rows: Tensor | None, dropout: float, seed: int
-) -> Iterator[_Tile]:
-    """Cut the matrices of weights of ``q`` (N, Lq, E) and ``k`` (N, Lk, E); the same seed tosses the same coins."""
+def _tiles(q: Tensor, k: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Iterator[_Tile]:
+    """Cut the matrices of weights; the same seed tosses the same coins."""
     generator = torch.Generator().manual_seed(seed)
-    queries = max(1, min(q.size(1), _TILE // k.size(1)))
-    matrices = max(1, _TILE // (queries * k.size(1)))
-    for first in range(0, q.size(0), matrices):
-        chosen = slice(first, min(first + matrices, q.size(0)))
-        for start in range(0, q.size(1), queries):
-            span = slice(start, min(start + queries, q.size(1)))
-            hidden = None
-            if allowed is not None and rows is not None:
-                # (N', Lq or 1, Lk)
-                mask = allowed[rows[chosen]]
-                hidden = ~(mask if mask.size(1) == 1 else mask[:, span])
-            shape = torch.Size((chosen.stop - first, span.stop - start, k.size(1)))
-            yield _Tile(chosen, span, hidden, *coins(shape, dropout, generator))
+    *outer, heads, queries, _ = q.shape
+    rows = max(1, min(queries, _TILE // k.size(-2)))
+    together = max(1, _TILE // (rows * k.size(-2)))
+    for index in product(*map(range, outer)):
+        for head in range(0, heads, together):
+            count = min(together, heads - head)
+            keys: tuple[int | slice, ...] = (*index, slice(head, head + count))
+            for start in range(0, queries, rows):
+                span = slice(start, min(start + rows, queries))
+                hidden = None
+                if allowed is not None:
+                    hidden = ~(allowed[keys] if allowed.size(-2) == 1 else allowed[(*keys, span)])
+                shape = torch.Size((count, span.stop - start, k.size(-2)))
+                yield _Tile(keys, (*keys, span), start == 0, hidden, *coins(shape, dropout, generator))
+
+
+def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
+    # (H', Lq', E) @ (H', E, Lk) -> (H', Lq', Lk)
+    logits = torch.bmm(q[tile.queries] * q.size(-1) ** -0.5, k[tile.keys].transpose(1, 2)).to(_summed_in(q))
+    if tile.hidden is not None:
+        logits.masked_fill_(tile.hidden, -torch.inf)
+    return logits.softmax(dim=-1)
 
 
 def _summed_in(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
-    # (N, Lq, E) @ (N, E, Lk) -> (N, Lq, Lk)
-    logits = torch.bmm(q[tile.matrices, tile.queries] * q.size(-1) ** -0.5, k[tile.matrices].transpose(1, 2))
-    logits = logits.to(_summed_in(q))
-    if tile.hidden is not None:
-        logits.masked_fill_(tile.hidden, -torch.inf)
-    return logits.softmax(dim=-1)
-
-
 class _TiledAttention(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        allowed: Tensor | None,
-        rows: Tensor | None,
-        dropout: float,
-        seed: int,
-    ) -> Tensor:
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Tensor:
         out = torch.empty_like(q)
         with torch.autocast("cpu", enabled=False):
-            for tile in _tiles(q, k, allowed, rows, dropout, seed):
+            for tile in _tiles(q, k, allowed, dropout, seed):
                 weights = _weights(tile, q, k).masked_fill_(tile.dropped, 0.0).to(q.dtype)
-                out[tile.matrices, tile.queries] = torch.bmm(weights, v[tile.matrices]).mul_(tile.scale)
-        ctx.save_for_backward(q, k, v, allowed, rows, out)
+                torch.mul(torch.bmm(weights, v[tile.keys]), tile.scale, out=out[tile.queries])
+        ctx.save_for_backward(q, k, v, allowed, out)
         ctx.dropout, ctx.seed = dropout, seed
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, allowed, rows, out = ctx.saved_tensors
-        grad_q, grad_k, grad_v = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
-        # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
-        mean = (grad * out).sum(dim=-1, keepdim=True, dtype=_summed_in(q))
-        for tile in _tiles(q, k, allowed, rows, ctx.dropout, ctx.seed):
-            part, keys = (tile.matrices, tile.queries), tile.matrices
+        q, k, v, allowed, out = ctx.saved_tensors
+        # In the order of their memory, so that no view that follows has to copy them.
+        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        scale = q.size(-1) ** -0.5
+        for tile in _tiles(q, k, allowed, ctx.dropout, ctx.seed):
             weights = _weights(tile, q, k)
-            grad_out = grad[part] * tile.scale
-            grad_weights = torch.bmm(grad_out, v[keys].transpose(1, 2)).to(_summed_in(q))
+            grad_out = grad[tile.queries] * tile.scale
+            # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
+            mean = (grad[tile.queries] * out[tile.queries]).sum(dim=-1, keepdim=True, dtype=_summed_in(q))
+            grad_weights = torch.bmm(grad_out, v[tile.keys].transpose(1, 2)).to(_summed_in(q))
             grad_weights.masked_fill_(tile.dropped, 0.0)
-            grad_logits = grad_weights.sub_(mean[part]).mul_(weights).to(q.dtype)
+            grad_logits = grad_weights.sub_(mean).mul_(weights).to(q.dtype)
             kept = weights.masked_fill_(tile.dropped, 0.0).to(q.dtype)
-            grad_v[keys] += torch.bmm(kept.transpose(1, 2), grad_out)
-            grad_q[part] = torch.bmm(grad_logits, k[keys]).mul_(q.size(-1) ** -0.5)
-            grad_k[keys] += torch.bmm(grad_logits.transpose(1, 2), q[part]).mul_(q.size(-1) ** -0.5)
-        return grad_q, grad_k, grad_v, None, None, None, None
+            torch.mul(torch.bmm(grad_logits, k[tile.keys]), scale, out=grad_q[tile.queries])
+            _put(grad_k[tile.keys], torch.bmm(grad_logits.transpose(1, 2), q[tile.queries] * scale), tile.first)
+            _put(grad_v[tile.keys], torch.bmm(kept.transpose(1, 2), grad_out), tile.first)
+        return grad_q, grad_k, grad_v, None, None, None
+
+
+def _put(place: Tensor, new: Tensor, first: bool) -> None:
+    """Write ``new`` into ``place`` or, where it is not the ``first``, add it."""
+    if first:
+        place.copy_(new)
+    else:
+        place.add_(new)

@@ -15,10 +15,10 @@ def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _noise(q: Tensor, k: Tensor, dropout: float, seed: int) -> Tensor:
-    """What the weights are multiplied with, tile by tile as small tiles are cut: (N, Lq, Lk)."""
-    noise = q.new_empty(q.size(0), q.size(1), k.size(1))
-    for tile in attention._tiles(q, k, None, None, dropout, seed):
-        noise[tile.matrices, tile.queries] = (~tile.dropped).to(q.dtype) * tile.scale
+    """What the weights are multiplied with, tile by tile as small tiles are cut: (..., Lq, Lk)."""
+    noise = q.new_empty(*q.shape[:-1], k.size(-2))
+    for tile in attention._tiles(q, k, None, dropout, seed):
+        noise[tile.queries] = (~tile.dropped).to(q.dtype) * tile.scale
     return noise
 
 
@@ -26,8 +26,7 @@ def _plain(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: flo
     logits = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
     if allowed is not None:
         logits = logits.masked_fill(~allowed, -torch.inf)
-    noise = _noise(q.flatten(0, -3), k.flatten(0, -3), dropout, seed).unflatten(0, q.shape[:-2])
-    return (logits.softmax(dim=-1) * noise) @ v
+    return (logits.softmax(dim=-1) * _noise(q, k, dropout, seed)) @ v
 
 
 def _seed_of_the_next_call(start: int) -> int:
@@ -70,6 +69,18 @@ def test_tiles_are_the_plain_form_with_the_same_coins(mask: str, tile: int, monk
     for ours, plain in zip(
         torch.autograd.grad(out, inputs, grad), torch.autograd.grad(expected, inputs, grad), strict=True
     ):
+        assert ours.allclose(plain)
+
+
+def test_chunks_of_heads_and_heads_that_lie_between_positions_are_welcome() -> None:
+    heads_last = torch.randn(2, 9, 3, 6, dtype=torch.float64, requires_grad=True).transpose(1, 2)
+    chunks = _inputs(2, 3, 4, queries=5, keys=5)
+    for inputs in ([heads_last] * 3, chunks):
+        expected = _plain(*inputs, None, 0.3, seed=_seed_of_the_next_call(5))
+        out = scaled_dot_product_attention(*inputs, dropout=0.3)
+        assert out.allclose(expected) and out.stride() == inputs[0].stride()
+        grad = torch.randn_like(out)
+        ours, plain = (torch.autograd.grad(y, inputs[:1], grad)[0] for y in (out, expected))
         assert ours.allclose(plain)
 
 
