@@ -29,10 +29,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from rival_writers import FairseqPast, FairseqWriter, LedWriter
 from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
 from side_by_side import FIRST, Figure, finish, parser, ratio, take_turns, texts
 from torch import Tensor
-from writers import CopyingCache, FairseqPast, FairseqWriter, Given, LedWriter, OwnWriter, Past, Writer, forced
+from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
 
 from pyramidions.measure.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset

@@ -50,7 +50,7 @@ def peak(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -
 def measure(args: argparse.Namespace) -> list[dict[str, object]]:
     """Run a process for each model, length and way; return their figures."""
     rows: list[dict[str, object]] = []
-    for name in MODELS:
+    for name in args.models:
         for checkpointed in (False, True):
             for length in args.lengths:
                 command = [sys.executable, __file__, "--one", name, "--lengths", str(length), "--device", args.device]
@@ -79,7 +79,7 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(5.5, 4))
-    for number, name in enumerate(MODELS):
+    for number, name in enumerate(dict.fromkeys(str(r["model"]) for r in rows)):
         for checkpointed in (False, True):
             chosen = [r for r in rows if r["model"] == name and r["checkpoint_activations"] is checkpointed]
             chosen = [r for r in chosen if r["megabytes"] != "out of memory"]
@@ -100,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(13, 17)], help="8k to 64k")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--target", type=int, default=256, help="tokens of a summary (default: 256)")
     parser.add_argument("--vocab-size", type=int, default=32768)
     parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.png")

@@ -12,10 +12,10 @@ products in the same run. At the end a profile of deep_pyramidion names the oper
 """
 
 import argparse
-import sys
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -25,10 +25,13 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from pyramidions.measure import Lengths, multiplications
+from pyramidions.measure.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset
 
-OURS = ("deep_pyramidion", "deep_blockwise", "vanilla", "blockwise")
-LED, FAIRSEQ, PRODUCTS = "LED", "fairseq's transformer", "matrix products"
+LED, FAIRSEQ, COMPILED, PRODUCTS = "LED", "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"
+#: Those that take turns; one group is freed before the next is built.
+GROUPS = {"deep": ("deep_pyramidion", "deep_blockwise", LED), "shallow": ("vanilla", "blockwise", FAIRSEQ)}
+Predict = Callable[[Tensor, Tensor], Tensor]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
 
@@ -46,21 +49,21 @@ class Step:
     """
 
     model: nn.Module
-    predict: Callable[[Tensor, Tensor], Tensor]
+    predict: Predict
     source: Tensor
     target: Tensor
     dtype: torch.dtype
 
     def __call__(self) -> None:
-        """Take a step, gradients of the one before dropped."""
-        self.model.zero_grad()
+        """Compute gradients, and drop them: the others need the memory."""
         with torch.autocast(self.source.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
             logits = self.predict(self.source, F.pad(self.target[:, :-1], (1, 0), value=EOS))
         F.cross_entropy(logits.flatten(0, 1).float(), self.target.flatten()).backward()
+        self.model.zero_grad()
 
 
 class Bench:
-    """Builds the contenders.
+    """Builds contenders.
 
     Args:
         args: what the user said.
@@ -71,20 +74,21 @@ class Bench:
         self.source = texts(args.batch, args.source, args.vocab_size, args.device, args.seed)
         self.target = texts(args.batch, args.target, args.vocab_size, args.device, args.seed + 1)
         self.left_out: dict[str, str] = {}
-        self.steps: dict[str, Step] = {}
-        for name in OURS:
-            torch.manual_seed(args.seed)
-            model = build(self.config(name), args.vocab_size, PAD)
-            self._add(name, model, model)
-        if args.compile:
-            model = build(self.config("deep_pyramidion"), args.vocab_size, PAD)
-            self._add("deep_pyramidion, compiled", model, torch.compile(model))
-        for name, builder in ((LED, self._led), (FAIRSEQ, self._fairseq)):
+
+    def steps(self, names: Iterable[str]) -> dict[str, Step]:
+        """Return a training step of each model, but for those whose package is missing."""
+        found = {}
+        for name in names:
+            torch.manual_seed(self.args.seed)
             try:
-                self._add(name, *builder())
+                model, predict = {LED: self._led, FAIRSEQ: self._fairseq}.get(name, partial(self._ours, name))()
             except ImportError as error:
                 self.left_out[name] = str(error)
-                print(f"left out: {name}. {error}", file=sys.stderr)
+                print(f"left out: {name}. {error}", flush=True)
+                continue
+            model.to(self.args.device).train()
+            found[name] = Step(model, predict, self.source, self.target, DTYPES[self.args.dtype])
+        return found
 
     def config(self, name: str) -> PyramidionConfig:
         """Return a preset with the dropout that was asked for, shrunk where asked to."""
@@ -92,17 +96,17 @@ class Bench:
         same = {"dropout": probability, "attention_dropout": probability, "activation_dropout": probability}
         return preset(name, **same, **(TINY if self.args.tiny else {}))
 
-    def _add(self, name: str, model: nn.Module, predict: Callable[[Tensor, Tensor], Tensor]) -> None:
-        model.to(self.args.device).train()
-        self.steps[name] = Step(model, predict, self.source, self.target, DTYPES[self.args.dtype])
+    def _ours(self, name: str) -> tuple[nn.Module, Predict]:
+        model = build(self.config("deep_pyramidion" if name == COMPILED else name), self.args.vocab_size, PAD)
+        return model, torch.compile(model) if name == COMPILED else model
 
-    def _led(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
+    def _led(self) -> tuple[nn.Module, Predict]:
         probability, args = self.args.dropout, self.args
         shape = self.config("deep_blockwise"), 16 if args.tiny else 512
         model = led(args.vocab_size, probability, probability, args.source, args.target, *shape)
         return model, lambda source, prefix: model(input_ids=source, decoder_input_ids=prefix).logits
 
-    def _fairseq(self) -> tuple[nn.Module, Callable[[Tensor, Tensor], Tensor]]:
+    def _fairseq(self) -> tuple[nn.Module, Predict]:
         args = self.args
         task = fairseq_task(args.vocab_size, args.source, args.target)
         model = fairseq_transformer(self.config("vanilla"), task)
@@ -116,7 +120,7 @@ class Bench:
         return 3 * multiplications(self.config(name), lengths).total()
 
 
-def profiled(step: Step, rows: int = 12) -> list[tuple[str, float]]:
+def profiled(step: Step, rows: int = 12) -> dict[str, float]:
     """Return the operations that most of a step's time goes to, with their shares in percent."""
     kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if step.source.is_cuda else [])]
     with profile(activities=kinds) as watched:
@@ -125,7 +129,7 @@ def profiled(step: Step, rows: int = 12) -> list[tuple[str, float]]:
     spent = {event.key: float(getattr(event, own)) for event in watched.key_averages()}
     whole = sum(spent.values())
     ranked = sorted(spent.items(), key=lambda item: -item[1])
-    return [(name, 100 * time / whole) for name, time in ranked[:rows]]
+    return {name: 100 * time / whole for name, time in ranked[:rows]}
 
 
 def arguments() -> argparse.Namespace:
@@ -137,6 +141,9 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--vocab-size", type=int, default=32768)
     made.add_argument("--dropout", type=float, default=0.1, help="everywhere (default: 0.1)")
     made.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 is autocast (default: fp32)")
+    made.add_argument(
+        "--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP", help=", ".join(GROUPS)
+    )
     made.add_argument("--compile", action="store_true", help="also deep_pyramidion under torch.compile")
     made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     return made.parse_args()
@@ -147,39 +154,48 @@ def main() -> None:
     args = arguments()
     bench = Bench(args)
     products = MatrixProducts(args.device, DTYPES[args.dtype])
-    timed = take_turns({PRODUCTS: products, **bench.steps}, args.repeats, device=args.device)
-    pooled, blockwise = timed["deep_pyramidion"], timed["deep_blockwise"]
-    figures = [ratio("deep_blockwise / deep_pyramidion", blockwise, pooled, 2.5)]
-    if LED in timed:
-        figures.append(ratio("LED / deep_pyramidion", timed[LED], pooled, 6.0))
-    if FAIRSEQ in timed:
-        figures += [ratio(f"{FAIRSEQ} / our {name}", timed[FAIRSEQ], timed[name], 1.0) for name in OURS[2:]]
-    if args.compile:
-        figures.append(ratio("deep_pyramidion, as it is / compiled", pooled, timed["deep_pyramidion, compiled"]))
-    for name in OURS:
-        least = {"deep_pyramidion": 80.0, "deep_blockwise": 70.0}.get(name)
-        count = bench.multiplications(name)
-        figures.append(share(f"{name}, share of the matrix rate", timed[name], count, products, timed[PRODUCTS], least))
-    figures.append(_rate(products, timed[PRODUCTS]))
-    spent = profiled(bench.steps["deep_pyramidion"])
-    print(table(bench, timed))
-    print("deep_pyramidion spends its time on:", ", ".join(f"{name} {part:.1f}%" for name, part in spent))
-    finish(args, figures, timed, profile=dict(spent), left_out=bench.left_out, dropout=args.dropout)
+    timed: dict[str, Timed] = {}
+    figures: list[Figure] = []
+    spent: dict[str, float] = {}
+    for group in args.only:
+        more = [COMPILED] if args.compile and group == "deep" else []
+        steps = bench.steps([*GROUPS[group], *more])
+        took = take_turns({PRODUCTS: products, **steps}, args.repeats, device=args.device)
+        figures += judged(bench, took, products, group)
+        if group == "deep":
+            spent = profiled(steps["deep_pyramidion"])
+        timed |= {f"{PRODUCTS}, {group}" if name == PRODUCTS else name: found for name, found in took.items()}
+        del steps
+        gc.collect()
+    print("| | median, s | fastest, s | slowest, s |", "|---|---|---|---|", sep="\n")
+    for name, found in timed.items():
+        print(f"| {name} | {found.median:.2f} | {min(found.seconds):.2f} | {max(found.seconds):.2f} |")
+    if spent:
+        print("deep_pyramidion spends its time on:", ", ".join(f"{name} {part:.1f}%" for name, part in spent.items()))
+    finish(args, figures, timed, profile=spent, left_out=bench.left_out, dropout=args.dropout)
 
 
-def _rate(products: MatrixProducts, took: Any) -> Figure:
+def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, group: str) -> Iterator[Figure]:
+    """Yield what came out of one group beside its target."""
+    for slow, fast, least in (
+        ("deep_blockwise", "deep_pyramidion", 2.5),
+        (LED, "deep_pyramidion", 6.0),
+        ("deep_pyramidion", COMPILED, None),
+        (FAIRSEQ, "vanilla", 1.0),
+        (FAIRSEQ, "blockwise", 1.0),
+    ):
+        if slow in timed and fast in timed:
+            yield ratio(f"{slow} / {'our ' if slow == FAIRSEQ else ''}{fast}", timed[slow], timed[fast], least)
+    for name, least in (("deep_pyramidion", 80.0), ("deep_blockwise", 70.0), ("vanilla", None), ("blockwise", None)):
+        if name in timed:
+            count = bench.multiplications(name)
+            yield share(f"{name}, share of the matrix rate", timed[name], count, products, timed[PRODUCTS], least)
+    took = timed[PRODUCTS]
     rates = [products.multiplications / seconds / 1e9 for seconds in took.seconds]
     middle = products.multiplications / took.median / 1e9
-    return Figure("matrix products, 10^9 multiplications a second", middle, min(rates), max(rates), unit="")
-
-
-def table(bench: Bench, timed: dict[str, Any]) -> str:
-    """Return medians in seconds, and peaks of memory where they are known."""
-    lines = ["| | median, s | fastest, s | slowest, s |", "|---|---|---|---|"]
-    for name in bench.steps:
-        seconds = timed[name].seconds
-        lines.append(f"| {name} | {timed[name].median:.2f} | {min(seconds):.2f} | {max(seconds):.2f} |")
-    return "\n".join(lines)
+    yield Figure(
+        f"matrix products beside {group}, 10^9 multiplications a second", middle, min(rates), max(rates), unit=""
+    )
 
 
 if __name__ == "__main__":

@@ -107,3 +107,37 @@ def test_leaving_out_padding_computes_less_and_loses_nothing(data: DataFolder, t
     assert by_length["loss"] == pytest.approx(padded["loss"], rel=1e-6)
     # Four documents, blocks of 512
     assert padded["source_positions"] == 4 * 10240 and by_length["source_positions"] < 4 * 10000
+
+
+def test_train_step_prints_every_target_and_names_what_the_time_goes_to(tmp_path: Path) -> None:
+    out = tmp_path / "step.json"
+    sizes = ["--source", 64, "--target", 8, "--vocab-size", 100, "--repeats", 2]
+    done = run("python", BENCHMARKS / "train_step.py", "--tiny", *sizes, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    targets = {
+        "deep_blockwise / deep_pyramidion": 2.5,
+        "fairseq's transformer / our vanilla": 1.0,
+        "fairseq's transformer / our blockwise": 1.0,
+        "deep_pyramidion, share of the matrix rate": 80.0,
+        "deep_blockwise, share of the matrix rate": 70.0,
+    }
+    if find_spec("transformers"):
+        targets["LED / deep_pyramidion"] = 6.0
+    assert {f["name"]: f["target"] for f in written["figures"] if f["target"]} == targets
+    assert sum(written["profile"].values()) <= 100 and len(written["profile"]) == 12
+    assert "| fairseq's transformer |" in done.stdout and "deep_pyramidion spends its time on: " in done.stdout
+
+
+def test_train_memory_doubles_with_the_length_and_shrinks_with_checkpoints(tmp_path: Path) -> None:
+    out = tmp_path / "memory"
+    lengths = ["--lengths", 2048, 4096, "--vocab-size", 100, "--target", 8, "--models", "deep_pyramidion"]
+    done = run("python", BENCHMARKS / "train_memory.py", *lengths, "--out", out)
+    assert done.returncode == 0, done.stdout
+    rows = [line.split(",") for line in out.with_suffix(".csv").read_text().splitlines()[1:]]
+    assert [row[:3] for row in rows] == [
+        ["deep_pyramidion", checkpointed, length] for checkpointed in ("False", "True") for length in ("2048", "4096")
+    ]
+    short, long, short_checkpointed, long_checkpointed = (float(row[3]) for row in rows)
+    assert short < long < 3 * short and short_checkpointed < short and long_checkpointed < long
+    assert out.with_suffix(".png").stat().st_size > 1000
