@@ -9,8 +9,11 @@ it is the peak of what tensors take, less the weights.
 
 import argparse
 import csv
+import json
 import logging
 import resource
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +22,12 @@ import torch
 import torch.nn.functional as F
 from side_by_side import EOS, PAD, texts
 
+from pyramidions.measure.provenance import commit, hardware, versions
 from pyramidions.models import build, preset
 
 MODELS = ("deep_pyramidion", "deep_blockwise")
+OUT = "out of memory"
+OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "DefaultCPUAllocator")
 COLUMNS = ("model", "checkpoint_activations", "length", "megabytes")
 
 
@@ -62,9 +68,10 @@ def measure(args: argparse.Namespace) -> list[dict[str, object]]:
                     check=False,
                 )
                 # A process that the kernel kills for its memory says nothing.
-                size = f"{float(done.stdout):.0f}" if done.returncode == 0 else "out of memory"
-                if done.returncode not in (0, -9) and "memory" not in done.stderr:
+                out = done.returncode == -signal.SIGKILL or any(word in done.stderr for word in OUT_OF_MEMORY)
+                if done.returncode and not out:
                     sys.exit(done.stderr)
+                size = OUT if out else f"{float(done.stdout):.0f}"
                 rows.append(dict(zip(COLUMNS, (name, checkpointed, length, size), strict=True)))
                 print(f"{name:16} {'checkpointed' if checkpointed else '':12} {length:6} {size:>8} MB", flush=True)
     return rows
@@ -82,7 +89,7 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
     for number, name in enumerate(dict.fromkeys(str(r["model"]) for r in rows)):
         for checkpointed in (False, True):
             chosen = [r for r in rows if r["model"] == name and r["checkpoint_activations"] is checkpointed]
-            chosen = [r for r in chosen if r["megabytes"] != "out of memory"]
+            chosen = [r for r in chosen if r["megabytes"] != OUT]
             label = f"{name}, --checkpoint-activations" if checkpointed else name
             lengths, sizes = [r["length"] for r in chosen], [float(str(r["megabytes"])) / 1000 for r in chosen]
             axes.plot(lengths, sizes, "--o" if checkpointed else "-o", color=f"C{number}", label=label)
@@ -103,7 +110,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--target", type=int, default=256, help="tokens of a summary (default: 256)")
     parser.add_argument("--vocab-size", type=int, default=32768)
-    parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.png")
+    parser.add_argument("--out", type=Path, help="write OUT.csv, OUT.png and OUT.json")
     parser.add_argument("--one", choices=MODELS, help="print the figure of this model, in this process")
     parser.add_argument("--checkpoint-activations", action="store_true", help="for --one")
     args = parser.parse_args()
@@ -117,6 +124,13 @@ def main() -> None:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
             writer.writerows(rows)
+        about = {
+            "command": shlex.join(["python", "benchmarks/train_memory.py", *sys.argv[1:]]),
+            "commit": commit(),
+            "versions": versions(),
+            "hardware": hardware(args.device),
+        }
+        args.out.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
         draw(rows, args.out.with_suffix(".png"))
 
 

@@ -153,7 +153,7 @@ def main() -> None:
     """Run the benchmark."""
     args = arguments()
     bench = Bench(args)
-    products = MatrixProducts(args.device, DTYPES[args.dtype])
+    products = MatrixProducts(args.device, DTYPES[args.dtype], 1e9 if args.tiny else 40e9)
     timed: dict[str, Timed] = {}
     figures: list[Figure] = []
     spent: dict[str, float] = {}

@@ -17,9 +17,9 @@ def activations(config: PyramidionConfig, lengths: Lengths) -> dict[Part, int]:
     """Count the bytes of all tensors that one training step saves for its backward pass, parameters excluded.
 
     In float32, with fused attention: of a softmax only its log-sum-exp is kept (on the CPU with attention dropout not
-    even that). A tensor that several operations save is counted once, for the part that saves it first. What the
-    forward pass holds for a moment, gradients and the optimizer's state come on top. Held against torch on the CPU;
-    kernels of a GPU may round a log-sum-exp's length up.
+    even that, but it is counted). A tensor that several operations save is counted once, for the part that saves it
+    first. What the forward pass holds for a moment, gradients and the optimizer's state come on top. Held against
+    torch on the CPU; kernels of a GPU may round a log-sum-exp's length up.
 
     Args:
         config: the model's shape.

@@ -64,7 +64,10 @@ class PyramidionConfig:
     residual: str = _choice("plain", RESIDUAL.names, "how layers are stacked")
     checkpoint_activations: bool = field(
         default=False,
-        metadata={"help": "keep of each layer its input only, and compute the rest again in the backward pass"},
+        metadata={
+            "help": "keep of each layer (but one inside a pooler) its input only, and compute the rest again in the "
+            "backward pass"
+        },
     )
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
     encoder_positions: str = _choice("sinusoidal", POSITIONS, "positions of source tokens")

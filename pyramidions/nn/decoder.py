@@ -24,6 +24,9 @@ class DecoderLayer(nn.Module):
         around_self_attention: its residual connection.
         around_cross_attention: likewise.
         around_feed_forward: likewise.
+
+    Raises:
+        ValueError: self-attention that cannot hide from a hypothesis what others wrote.
     """
 
     def __init__(
@@ -36,6 +39,11 @@ class DecoderLayer(nn.Module):
         around_feed_forward: ResidualConnection,
     ) -> None:
         super().__init__()
+        if not self_attention.attention.masks_by_query:
+            raise ValueError(
+                "A decoder's `self_attention` must be of a kind that masks by query, "
+                f"but is {type(self_attention.attention).__name__}."
+            )
         self.self_attention = self_attention
         self.cross_attention = cross_attention
         self.feed_forward = feed_forward
@@ -58,7 +66,7 @@ class DecoderLayer(nn.Module):
             memory: (B, K, D).
             memory_padding_mask: (B, K), True at padding, or None.
             cache: of this layer, extended in place, or None.
-            hidden: (B, WT, S + WT), what each position must not see of all that the cache holds then; None without.
+            hidden: (B, WT, S + WT), True at what a position must not see of all that the cache holds then, or None.
 
         Returns:
             (BW, T, D).
@@ -138,7 +146,14 @@ class Decoder(nn.Module):
 
         Returns:
             (BW, T, D).
+
+        Raises:
+            ValueError: not as many prefixes of each document.
         """
+        if len(tokens) % memory.size(0):
+            raise ValueError(
+                f"There must be as many prefixes of each document, but {len(tokens)} are of {memory.size(0)}."
+            )
         start = 0 if cache is None else cache.length
         x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
         if self.positions is not None:

@@ -14,6 +14,10 @@ class _Growing:
     def append(self, new: Tensor) -> Tensor:
         """Append ``new`` (B, H, T, E); return all there is."""
         start, self.length = self.length, self.length + new.size(2)
+        if new.requires_grad:
+            # What a backward pass will read must not be written to.
+            self._room = new if self._room is None else torch.cat([self._room[:, :, :start], new], dim=2)
+            return self._room
         if self._room is None or self._room.size(2) < self.length:
             room = new.new_empty(*new.shape[:2], 2 * self.length, new.size(3))
             if self._room is not None:
@@ -25,7 +29,7 @@ class _Growing:
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""
         if self._room is not None:
-            self._room = self._room.index_select(0, rows)
+            self._room = self._room[:, :, : self.length].index_select(0, rows)
 
 
 class LayerCache:
@@ -65,6 +69,7 @@ class DecoderCache:
         self.length = 0
         #: (B, W, S), True where the S tokens that were written for a document belong to a hypothesis; None at first
         self.lineage: Tensor | None = None
+        self._alone = True  # no document ever had two hypotheses
 
     @property
     def documents(self) -> int:
@@ -76,13 +81,15 @@ class DecoderCache:
         """Hypotheses of a document, W; 0 where nothing was decoded yet."""
         return 0 if self.lineage is None else self.lineage.size(1)
 
-    def advance(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor:
+    def advance(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
         """Make place for ``tokens`` T further positions of all hypotheses; return what they must not see.
 
         Returns:
             (B, WT, S + WT), True where a query, one of the T of a hypothesis, does not see a token: of what was
-            written before those of another line, of the new ones those of others and later ones of its own.
+            written before those of another line, of the new ones those of others and later ones of its own. None
+            where there is nothing of the kind.
         """
+        self._alone = self._alone and width == 1
         if self.lineage is None:
             self.lineage = torch.zeros(documents, width, 0, dtype=torch.bool, device=device)
         # (W, W, T): whose the new tokens are
@@ -94,7 +101,7 @@ class DecoderCache:
         seen = torch.cat([old, new.expand(documents, -1, -1)], dim=2)
         self.lineage = torch.cat([self.lineage, own.flatten(1).expand(documents, -1, -1)], dim=2)
         self.length += tokens
-        return ~seen
+        return None if self._alone and tokens == 1 else ~seen
 
     def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.dropout import drop, relu_drop
+from pyramidions.nn.functional.dropout import check_probability, drop, relu_drop
 from pyramidions.nn.registry import Registry
 
 
@@ -47,7 +47,7 @@ class DenseFeedForward(FeedForward):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
         self.activate = _ACTIVATIONS[activation]
-        self.activation_dropout = activation_dropout
+        self.activation_dropout = check_probability("activation_dropout", activation_dropout)
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
         self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
         for layer in (self.fc1, self.fc2):

@@ -56,6 +56,12 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
+def test_checkpointed_activations_train_digit_for_digit_the_same(data: DataFolder, tmp_path: Path) -> None:
+    flags = ["--max-update", "6", "--disable-validation", "--no-save"]
+    plain, checkpointed = (updates(train(data, tmp_path, *flags, *more)) for more in ([], ["--checkpoint-activations"]))
+    assert len(plain) == 6 and checkpointed == plain
+
+
 def test_validations_without_progress_are_counted_over_restarts_and_at_epoch_ends_only(
     data: DataFolder, tmp_path: Path
 ) -> None:

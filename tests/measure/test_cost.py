@@ -184,6 +184,11 @@ def test_lengths_are_at_least_one() -> None:
         ("lsh", {}, "The activation memory of `self_attention` lsh is not modelled."),
         ("funnel", {}, "The activation memory of `pooling` funnel is not modelled."),
         (
+            "vanilla",
+            {"checkpoint_activations": True},
+            "The activation memory of `checkpoint_activations` is not modelled.",
+        ),
+        (
             "transpooler_nonlinear",
             {"scorer_args": '{"dropout": 0.1}'},
             "The activation memory of `scorer_args` with dropout is not modelled.",

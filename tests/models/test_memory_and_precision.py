@@ -14,6 +14,8 @@ from pyramidions.nn import Transformer
 from pyramidions.nn.functional import topk
 
 VOCABULARY = 60
+#: Presets in which nothing is hashed or selected.
+CONTINUOUS = ("vanilla", "blockwise", "deep_blockwise", "efficient", "funnel", "transpooler_mean", "transpooler_max")
 
 
 def _model(name: str, **overrides: Any) -> Transformer:
@@ -22,16 +24,17 @@ def _model(name: str, **overrides: Any) -> Transformer:
     return build(preset(name, **{**vars(config), "max_source_positions": 128, **overrides}), VOCABULARY).train()
 
 
-def _loss(model: Transformer) -> Tensor:
-    """The loss of two documents, one of them shorter, with the dropout of one seed."""
+def _logits(model: Transformer) -> Tensor:
+    """The logits of two documents, one of them shorter, with the dropout of one seed: (2, 10, V)."""
     generator = torch.Generator().manual_seed(2)
     source = torch.randint(4, VOCABULARY, (2, 128), generator=generator)
     source[1, 50:] = model.padding_idx
-    target = torch.randint(4, VOCABULARY, (2, 9), generator=generator)
     torch.manual_seed(3)
-    return F.cross_entropy(
-        model(source, F.pad(target[:, :-1], (1, 0), value=2)).flatten(0, 1).float(), target.flatten()
-    )
+    return model(source, torch.randint(4, VOCABULARY, (2, 10), generator=generator))
+
+
+def _loss(model: Transformer) -> Tensor:
+    return F.cross_entropy(_logits(model).flatten(0, 1).float(), torch.arange(4, 24))
 
 
 def _gradients(model: Transformer) -> dict[str, Tensor]:
@@ -70,20 +73,22 @@ def test_checkpointed_activations_are_not_kept() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PRESETS)
 def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.dtype) -> None:
-    nothing = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
-    model = _model(name, **nothing)
-    expected = _loss(model).item()
+    model = _model(name, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1)
+    with torch.no_grad():
+        expected = _logits(model)
     with torch.autocast("cpu", dtype):
-        loss = _loss(model)
-    loss.backward()
-    # LSH may hash a vector elsewhere, and hard selection take another one; the loss is near all the same.
-    assert loss.item() == pytest.approx(expected, rel=0.02)
+        logits = _logits(model)
+    logits.float().logsumexp(dim=-1).mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    error = (logits.float() - expected).norm() / expected.norm()
+    # Rounding may send a vector to another bucket, or let another one win a round.
+    assert error < (0.03 if name in CONTINUOUS else 0.3)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", PRESETS)
-def test_weights_in_half_precision_stay_finite(name: str) -> None:
-    model = _model(name, dropout=0.1, attention_dropout=0.1).to(torch.bfloat16)
+def test_weights_in_half_precision_stay_finite(name: str, dtype: torch.dtype) -> None:
+    model = _model(name, dropout=0.1, attention_dropout=0.1).to(dtype)
     assert all(gradient.isfinite().all() for gradient in _gradients(model).values())
 
 

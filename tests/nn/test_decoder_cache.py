@@ -1,5 +1,8 @@
 """The cache of incremental decoding, beside a forward pass over the whole prefix."""
 
+from itertools import pairwise
+
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +10,8 @@ from torch import Tensor
 
 from pyramidions.models.builder import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, MultiheadAttention
+from pyramidions.nn.decoder import DecoderLayer
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 
@@ -50,13 +54,56 @@ def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_p
 def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_write_on() -> None:
     decoder, memory, cache = _decoder(), torch.randn(1, 5, DIM), DecoderCache(LAYERS)
     written = torch.randint(4, VOCABULARY, (2, 1))
-    where: list[int] = []
+    rooms = []
     for _ in range(100):
         decoder.features(written[:, -1:], memory, None, cache)
         cache.reorder(torch.tensor([1, 0]))
-        where.append(cache.layers[0]._k._room.data_ptr())
-    # Room doubles: it was made anew for 2, 6, 14, 30, 62 and 126 tokens of the 200.
-    assert len(set(where)) <= 7
+        rooms.append(cache.layers[0]._k._room)
+    # Room doubles: 4, 12, 28, 60, 124 and 252 tokens, of which 200 are written.
+    assert sum(before is not after for before, after in pairwise(rooms)) == 5
+
+
+def test_a_rollout_through_a_cache_has_gradients() -> None:
+    decoder, memory = _decoder(), torch.randn(1, 5, DIM)
+    written = torch.randint(4, VOCABULARY, (2, 4))
+    cache = decoder.new_cache()
+    steps = [decoder.features(written[:, t : t + 1], memory, None, cache) for t in range(4)]
+    whole = decoder.features(written, memory.expand(2, -1, -1), None)
+    weight = decoder.layers[0].self_attention.v_proj.weight
+    ours, plain = (torch.autograd.grad(x.square().sum(), weight)[0] for x in (torch.cat(steps, dim=1), whole))
+    torch.testing.assert_close(ours, plain)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
+def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(order: list[int]) -> None:
+    decoder, memory, cache = _decoder(), torch.randn(3, 5, DIM), DecoderCache(LAYERS)
+    written = torch.randint(4, VOCABULARY, (6, 3))
+    decoder.features(written[:, :2], memory, None, cache)
+    rows = torch.tensor(order)
+    cache.reorder(rows, rows // 2)
+    after = decoder.features(written[rows, 2:], memory[rows // 2], None, cache)
+    whole = decoder.features(written[rows], memory[rows // 2], None)
+    torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
+    cache = DecoderCache(1)
+    assert [cache.advance(2, 1, 1, torch.device("cpu")) for _ in range(3)] == [None, None, None]
+    assert cache.lineage is not None and cache.lineage.all() and cache.lineage.shape == (2, 1, 3)
+    cache.reorder(torch.tensor([0, 0, 1, 1]))
+    assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
+
+
+def test_what_a_decoder_cannot_do_is_refused() -> None:
+    decoder = _decoder()
+    with pytest.raises(ValueError, match="as many prefixes of each document, but 3 are of 2"):
+        decoder.features(torch.ones(3, 2, dtype=torch.long), torch.randn(2, 5, DIM), None)
+    layer = decoder.layers[0]
+    blockwise = MultiheadAttention(DIM, 2, ATTENTION.build("blockwise", {}, dropout=0.0))
+    with pytest.raises(ValueError, match="masks by query, but is BlockwiseAttention"):
+        DecoderLayer(blockwise, layer.cross_attention, layer.feed_forward, *[layer.around_feed_forward] * 3)
 
 
 def test_lineage_of_two_hypotheses_by_hand() -> None:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
+from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.masking import attendable
 
 
@@ -22,7 +23,7 @@ class FullAttention(CoreAttention):
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout = check_probability("dropout", dropout)
 
     def forward(
         self,

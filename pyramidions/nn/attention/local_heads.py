@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.local_window import local_window_attention
 
 
@@ -31,7 +32,7 @@ class LocalHeads(nn.Module):
             raise ValueError(f"`window` must be at least 1, but is {window}.")
         self.count = count
         self.window = window
-        self.dropout = dropout
+        self.dropout = check_probability("dropout", dropout)
         self.see_themselves = see_themselves
 
     def beside(

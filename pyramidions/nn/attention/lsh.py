@@ -7,7 +7,7 @@ from torch import Tensor
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import drop
+from pyramidions.nn.functional.dropout import check_probability, drop
 from pyramidions.nn.functional.local_window import look_back
 
 
@@ -61,7 +61,7 @@ class LSHAttention(CoreAttention):
         self.num_hashes = num_hashes
         self.local = LocalHeads(local_heads, window, dropout, see_themselves=False)
         self.seed = seed
-        self.dropout = dropout
+        self.dropout = check_probability("dropout", dropout)
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False

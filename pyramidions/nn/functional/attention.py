@@ -1,7 +1,7 @@
-"""Scaled dot-product attention that never holds the whole matrix of weights, with dropout either."""
+"""Scaled dot-product attention that never holds the whole matrix of weights, not even with dropout."""
 
-from collections.abc import Iterator
-from itertools import product
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ def scaled_dot_product_attention(
 
     torch's own kernels do it, but for one case: on the CPU, attention dropout sends torch down a path that holds every
     weight several times. There the weights are computed tile by tile, and again in the backward pass (Dao et al. 2022,
-    section 3.1, without their running softmax: a tile spans all keys).
+    section 3.1, without their running softmax: a tile spans all keys), in float32 or better.
 
     Args:
         q: (..., Lq, E).
@@ -34,7 +34,8 @@ def scaled_dot_product_attention(
     Returns:
         (..., Lq, E).
     """
-    if dropout == 0.0 or q.device.type != "cpu":
+    nothing = not (q.numel() and k.numel())
+    if dropout == 0.0 or q.device.type != "cpu" or nothing:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=is_causal)
     if is_causal:
         allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool).tril()
@@ -45,44 +46,57 @@ def scaled_dot_product_attention(
     return _TiledAttention.apply(q, k, v, allowed, dropout, seed)
 
 
+Index = tuple[Any, ...]
+
+
 class _Tile(NamedTuple):
-    keys: tuple[int | slice, ...]  # (..., Lk, E) -> (H', Lk, E)
-    queries: tuple[int | slice, ...]  # (..., Lq, E) -> (H', Lq', E)
+    keys: Index  # (..., Lk, E) -> (..., Lk, E)
+    queries: Index  # (..., Lq, E) -> (..., Lq', E)
     first: bool  # of those with the same keys
-    hidden: Tensor | None  # broadcastable to (H', Lq', Lk)
-    dropped: Tensor  # (H', Lq', Lk)
+    hidden: Tensor | None  # broadcastable to (..., Lq', Lk)
+    dropped: Tensor  # (..., Lq', Lk)
     scale: float  # of weights that are not dropped
+
+
+def _matrices(leading: Sequence[int], weights: int) -> Iterator[Index]:
+    """Cut ``leading`` dimensions into pieces of about a tile, where a matrix has so many ``weights``."""
+    inner = math.prod(leading[1:]) * weights
+    if len(leading) > 1 and inner >= _TILE:
+        for number in range(leading[0]):
+            for rest in _matrices(leading[1:], weights):
+                yield (number, *rest)
+    else:
+        together = max(1, _TILE // inner)
+        for start in range(0, leading[0], together):
+            yield (slice(start, start + together),)
 
 
 def _tiles(q: Tensor, k: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Iterator[_Tile]:
     """Cut the matrices of weights; the same seed tosses the same coins."""
     generator = torch.Generator().manual_seed(seed)
-    *outer, heads, queries, _ = q.shape
-    rows = max(1, min(queries, _TILE // k.size(-2)))
-    together = max(1, _TILE // (rows * k.size(-2)))
-    for index in product(*map(range, outer)):
-        for head in range(0, heads, together):
-            count = min(together, heads - head)
-            keys: tuple[int | slice, ...] = (*index, slice(head, head + count))
-            for start in range(0, queries, rows):
-                span = slice(start, min(start + rows, queries))
-                hidden = None
-                if allowed is not None:
-                    hidden = ~(allowed[keys] if allowed.size(-2) == 1 else allowed[(*keys, span)])
-                shape = torch.Size((count, span.stop - start, k.size(-2)))
-                yield _Tile(keys, (*keys, span), start == 0, hidden, *coins(shape, dropout, generator))
+    rows = max(1, min(q.size(-2), _TILE // k.size(-2)))
+    for keys in _matrices(q.shape[:-2], rows * k.size(-2)):
+        for start in range(0, q.size(-2), rows):
+            span = slice(start, start + rows)
+            queries = (*keys, ..., span, slice(None))
+            hidden = None
+            if allowed is not None:
+                hidden = ~allowed[keys if allowed.size(-2) == 1 else queries]
+            shape = torch.Size((*q[queries].shape[:-1], k.size(-2)))
+            yield _Tile(keys, queries, start == 0, hidden, *coins(shape, dropout, generator))
+
+
+def _full(x: Tensor) -> Tensor:
+    """Return ``x`` in the precision in which weights are computed and sums are taken."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
-    # (H', Lq', E) @ (H', E, Lk) -> (H', Lq', Lk)
-    logits = torch.bmm(q[tile.queries] * q.size(-1) ** -0.5, k[tile.keys].transpose(1, 2)).to(_summed_in(q))
+    """(..., Lq', E), (..., Lk, E) -> (..., Lq', Lk)."""
+    logits = (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
     if tile.hidden is not None:
         logits.masked_fill_(tile.hidden, -torch.inf)
     return logits.softmax(dim=-1)
-
-
-def _summed_in(x: Tensor) -> torch.dtype:
-    return torch.promote_types(x.dtype, torch.float32)
 
 
 class _TiledAttention(torch.autograd.Function):
@@ -91,8 +105,8 @@ class _TiledAttention(torch.autograd.Function):
         out = torch.empty_like(q)
         with torch.autocast("cpu", enabled=False):
             for tile in _tiles(q, k, allowed, dropout, seed):
-                weights = _weights(tile, q, k).masked_fill_(tile.dropped, 0.0).to(q.dtype)
-                torch.mul(torch.bmm(weights, v[tile.keys]), tile.scale, out=out[tile.queries])
+                weights = _weights(tile, _full(q[tile.queries]), _full(k[tile.keys]))
+                out[tile.queries] = (weights.masked_fill_(tile.dropped, 0.0) @ _full(v[tile.keys])).mul_(tile.scale)
         ctx.save_for_backward(q, k, v, allowed, out)
         ctx.dropout, ctx.seed = dropout, seed
         return out
@@ -102,21 +116,23 @@ class _TiledAttention(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, allowed, out = ctx.saved_tensors
         # In the order of their memory, so that no view that follows has to copy them.
-        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(_full(k)), torch.empty_like(_full(v))
         scale = q.size(-1) ** -0.5
-        for tile in _tiles(q, k, allowed, ctx.dropout, ctx.seed):
-            weights = _weights(tile, q, k)
-            grad_out = grad[tile.queries] * tile.scale
-            # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
-            mean = (grad[tile.queries] * out[tile.queries]).sum(dim=-1, keepdim=True, dtype=_summed_in(q))
-            grad_weights = torch.bmm(grad_out, v[tile.keys].transpose(1, 2)).to(_summed_in(q))
-            grad_weights.masked_fill_(tile.dropped, 0.0)
-            grad_logits = grad_weights.sub_(mean).mul_(weights).to(q.dtype)
-            kept = weights.masked_fill_(tile.dropped, 0.0).to(q.dtype)
-            torch.mul(torch.bmm(grad_logits, k[tile.keys]), scale, out=grad_q[tile.queries])
-            _put(grad_k[tile.keys], torch.bmm(grad_logits.transpose(1, 2), q[tile.queries] * scale), tile.first)
-            _put(grad_v[tile.keys], torch.bmm(kept.transpose(1, 2), grad_out), tile.first)
-        return grad_q, grad_k, grad_v, None, None, None
+        with torch.autocast("cpu", enabled=False):
+            for tile in _tiles(q, k, allowed, ctx.dropout, ctx.seed):
+                queries, grad_out = _full(q[tile.queries]), _full(grad[tile.queries])
+                keys, values = _full(k[tile.keys]), _full(v[tile.keys])
+                weights = _weights(tile, queries, keys)
+                # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
+                mean = (grad_out * _full(out[tile.queries])).sum(dim=-1, keepdim=True)
+                grad_out = grad_out * tile.scale
+                grad_weights = (grad_out @ values.transpose(-1, -2)).masked_fill_(tile.dropped, 0.0)
+                grad_logits = grad_weights.sub_(mean).mul_(weights)
+                kept = weights.masked_fill_(tile.dropped, 0.0)
+                grad_q[tile.queries] = (grad_logits @ keys).mul_(scale)
+                _put(grad_k[tile.keys], grad_logits.transpose(-1, -2) @ (queries * scale), tile.first)
+                _put(grad_v[tile.keys], kept.transpose(-1, -2) @ grad_out, tile.first)
+        return grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), None, None, None
 
 
 def _put(place: Tensor, new: Tensor, first: bool) -> None:

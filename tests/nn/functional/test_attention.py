@@ -122,11 +122,34 @@ def test_the_same_seed_gives_the_same_output_and_nothing_is_drawn_without_dropou
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_sums_weights_in_full_precision(dtype: torch.dtype) -> None:
-    inputs = [x.detach().to(dtype) for x in _inputs(2, 3, queries=7, keys=40)]
-    expected = _plain(*(x.double() for x in inputs), None, 0.2, seed=_seed_of_the_next_call(5))
-    out = scaled_dot_product_attention(*inputs, dropout=0.2)
-    assert out.dtype == dtype and out.double().allclose(expected, atol=0.02)
+@pytest.mark.parametrize("autocast", [False, True])
+def test_half_precision_rounds_only_what_it_hands_on(dtype: torch.dtype, autocast: bool) -> None:
+    # Three hundred rows, two at a time, add up to the gradients of keys and values.
+    inputs = [x.detach().to(dtype).requires_grad_() for x in _inputs(1, 1, queries=300, keys=10)]
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    expected = _plain(*exact, None, 0.2, seed=_seed_of_the_next_call(5))
+    grad = torch.rand(expected.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(dtype)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        out = scaled_dot_product_attention(*inputs, dropout=0.2)
+        assert out.dtype == dtype
+        found = out, *torch.autograd.grad(out, inputs, grad)
+    rounding = torch.finfo(dtype).eps
+    for half, full in zip(found, (expected, *torch.autograd.grad(expected, exact, grad.double())), strict=True):
+        torch.testing.assert_close(half.double(), full, rtol=rounding, atol=rounding * full.abs().max().item() / 2)
+
+
+def test_small_matrices_share_a_tile() -> None:
+    q = torch.randn(50, 3, 1, 6)
+    tiles = list(attention._tiles(q, q, None, 0.1, 0))
+    assert len(tiles) == 9  # 20 weights in a tile: six documents of three heads
+    assert sum(tile.dropped.numel() for tile in tiles) == 150
+
+
+def test_nothing_to_attend_from_gives_nothing() -> None:
+    q, k, v = torch.randn(2, 3, 0, 6), torch.randn(2, 3, 4, 6), torch.randn(2, 3, 4, 6, requires_grad=True)
+    out = scaled_dot_product_attention(q, k, v, dropout=0.5)
+    assert out.shape == (2, 3, 0, 6)
+    assert torch.autograd.grad(out.sum(), v)[0].eq(0).all()
 
 
 def test_no_more_weights_than_a_tile_holds_are_kept_for_the_backward_pass() -> None:
