@@ -13,7 +13,7 @@ from pyramidions.models import PyramidionConfig
 
 _LEGEND = """
 10^9: multiplications of one forward pass as in training; a step with its backward pass commonly counts three times.
-MB:   10^6 bytes kept for the backward pass: float32, fused attention, dropout masks of one byte a value (after ReLU none).
+MB:   10^6 bytes kept for the backward pass: float32, fused attention, a byte a value for dropout (after ReLU none).
 """.strip()
 
 #: heads of the columns where each config has a line
