@@ -80,11 +80,16 @@ def test_generate_leaves_out_what_is_not_installed(tmp_path: Path) -> None:
     assert "| deep_blockwise |" in done.stdout and "| LED |" not in done.stdout
 
 
-def test_check_ends_with_status_1_if_a_target_is_missed() -> None:
-    # Memory copied for each hypothesis costs nothing where it is 64 vectors, 16 wide.
-    done = run(*GENERATE, "--only", "blockwise", "--check")
-    assert done.returncode == 1 and "copied memory / deep_pyramidion: " in done.stdout, done.stdout
-    assert "asked 4.5x: MISSED" in done.stdout and "Traceback" not in done.stdout
+@pytest.mark.parametrize(("value", "status"), [(2.0, 0), (1.9, 1)])
+def test_check_ends_with_status_1_if_a_target_is_missed(value: float, status: int) -> None:
+    program = (
+        "from side_by_side import Figure, finish, parser\n"
+        f"finish(parser('', 'x').parse_args(['--check']), [Figure('speed', {value}, 1, 3, 2.0)], {{}})"
+    )
+    done = run("python", "-c", program, folder=BENCHMARKS)
+    assert done.returncode == status, done.stdout
+    assert done.stdout.startswith(f"speed: {value:.2f}x (turns 1.00 to 3.00), asked 2x")
+    assert ("MISSED" in done.stdout) == bool(status)
 
 
 def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFolder, tmp_path: Path) -> None:
