@@ -12,6 +12,7 @@ BASE = [
     "numpy>=1.26,<3",
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
+    "safetensors>=0.4.3,<1",  # exported models hold no pickle
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]

@@ -8,6 +8,7 @@ import logging
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -26,3 +27,12 @@ if not _is_own_command and find_spec("fairseq") is not None:
     logging.root.setLevel(_level)
     logging.root.handlers[:] = _handlers
     del _criterion, _handlers, _level, _model, _scorer, _task
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is for people with a document when it is asked for."""
+    if name in ("Summarizer", "Summary"):
+        from pyramidions import inference
+
+        return getattr(inference, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

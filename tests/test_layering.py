@@ -10,7 +10,7 @@ FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
 FAIRSEQ_FACE = ("models/pyramidion.py", "tasks/", "criterions/", "scoring/fairseq_scorer.py")
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
-    "pyramidions": ("criterions", "models", "scoring", "tasks"),
+    "pyramidions": ("criterions", "inference", "models", "scoring", "tasks"),
     "pyramidions.errors": (),
     "pyramidions.nn.registry": (),
     "pyramidions.nn.functional": ("nn.functional",),
@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "pyramidions.scoring": ("data", "errors", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
+    "pyramidions.inference": ("data", "errors", "models", "nn", "inference"),
     "pyramidions.reproduce": ("data", "errors", "measure", "models", "scoring", "reproduce"),
-    "pyramidions.cli": ("data", "errors", "measure", "models", "reproduce", "scoring", "cli"),
+    "pyramidions.cli": ("data", "errors", "inference", "measure", "models", "reproduce", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}
 

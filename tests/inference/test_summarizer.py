@@ -1,0 +1,189 @@
+"""Summaries without fairseq: the same as fairseq's, in the order asked for, from files that need no pickle."""
+
+import json
+import lzma
+import math
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import SAMPLE
+from fairseq_commands import TASK, run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
+from pyramidions.inference import Summarizer, export_model, load_model
+
+SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
+
+
+@pytest.fixture(scope="module")
+def articles() -> list[str]:
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        return [json.loads(line)["article"] for _, line in zip(range(10), papers, strict=False)]
+
+
+@pytest.fixture(scope="module")
+def summarizer(checkpoint: Path) -> Summarizer:
+    return Summarizer.from_pretrained(checkpoint)
+
+
+@pytest.fixture(scope="module")
+def exported(summarizer: Summarizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export_model(summarizer.model, folder, "# A model\n")
+    return folder
+
+
+def test_summaries_and_scores_are_those_of_fairseq_generate(
+    data: DataFolder, checkpoint: Path, summarizer: Summarizer, articles: list[str]
+) -> None:
+    flags = ["--beam", "2", "--min-len", "4", "--max-len-b", "12", "--no-repeat-ngram-size", "2", "--lenpen", "1.5"]
+    done = run("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", checkpoint, *flags)
+    lines = re.findall(r"^D-(\d+)\t(\S+)\t(.*)$", done.stdout, re.MULTILINE)
+    theirs = {int(index): (float(score), text) for index, score, text in lines}
+    ours = summarizer.summarize(articles, **SHORT, no_repeat_ngram=2, length_penalty=1.5, batch_size=3)
+    assert len(theirs) == len(ours) == 10
+    for index, summary in enumerate(ours):
+        score, text = theirs[index]
+        assert summary.text == text
+        # fairseq prints logarithms of base 2.
+        assert summary.score / math.log(2) == pytest.approx(score, abs=1e-3)
+
+
+def test_results_come_in_the_order_of_the_texts_whatever_shares_a_batch(
+    summarizer: Summarizer, articles: list[str]
+) -> None:
+    texts = [articles[0], "A word.", articles[1][:500], "A few words more than that."]
+    together = summarizer.summarize(texts, **SHORT)
+    alone = [summarizer.summarize([text], **SHORT)[0] for text in texts]
+    for one, other in zip(together, alone, strict=True):
+        assert one.text == other.text and one.score == pytest.approx(other.score, abs=1e-4)
+    assert summarizer.summarize([], **SHORT) == []
+
+
+def test_a_summary_says_how_much_of_its_document_was_read(summarizer: Summarizer, articles: list[str]) -> None:
+    long, short = summarizer.summarize([articles[0], "A word."], **SHORT)
+    assert long.was_cut and long.read_tokens == 256 < long.document_tokens
+    assert not short.was_cut and short.read_tokens == short.document_tokens < 10
+    assert 5 <= short.tokens <= 13
+    # Nothing beyond the cut changes anything.
+    (again,) = summarizer.summarize([articles[0] + " More text."], **SHORT)
+    assert again.text == long.text and again.document_tokens > long.document_tokens
+
+
+def test_decoding_is_as_the_model_was_made_for_unless_told_otherwise(summarizer: Summarizer) -> None:
+    # Its targets end at 48 tokens, so that neither 72 nor 966 can be reached.
+    (summary,) = summarizer.summarize(["A word."])
+    assert summary.tokens == 48
+    assert summarizer.summarize(["A word."], min_len=3, max_len=3)[0].tokens == 4
+
+
+def test_an_exported_model_writes_the_same_and_holds_each_weight_once(
+    summarizer: Summarizer, exported: Path, articles: list[str]
+) -> None:
+    assert sorted(path.name for path in exported.iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "sentencepiece.model",
+    ]
+    ours, again = (each.summarize(articles[:3], **SHORT) for each in (summarizer, Summarizer.from_pretrained(exported)))
+    assert ours == again
+    parameters = sum(p.numel() for p in summarizer.model.transformer.parameters())
+    assert 4 * parameters <= (exported / "model.safetensors").stat().st_size < 4 * parameters + 20_000
+
+
+def test_an_exported_model_loads_where_fairseq_is_not_installed(exported: Path, tmp_path: Path) -> None:
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith(
+            ("fairseq", "hydra", "omegaconf", "__editable__", "pyramidions", "_pyramidions")
+        ):
+            (tmp_path / package.name).symlink_to(package)
+    program = (
+        "import sys, pyramidions.inference as i\n"
+        f"summary, = i.Summarizer.from_pretrained({str(exported)!r}).summarize(['A word.'], min_len=2, max_len=3)\n"
+        "print(summary.tokens, 'fairseq' in sys.modules, __import__('importlib.util').util.find_spec('fairseq'))"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={"PYTHONPATH": f"{root}:{tmp_path}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) in (("3 False None\n", ""), ("4 False None\n", ""))
+
+
+def test_a_folder_of_checkpoints_gives_its_best(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"damaged")
+    (tmp_path / "checkpoint_best.pt").symlink_to(checkpoint)
+    assert load_model(tmp_path).max_target_positions == 48
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "The model .* does not exist."),
+        (b"text", "is damaged or no checkpoint."),
+        ({"model": {}}, "must be a checkpoint of --task long_document_summarization, but is none."),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_sentence(content: object, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        torch.save(content, path)
+    with pytest.raises(UserError, match=sentence):
+        load_model(path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "sentencepiece.model"])
+def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
+    name: str, exported: Path, tmp_path: Path
+) -> None:
+    for path in exported.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:30])
+    with pytest.raises(UserError):
+        load_model(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(UserError):
+        load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("texts", "arguments", "sentence"),
+    [
+        (["A word.", " \n\t"], {}, "number 2 holds none"),
+        ("A word.", {}, "is a single text: put it in brackets"),
+        (["A word."], {"max_len": 48}, "`max_len` must be at most 47, what the model writes, but is 48."),
+        (["A word."], {"min_len": 9, "max_len": 5}, "must be at"),
+        (["A word."], {"beam": 0}, "`beam` must be at least 1, but is 0."),
+        (["A word."], {"batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    texts: list[str], arguments: dict[str, int], sentence: str, summarizer: Summarizer
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        summarizer.summarize(texts, **arguments)
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(min_size=1))
+def test_any_text_gets_a_summary_or_one_sentence(text: str, summarizer: Summarizer) -> None:
+    try:
+        (summary,) = summarizer.summarize([text], beam=1, min_len=1, max_len=3)
+    except UserError as error:
+        assert "must hold text" in str(error)
+    else:
+        assert summary.tokens <= 4 and math.isfinite(summary.score) and "\n" not in summary.text
