@@ -17,6 +17,7 @@ from pyramidions import __version__
 _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "cost": "pyramidions.cli.cost:cost",
+    "export": "pyramidions.cli.export:export",
     "prepare": "pyramidions.cli.prepare:prepare",
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",

@@ -1,0 +1,101 @@
+"""What an exported model says about itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
+from pyramidions.inference.saved_model import SavedModel
+from pyramidions.models import PyramidionConfig
+
+MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
+
+
+def model_card(
+    model: SavedModel, name: str, data: DataFolder | None = None, scores: Path | None = None, licence: str | None = None
+) -> str:
+    """Return a model card in Markdown; what is not known, it says.
+
+    Args:
+        model: the model.
+        name: its heading.
+        data: what it was trained on.
+        scores: a file written by `pyramidions score --json`.
+        licence: of the weights.
+
+    Raises:
+        UserError: the data was made with another tokenizer, or a file is damaged.
+    """
+    sections = [
+        f"# {name}\n\nSummarizes long documents; a Pyramidion Transformer (Pietruszka et al. 2022).",
+        f"```python\nfrom pyramidions import Summarizer\n\n"
+        f'Summarizer.from_pretrained("{name}").summarize(["A long document ..."])\n```',
+        f"## Model\n\n{_model(model)}",
+        f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
+        f"## Scores\n\n{'Not said.' if scores is None else _scores(scores)}",
+        f"## Licence\n\n{licence or 'Not said.'}",
+        "## Limits\n\nSummaries contain mistakes that read well: check them against the document before you use them.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _model(model: SavedModel) -> str:
+    config, millions = model.config, sum(p.numel() for p in model.transformer.parameters()) / 1e6
+    lengths = f"{config.decoding_min_length} to {config.decoding_max_length} tokens"
+    rows = {
+        "parameters": f"{millions:.1f}M",
+        "layers": f"{config.encoder_layers} + {config.decoder_layers}, {config.embed_dim} wide",
+        "attention among document positions": f"{config.self_attention} {config.self_attention_args}",
+        "pooling": _pooling(config),
+        "longest document": f"{model.max_source_positions} tokens; the rest is cut off its end",
+        "longest summary": f"{model.max_target_positions} tokens",
+        "vocabulary": f"{model.tokenizer.vocab_size} pieces",
+        "decoding": f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}",
+    }
+    return _table(("", ""), rows.items())
+
+
+def _pooling(config: PyramidionConfig) -> str:
+    if config.pooling_lengths is None:
+        return "none"
+    return f"{config.pooling}, after each layer to {config.pooling_lengths} vectors"
+
+
+def _data(model: SavedModel, data: DataFolder) -> str:
+    if data.tokenizer().model_bytes != model.tokenizer.model_bytes:
+        raise UserError(f"The data folder {data.path} was made with another tokenizer than the model's.")
+    manifest = data.manifest
+    rows = [
+        (
+            split,
+            f"{manifest['splits'][split]['documents']:,}",
+            f"{manifest['splits'][split]['source_tokens']['mean']:,.0f}",
+            f"{manifest['splits'][split]['target_tokens']['mean']:,.0f}",
+            f"`{manifest['inputs'][split]['sha256']}`",
+        )
+        for split in data.splits
+    ]
+    return _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
+
+
+def _scores(path: Path) -> str:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        rows = [
+            (
+                system,
+                *(f"{m['mean']:.1f} [{m['low']:.1f}, {m['high']:.1f}]" for m in (means[key] for key in MEASURES)),
+            )
+            for system, means in found["systems"].items()
+        ]
+        return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {found['signature']}"
+    except FileNotFoundError:
+        raise UserError(f"The scores {path} do not exist.") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
+
+
+def _table(head: tuple[str, ...], rows: Any) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,54 @@
+"""`pyramidions export`: a folder of plain files, and a card that says where the model comes from."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fairseq_commands import run
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.inference import Summarizer
+
+MEANS = {key: {"mean": 24.81, "low": 23.5, "high": 26.04} for key in ("rouge1", "rouge2", "rougeL", "rougeLsum")}
+
+
+def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.json"
+    scores.write_text(json.dumps({"signature": "rouge-score 0.1.2 | n=10", "systems": {"ours": MEANS}}))
+    flags = ["--data", data.path, "--scores", scores, "--license", "CC BY 4.0"]
+    for _ in range(2):  # an older export is replaced
+        done = run("pyramidions", "export", checkpoint.parent, tmp_path / "model", *flags)
+        assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("model: README.md, config.json, model.safetensors, sentencepiece.model\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert card.startswith("# model\n") and "## Licence\n\nCC BY 4.0\n" in card
+    assert "| pooling | soft_topk, after each layer to None,64,16 vectors |" in card
+    assert "| longest document | 256 tokens; the rest is cut off its end |" in card
+    assert "| train | 24 | " in card and data.manifest["inputs"]["train"]["sha256"] in card
+    assert card.count("24.8 [23.5, 26.0]") == 4 and "rouge-score 0.1.2 | n=10" in card
+    assert Summarizer.from_pretrained(tmp_path / "model").summarize(["A word."], min_len=1, max_len=2)[0].tokens <= 3
+
+
+def test_a_card_says_what_is_not_known(checkpoint: Path, tmp_path: Path) -> None:
+    assert run("pyramidions", "export", checkpoint, tmp_path / "model").returncode == 0
+    assert (tmp_path / "model" / "README.md").read_text().count("Not said.") == 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--scores", "missing.json"], "The scores missing.json do not exist."),
+        (["--data", "missing"], "The data folder missing does not exist."),
+    ],
+)
+def test_a_mistake_leaves_no_folder(flags: list[str], sentence: str, checkpoint: Path, tmp_path: Path) -> None:
+    done = run("pyramidions", "export", checkpoint, "model", *flags, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, f"Error: {sentence}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_of_other_things_is_not_replaced(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    done = run("pyramidions", "export", checkpoint, tmp_path)
+    assert done.returncode == 1 and "must be new, empty or an older export" in done.stdout
+    assert (tmp_path / "thesis.tex").exists()
