@@ -33,6 +33,11 @@ def commands() -> list[list[str]]:
     return found
 
 
+def python_examples() -> list[str]:
+    """Return every Python example."""
+    return [block for language, block in BLOCKS if language == "python"]
+
+
 def command(*start: str) -> list[str]:
     """Return the one command of the README that starts so."""
     (found,) = (words for words in commands() if words[: len(start)] == list(start))
@@ -89,6 +94,12 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     log = run_in(folder, command("pyramidions", "score"), "--lead-words", "50")
     assert "ROUGE-Lsum" in log and "lead" in log and "n=4" in log
     assert json.loads((folder / "scores.json").read_text())["signature"].endswith("n=4")
+    run_in(folder, command("pyramidions", "export"))
+    assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
+    example = next(block for block in python_examples() if "Summarizer" in block)
+    for model in ("checkpoints", "my-summarizer"):
+        log = run_in(folder, ["python", "-c", example.replace('"checkpoints"', repr(model)).replace("300", "8")])
+        assert len(log.splitlines()) == 2 and " of " in log
     # Raw text, in a folder without data.
     (folder / "elsewhere").mkdir()
     interactive = [str(folder / w) if w.endswith((".pt", ".txt")) else w for w in command("fairseq-interactive")]
@@ -185,7 +196,7 @@ def test_what_takes_long_or_needs_results_has_options_that_exist(name: str) -> N
 
 
 def test_the_python_example_runs() -> None:
-    (example,) = (block for language, block in BLOCKS if language == "python")
+    example = next(block for block in python_examples() if "logits" in block)
     done = run("python", "-c", example + "print(tuple(logits.shape))")
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "(1, 1, 32768)"
@@ -215,7 +226,7 @@ def test_no_command_is_left_out() -> None:
     checked = [
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
-        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
+        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "export"), ("pyramidions", "score"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),

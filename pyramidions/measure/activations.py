@@ -119,7 +119,7 @@ class _Saved:
     def encoder_layer(self, run: LayerRun) -> None:
         positions = run.blocks * run.queries
         self.add(Part.ENCODER_PROJECTIONS, floats=positions * self.config.embed_dim)
-        self.attention(Part.ENCODER_ATTENTION, positions, positions, positions)
+        self.attention(Part.ENCODER_ATTENTION, positions, positions, positions if run.padded else 0)
         self.around(positions)
         self.feed_forward(Part.ENCODER_FEED_FORWARD, positions)
         self.around(positions)

@@ -72,6 +72,7 @@ class LayerRun(NamedTuple):
         blocks: sequences that it runs on, N; 1 where attention is not confined to blocks.
         queries: positions of each that attend, padding up to the block included.
         keys: positions of each that are attended to; as many, but for Funnel's pooled queries.
+        padded: whether some of them are padding, up to the block.
     """
 
     kind: str
@@ -79,6 +80,7 @@ class LayerRun(NamedTuple):
     blocks: int
     queries: int
     keys: int
+    padded: bool
 
 
 class PoolerRun(NamedTuple):
@@ -112,15 +114,18 @@ def encoder_runs(config: PyramidionConfig, encoder: Encoder, length: int) -> Ite
     k = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
     for layers, last in encoder.stages():
         for layer in layers:
-            run = LayerRun(config.self_attention, cast(EncoderLayer, layer), *_cut(length, encoder.confined_to))
+            blocks, size = _cut(length, encoder.confined_to)
+            padded = blocks * size > length
+            run = LayerRun(config.self_attention, cast(EncoderLayer, layer), blocks, size, size, padded)
             yield run
         if str(last) in encoder.poolers:
             pooler = cast(Pooler, encoder.poolers[str(last)])
             pooled = closed_form(POOLING_FORMS, config.pooling, "pooling").hands_on(pooler, k[last], length)
             yield PoolerRun(pooler, run, length, pooled)
             if isinstance(pooler, FunnelPooler):
-                blocks, _, keys = _cut(length, pooler.confined_to)
-                yield LayerRun("full", pooler.layer, blocks, -(-keys // pooler.window), keys)
+                blocks, keys = _cut(length, pooler.confined_to)
+                padded = blocks * keys > length
+                yield LayerRun("full", pooler.layer, blocks, -(-keys // pooler.window), keys, padded)
             length = pooled
 
 
@@ -132,7 +137,7 @@ def memory_length(encoder: Encoder, runs: list[LayerRun | PoolerRun], length: in
     return pooled[-1].pooled if encoder.upsampler is None else pooled[-1].length
 
 
-def _cut(length: int, block_size: int | None) -> tuple[int, int, int]:
-    """Return how many blocks a document is cut into, and twice the positions in each."""
+def _cut(length: int, block_size: int | None) -> tuple[int, int]:
+    """Return how many blocks a document is cut into, and the positions in each."""
     size = length if block_size is None else min(block_size, length)
-    return -(-length // size), size, size
+    return -(-length // size), size

@@ -100,8 +100,8 @@ class Encoder(nn.Module):
         pooled: dict[int, Pooled] = {}
         unpooled = x, padding_mask
         for layers, last in self.stages():
-            entering = self.residual(layers[:-1], x, layout.padding_mask)
-            x = layout.unpack(self.residual(layers[-1:], entering, layout.padding_mask))
+            entering = self.residual(layers[:-1], x, layout.attention_mask)
+            x = layout.unpack(self.residual(layers[-1:], entering, layout.attention_mask))
             if str(last) in self.poolers:
                 context = Context(partial(_received, self.layers[last], entering, layout))
                 unpooled = x, padding_mask
@@ -117,4 +117,4 @@ class Encoder(nn.Module):
 
 def _received(layer: nn.Module, entering: Tensor, layout: BlockLayout) -> Tensor:
     assert isinstance(layer, EncoderLayer)
-    return layout.unpack(layer.received(entering, layout.padding_mask))
+    return layout.unpack(layer.received(entering, layout.attention_mask))

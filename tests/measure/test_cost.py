@@ -56,8 +56,8 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     assert activations(config, FOUR_TO_THREE) == {
         # token numbers, and of five norms: input, mean and standard deviation
         Part.EMBEDDING_AND_NORMS: 8 * (4 + 3) + 4 * (2 * 4 + 3 * 3) * (8 + 2),
-        # q, k, v and output; the log-sum-exp of each head; the mask
-        Part.ENCODER_ATTENTION: 4 * (4 * 4 * 8 + 4 * 2 + 4),
+        # q, k, v and output; the log-sum-exp of each head; no mask, since nothing is padding
+        Part.ENCODER_ATTENTION: 4 * (4 * 4 * 8 + 4 * 2),
         Part.ENCODER_PROJECTIONS: 4 * 4 * 8,
         Part.ENCODER_FEED_FORWARD: 4 * 4 * (8 + 16),
         Part.POOLING: 0,

@@ -1,5 +1,7 @@
 """Cutting sequences into blocks, and computing on the real ones only."""
 
+from functools import cached_property
+
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -43,6 +45,11 @@ class BlockLayout:
                 self._kept = kept
         #: (N, M), True at padding
         self.padding_mask = blocks if self._kept is None else blocks[self._kept]
+
+    @cached_property
+    def attention_mask(self) -> Tensor | None:
+        """`padding_mask`, or None where nothing is padding: attention without a mask has faster kernels."""
+        return self.padding_mask if self.padding_mask.any() else None
 
     def _cut(self, x: Tensor, value: float) -> Tensor:
         x = pad_to_multiple(x, self._size, dim=1, value=value)

@@ -42,3 +42,11 @@ def test_unpacking_undoes_packing_at_every_real_position(lengths: list[int], blo
     back = layout.unpack(layout.pack(x))
     assert back.shape == x.shape
     assert torch.equal(back[~mask], x[~mask])
+
+
+def test_attention_needs_a_mask_only_where_something_is_padding() -> None:
+    assert BlockLayout(mask_of(4, 4), block_size=2).attention_mask is None
+    # Blocks of pure padding are left out.
+    assert BlockLayout(mask_of(4, 2), block_size=2).attention_mask is None
+    padded = BlockLayout(mask_of(4, 3), block_size=2)
+    assert padded.attention_mask is padded.padding_mask
