@@ -13,6 +13,8 @@ BASE = [
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
+    "beautifulsoup4>=4.12,<5",  # reads .html
+    "pypdf>=5,<7",  # reads .pdf
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]

@@ -94,6 +94,8 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     log = run_in(folder, command("pyramidions", "score"), "--lead-words", "50")
     assert "ROUGE-Lsum" in log and "lead" in log and "n=4" in log
     assert json.loads((folder / "scores.json").read_text())["signature"].endswith("n=4")
+    words = ["8" if word == "300" else word for word in command("pyramidions", "summarize")]
+    assert "pieces, summarized one by one" in run_in(folder, words)
     run_in(folder, command("pyramidions", "export"))
     assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
     example = next(block for block in python_examples() if "Summarizer" in block)
@@ -226,7 +228,8 @@ def test_no_command_is_left_out() -> None:
     checked = [
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
-        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "export"), ("pyramidions", "score"),
+        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
+        ("pyramidions", "export"), ("pyramidions", "summarize"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),

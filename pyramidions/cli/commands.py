@@ -22,6 +22,7 @@ _COMMANDS = {
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",
     "score": "pyramidions.cli.score:score",
+    "summarize": "pyramidions.cli.summarize:summarize",
     "time": "pyramidions.cli.time:time_command",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
