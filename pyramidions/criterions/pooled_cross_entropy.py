@@ -97,11 +97,8 @@ def _perplexity(meters: Any) -> float:
 
 def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
     """Return the sum over vectors of several members of their largest weight, and how many there are."""
-    if pooled.weights is None or pooled.sources is None:
+    peaks = pooled.peaks()
+    if peaks is None:
         return {}
-    several = (pooled.sources != pooled.sources[..., :1]).any(-1)
-    counted = several & ~pooled.padding_mask
-    return {
-        f"{name}_sum": (pooled.weights.amax(-1) * counted).sum().data.float(),
-        f"{name}_count": counted.sum(),
-    }
+    largest, counted = peaks
+    return {f"{name}_sum": (largest * counted).sum().data.float(), f"{name}_count": counted.sum()}

@@ -94,6 +94,11 @@ class DecoderLayer(nn.Module):
         x = self.around_cross_attention(x, look_across)
         return self.around_feed_forward(x, self.feed_forward)
 
+    def cross_attention_weights(self, x: Tensor, memory: Tensor, memory_padding_mask: Tensor | None) -> Tensor:
+        """Return how much the layer's input ``x`` (B, T, D) attends in it to the memory (B, K, D): (B, H, T, K)."""
+        x = self.around_self_attention(x, lambda y: self.self_attention(y, is_causal=True))
+        return self.cross_attention.weights(self.around_cross_attention.entering(x), memory, memory_padding_mask)
+
 
 class Decoder(nn.Module):
     """Predicts the next token from a target prefix and the memory.
@@ -154,12 +159,7 @@ class Decoder(nn.Module):
             raise ValueError(
                 f"There must be as many prefixes of each document, but {len(tokens)} are of {memory.size(0)}."
             )
-        start = 0 if cache is None else cache.length
-        x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
-        if self.positions is not None:
-            end = start + tokens.size(1)
-            x = x + self.positions(torch.arange(start, end, device=tokens.device), end).to(x.dtype)
-        x = self.dropout(x)
+        x = self._embed(tokens, 0 if cache is None else cache.length)
         if cache is None:
             x = self.residual(self.layers, x, memory, memory_padding_mask)
         else:
@@ -168,6 +168,39 @@ class Decoder(nn.Module):
             for layer, held in zip(self.layers, cache.layers, strict=True):
                 x = layer(x, memory, memory_padding_mask, held, hidden)
         return x if self.norm is None else self.norm(x)
+
+    @torch.no_grad()
+    def cross_attention_weights(self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None) -> Tensor:
+        """Return how much of its cross-attention each position spends on each vector of the memory.
+
+        The mean over all layers and heads.
+
+        Args:
+            tokens: (B, T), a prefix of each document.
+            memory: (B, K, D).
+            memory_padding_mask: (B, K), True at padding, or None.
+
+        Returns:
+            (B, T, K) in float32; each row sums to 1.
+
+        Raises:
+            ValueError: the cross-attention is of a kind that cannot tell.
+        """
+        x = self._embed(tokens, 0)
+        total = torch.zeros(*tokens.shape, memory.size(1), device=x.device)
+        for layer in self.layers:
+            assert isinstance(layer, DecoderLayer)
+            total += layer.cross_attention_weights(x, memory, memory_padding_mask).mean(dim=1)
+            x = layer(x, memory, memory_padding_mask)
+        return total / len(self.layers)
+
+    def _embed(self, tokens: Tensor, start: int) -> Tensor:
+        """Embed ``tokens`` (BW, T) that stand at ``start`` and after it: (BW, T, D)."""
+        x = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
+        if self.positions is not None:
+            end = start + tokens.size(1)
+            x = x + self.positions(torch.arange(start, end, device=tokens.device), end).to(x.dtype)
+        return self.dropout(x)
 
     def logits(self, features: Tensor) -> Tensor:
         """Score the vocabulary: (BW, T, D) -> (BW, T, V)."""

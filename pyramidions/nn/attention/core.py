@@ -23,6 +23,8 @@ class CoreAttention(nn.Module, ABC):
     masks_by_query: ClassVar[bool] = False
     #: whether `received` can be asked
     tells_received: ClassVar[bool] = False
+    #: whether `weights` can be asked
+    tells_weights: ClassVar[bool] = False
     #: positions interact only within blocks of this many, counted from the first; None where that is not so
     confined_to: int | None = None
 
@@ -79,6 +81,22 @@ class CoreAttention(nn.Module, ABC):
             ValueError: the kind cannot tell.
         """
         raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
+
+    def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        """Return how much each query attends to each key, without dropout.
+
+        Args:
+            q: (B, H, Lq, E).
+            k: (B, H, Lk, E).
+            key_padding_mask: as in `forward`.
+
+        Returns:
+            (B, H, Lq, Lk) in float32; each row sums to 1.
+
+        Raises:
+            ValueError: the kind cannot tell.
+        """
+        raise ValueError(f"{type(self).__name__} cannot tell how much a query attends to each key.")
 
 
 ATTENTION: Registry[CoreAttention] = Registry("attention")

@@ -19,6 +19,7 @@ class FullAttention(CoreAttention):
 
     masks_by_query = True
     tells_received = True
+    tells_weights = True
     _QUERIES = 256  # rows of the attention matrix that are held at a time
 
     def __init__(self, dropout: float = 0.0) -> None:
@@ -43,11 +44,14 @@ class FullAttention(CoreAttention):
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         if padding_mask is None:
             padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
-        hidden = padding_mask[:, None, None]
         total = torch.zeros(padding_mask.shape, dtype=torch.float32, device=k.device)
         for rows, padded in zip(q.split(self._QUERIES, 2), padding_mask.split(self._QUERIES, 1), strict=True):
-            # (B, H, C, E) @ (B, H, E, L) -> (B, H, C, L)
-            logits = (rows @ k.transpose(-1, -2)).float() / q.size(-1) ** 0.5
-            weights = logits.masked_fill(hidden, torch.finfo(torch.float32).min).softmax(dim=-1)
+            weights = self.weights(rows, k, padding_mask)
             total += weights.masked_fill(padded[:, None, :, None], 0.0).sum(dim=(1, 2))
         return total.masked_fill(padding_mask, 0.0)
+
+    def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        # (B, H, Lq, E) @ (B, H, E, Lk) -> (B, H, Lq, Lk)
+        logits = (q @ k.transpose(-1, -2)).float() / q.size(-1) ** 0.5
+        mask = attendable(key_padding_mask, False, q.size(2), k.size(2), q.device)
+        return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(dim=-1)

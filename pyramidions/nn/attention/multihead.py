@@ -76,3 +76,8 @@ class MultiheadAttention(nn.Module):
         """Return how much self-attention each position of ``x`` (B, L, D) received: (B, L)."""
         q, k, _ = self._project(x)
         return self.attention.received(q, k, padding_mask)
+
+    def weights(self, x: Tensor, memory: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        """Return how much ``x`` (B, Lq, D) attends to ``memory`` (B, Lk, D) in each head: (B, H, Lq, Lk)."""
+        k, _ = self.keys_values(memory)
+        return self.attention.weights(self._heads(self.q_proj(x)), k, key_padding_mask)

@@ -25,6 +25,18 @@ class Pooled(NamedTuple):
     sources: Tensor | None = None
     weights: Tensor | None = None
 
+    def peaks(self) -> tuple[Tensor, Tensor] | None:
+        """Return how much of each vector its strongest member makes up, and which vectors that says something of.
+
+        Returns:
+            (B, K), the largest weights, and (B, K), True where a real vector has two members or more; None where a
+            kind has no provenance.
+        """
+        if self.weights is None or self.sources is None:
+            return None
+        several = (self.sources != self.sources[..., :1]).any(-1)
+        return self.weights.amax(-1), several & ~self.padding_mask
+
 
 class Pooler(nn.Module, ABC):
     """Shortens a sequence of representations."""

@@ -1,0 +1,63 @@
+"""Which tokens the pooled vectors come from, through all poolings."""
+
+import warnings
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.pooling import Pooled
+
+
+def provenance(pooled: Mapping[int, Pooled], length: int) -> dict[int, Tensor | None]:
+    """Return what each vector is made of after each pooling.
+
+    Poolings are followed, attention is not: a position counts as what stands there, whatever it has read. Of a
+    vector that mixes vectors the shares are the products of the weights on the way (Pietruszka et al. 2022,
+    section 4: each round mixes winners and losers of the one before).
+
+    Args:
+        pooled: what each pooler handed on of one document (B = 1), by the number of its layer.
+        length: tokens that the encoder read, L.
+
+    Returns:
+        By the number of the layer a sparse matrix (K, L), whose rows sum to 1, and to 0 at padding; None from the
+        first pooling on of a kind that has no provenance.
+    """
+    found: dict[int, Tensor | None] = {}
+    before: Tensor | None = identity(length)
+    for layer in sorted(pooled):
+        sources, weights = pooled[layer].sources, pooled[layer].weights
+        if before is None or sources is None or weights is None:
+            before = None
+        else:
+            before = _product(_matrix(sources[0], weights[0], before.size(0)), before)
+        found[layer] = before
+    return found
+
+
+def identity(length: int) -> Tensor:
+    """Return the provenance (L, L) of tokens that nothing has pooled yet: each is made of itself."""
+    positions = torch.arange(length)
+    return _sparse(positions.expand(2, -1), torch.ones(length), (length, length))
+
+
+def _matrix(sources: Tensor, weights: Tensor, length: int) -> Tensor:
+    """Turn (K, G) twice into a sparse (K, L), in float32 and on the CPU."""
+    sources, weights = sources.cpu(), weights.float().cpu()
+    # Most members of many kinds have no weight at all.
+    rows, members = weights.nonzero(as_tuple=True)
+    indices = torch.stack([rows, sources[rows, members]])
+    return _sparse(indices, weights[rows, members], (len(weights), length))
+
+
+def _sparse(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    # A source may be named twice: coalescing adds up.
+    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True).coalesce()
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        # torch multiplies in another sparse format, and tells the user that it is in beta.
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+        return torch.sparse.mm(a, b)
