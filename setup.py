@@ -13,7 +13,6 @@ BASE = [
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
-    "beautifulsoup4>=4.12,<5",  # reads .html
     "pypdf>=5,<7",  # reads .pdf
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
@@ -40,6 +39,8 @@ DEV = [
     "pytest>=9.0,<10",
     "pytest-xdist>=3.8,<4",
     "hypothesis>=6.150,<7",
+    "selenium>=4.20,<5",  # drives Chromium in the tests of pages
+    "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
 ]
 
 setup(
@@ -63,7 +64,7 @@ setup(
     ],
     python_requires=">=3.11,<3.13",
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
-    package_data={"pyramidions": ["py.typed"]},
+    package_data={"pyramidions": ["py.typed", "inference/*.html"]},
     install_requires=BASE,
     extras_require={"train": TRAIN, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},

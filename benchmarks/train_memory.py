@@ -3,9 +3,9 @@
     python benchmarks/train_memory.py --out benchmarks/results/train-memory-cpu
 
 One document and 256 tokens of its summary, dropout of 0.1 everywhere, forward and backward, each in a process of its
-own: the peak of its memory less what it held before the step (weights and the program), gradients included. The C library is told
-to give freed tensors back (MALLOC_MMAP_THRESHOLD_): on its own it keeps up to 32 MB of each, and the peak is then
-partly its own. On a GPU it is the peak of what tensors take, less the weights.
+own: the peak of its memory less what it held before the step (weights and the program), gradients included. The C
+library is told to give freed tensors back (MALLOC_MMAP_THRESHOLD_): on its own it keeps those of up to 32 MB, and the
+peak is then partly its own. On a GPU it is the peak of what tensors take, less the weights.
 """
 
 import argparse

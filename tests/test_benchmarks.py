@@ -1,6 +1,7 @@
 """The programs in benchmarks/ run, in a small size, and write what they say."""
 
 import json
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +19,16 @@ THROUGHPUT = [
     *("python", BENCHMARKS / "throughput.py", "--documents", 4, "--repeats", 1),
     *("--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2),
 ]
+
+
+def test_the_page_of_an_explanation_is_opened(tmp_path: Path) -> None:
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs Debian's chromium and chromium-driver")
+    small = ["--tiny", "--source", 64, "--target", 5, "--vocab-size", 100, "--repeats", 2]
+    done = run("python", BENCHMARKS / "explanation_page.py", *small, "--out", tmp_path / "page.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "page.json").read_text())
+    assert written["bytes"] < 50_000 and len(written["seconds"]["page"]) == 2
 
 
 def test_topk_writes_figures_and_a_summary(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ MAY_IMPORT = {
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
     "pyramidions.inference": ("data", "errors", "models", "nn", "inference"),
     "pyramidions.reproduce": ("data", "errors", "measure", "models", "scoring", "reproduce"),
-    "pyramidions.cli": ("data", "errors", "inference", "measure", "models", "reproduce", "scoring", "cli"),
+    "pyramidions.curves": ("errors", "curves"),
+    "pyramidions.cli": ("curves", "data", "errors", "inference", "measure", "models", "reproduce", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}
 

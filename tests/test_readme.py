@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 from conftest import SAMPLE
+from documents import pdf
+from explanations import page_data
 from fairseq import options
 from fairseq_commands import TINY, run
 
@@ -84,6 +86,8 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
         "--cpu", *TINY, *eval_args, "--update-freq", "1", "--max-update", "3", "--validate-interval", "1",
     )  # fmt: skip
     assert "sharpness_2" in log and "rouge2" in log
+    (folder / "train.log").write_text(log)
+    assert "wrote training.svg" in run_in(folder, command("pyramidions", "plot"))
     run_in(
         folder, command("fairseq-generate", "prepared", "--user-dir", USER_DIR, "--task", TASK, "--gen-subset"), *short
     )
@@ -94,14 +98,18 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     log = run_in(folder, command("pyramidions", "score"), "--lead-words", "50")
     assert "ROUGE-Lsum" in log and "lead" in log and "n=4" in log
     assert json.loads((folder / "scores.json").read_text())["signature"].endswith("n=4")
-    words = ["8" if word == "300" else word for word in command("pyramidions", "summarize")]
-    assert "pieces, summarized one by one" in run_in(folder, words)
+    summarize = command("pyramidions", "summarize", "checkpoints", "documents.txt")
+    assert "pieces, summarized one by one" in run_in(folder, ["8" if word == "300" else word for word in summarize])
+    (folder / "paper.pdf").write_bytes(pdf("One two three."))
+    run_in(folder, command("pyramidions", "summarize", "checkpoints", "paper.pdf"))
+    assert "".join(page_data((folder / "page.html").read_text())["document"]).strip() == "One two three."
     run_in(folder, command("pyramidions", "export"))
     assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
-    example = next(block for block in python_examples() if "Summarizer" in block)
+    example, explained = (block for block in python_examples() if "summarizer." in block)
     for model in ("checkpoints", "my-summarizer"):
-        log = run_in(folder, ["python", "-c", example.replace('"checkpoints"', repr(model)).replace("300", "8")])
-        assert len(log.splitlines()) == 2 and " of " in log
+        program = example.replace('"checkpoints"', repr(model)).replace("300", "8")
+        log = run_in(folder, ["python", "-c", f"{program}\n{explained}\nprint(explanation.reached)"])
+        assert len(log.splitlines()) == 3 and " of " in log and "tensor(" in log
     # Raw text, in a folder without data.
     (folder / "elsewhere").mkdir()
     interactive = [str(folder / w) if w.endswith((".pt", ".txt")) else w for w in command("fairseq-interactive")]
@@ -229,7 +237,7 @@ def test_no_command_is_left_out() -> None:
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
-        ("pyramidions", "export"), ("pyramidions", "summarize"),
+        ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "plot"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),

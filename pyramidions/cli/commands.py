@@ -18,6 +18,7 @@ _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "cost": "pyramidions.cli.cost:cost",
     "export": "pyramidions.cli.export:export",
+    "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",

@@ -1,17 +1,23 @@
 """`pyramidions summarize`."""
 
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     from pyramidions.inference import Summarizer, Summary
     from pyramidions.inference.documents import Document
+
+_PATIENCE = 5.0  # seconds without a progress bar
+_CHARACTERS = 16_000_000  # of documents that are held for one batch
 
 
 @click.command()
@@ -28,6 +34,13 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON object a document.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file.")
+@click.option(
+    "--explain",
+    "page",
+    metavar="PAGE.html",
+    type=click.Path(path_type=Path),
+    help="Of a single document, write a page that shows what in it was read, and what each word drew on.",
+)
 @click.option("--beam", type=click.IntRange(1), help="Hypotheses of a document.  [default: the model's]")
 @click.option("--min-len", type=click.IntRange(0), help="Fewest tokens of a summary.  [default: the model's]")
 @click.option("--max-len", type=click.IntRange(1), help="Most tokens of a summary.  [default: the model's]")
@@ -42,6 +55,7 @@ def summarize(
     long: str,
     as_json: bool,
     out: Path | None,
+    page: Path | None,
     batch_size: int,
     device: str | None,
     **decoding: Any,
@@ -50,94 +64,196 @@ def summarize(
 
     MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
     export`. FILES end in .txt, .md, .html, .pdf or .jsonl, or are folders of such files; without any, the text on
-    standard input is one document. A file that cannot be read is named, and the others are summarized: the exit status
-    is then 1.
+    standard input is one document. A file or a line of a .jsonl file that cannot be read is named, and the others are
+    summarized: the exit status is then 1. Summaries come in the order of the documents, while others are still read.
 
     \b
     Example:
+      pyramidions summarize my-summarizer paper.pdf --explain page.html
       pyramidions summarize my-summarizer paper.pdf notes/ --long chunk
       pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
     """
     from pyramidions.data.atomic import atomic_file
+    from pyramidions.errors import UserError
     from pyramidions.inference import Summarizer
+    from pyramidions.inference.documents import list_files
 
+    if page is not None and long == "chunk":
+        raise click.UsageError("--explain shows what is read in one go: it cannot be had with --long chunk.")
+    paths = list_files(files)
+    _check_targets(paths, {"--out": out, "--explain": page})
     summarizer = Summarizer.from_pretrained(model, device)
-    documents, failures = _documents(files, field)
-    for failure in failures:
-        click.echo(f"Error: {failure}", err=True)
-    if documents:
-        results = _results(summarizer, documents, long == "chunk", batch_size, decoding)
-        lines = (_line(*result, as_json, len(documents) > 1) for result in results)
+    with closing(_Report(paths)) as report:
+        names, documents = _look_ahead(_readable(paths, field, report))
+        if page is None:
+            parts = _parts(documents, summarizer, long == "chunk")
+            results = _results(parts, summarizer, batch_size, decoding, report)
+        elif len(names) > 1:
+            raise UserError(f"--explain needs a single document, but there are {' and '.join(names)}.")
+        else:
+            results = _explained(documents, summarizer, decoding, report, page)
+        lines = (_line(name, summaries, as_json, len(names) > 1) for name, summaries in results)
         if out is None:
             for line in lines:
-                click.echo(line)
-        else:
+                with report.hidden():
+                    click.echo(line)
+        elif names:
             with atomic_file(out) as file:
                 for line in lines:
                     file.write(f"{line}\n".encode())
-    return 1 if failures else 0
+    return 1 if report.failed else 0
 
 
-def _documents(files: tuple[Path, ...], field: str) -> tuple[list["Document"], list[str]]:
-    """Return what can be read, and a sentence for each file that cannot."""
-    from pyramidions.data.text import normalize
+class _Report:
+    """What standard error tells: what cannot be read, and how far the work is if it takes longer than a few seconds."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.failed = False
+        self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
+        self._done = 0.0
+        self._begun = time.monotonic()
+        self._bar: Any = None
+
+    def fail(self, message: str) -> None:
+        """Tell that something cannot be read."""
+        self.failed = True
+        with self.hidden():
+            click.echo(f"Error: {message}", err=True)
+
+    def add(self, size: float) -> None:
+        """Count bytes of the files whose text was read."""
+        from pyramidions.data.progress import progress_bar
+
+        self._done += size
+        if self._bar is not None:
+            self._bar.update(round(self._done) - self._bar.n)
+        elif time.monotonic() - self._begun > _PATIENCE:
+            self._bar = progress_bar("summarizing", self._total, "B", round(self._done))
+
+    def hidden(self) -> AbstractContextManager[Any]:
+        """Give the bar's line to what is written meanwhile."""
+        return nullcontext() if self._bar is None else self._bar.external_write_mode()
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _readable(paths: list[Path], field: str, report: _Report) -> Iterator["Document"]:
     from pyramidions.errors import UserError
-    from pyramidions.inference.documents import ENDINGS, Document, read_documents
+    from pyramidions.inference.documents import read_documents
 
-    if not files:
-        files = (Path("-"),)
-    found, failures = [], []
-    for given in files:
-        inside = sorted(p for p in given.rglob("*") if p.suffix.lower() in ENDINGS) if given.is_dir() else [given]
-        if not inside:
-            failures.append(f"{given} holds no file that ends in {', '.join(ENDINGS)}.")
-        for path in inside:
-            try:
-                if str(path) == "-":
-                    new = [Document("standard input", sys.stdin.buffer.read().decode("utf-8-sig"))]
+    for path in paths:
+        try:
+            for document in read_documents(path, field):
+                if isinstance(document, UserError):
+                    report.fail(str(document))
                 else:
-                    new = list(read_documents(path, field))
-                for document in new:
-                    if not normalize(document.text):
-                        raise UserError(f"{document.name} holds no text.")
-                found += new
-            except UserError as error:
-                failures.append(str(error))
-            except UnicodeDecodeError as error:
-                failures.append(f"Standard input must be UTF-8, but is not at byte {error.start}.")
-            except OSError as error:
-                failures.append(f"{path}: {error.strerror}.")
-    return found, failures
+                    yield document
+        except UserError as error:
+            report.fail(str(error))
+        except OSError as error:
+            report.fail(f"{path}: {error.strerror}.")
 
 
-def _results(
-    summarizer: "Summarizer", documents: list["Document"], in_pieces: bool, batch_size: int, decoding: dict[str, Any]
-) -> Iterator[tuple["Document", list["Summary"]]]:
-    """Yield each document with the summaries of its pieces."""
-    from pyramidions.data.progress import progress_bar
+def _look_ahead(documents: Iterator["Document"]) -> tuple[list[str], Iterator["Document"]]:
+    """Return the names of the first two documents, or of as many as there are, and all documents."""
+    first = list(islice(documents, 2))
+    return [document.name for document in first], chain(iter(first), documents)
+
+
+def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
+    """Refuse to write where something is read or written already."""
+    from pyramidions.errors import UserError
+
+    taken = {path.resolve() for path in paths}
+    for option, path in targets.items():
+        if path is not None:
+            if path.resolve() in taken:
+                raise UserError(f"{option} must replace neither a document nor another output, but is {path}.")
+            taken.add(path.resolve())
+
+
+class _Part(NamedTuple):
+    """What is summarized at a time: a document or a piece of one."""
+
+    name: str
+    text: str
+    size: float  # bytes that it takes of its file
+    is_last: bool
+
+
+def _parts(documents: Iterable["Document"], summarizer: "Summarizer", in_pieces: bool) -> Iterator[_Part]:
     from pyramidions.inference.chunking import pieces
 
     tokenizer, most = summarizer.model.tokenizer, summarizer.model.max_source_positions
-    many = len(documents) > 1
-    with progress_bar("summarizing", len(documents), "documents") if many else nullcontext() as bar:
-        for start in range(0, len(documents), batch_size):
-            group = documents[start : start + batch_size]
-            parts = [pieces(document.text, tokenizer, most) if in_pieces else [document.text] for document in group]
-            flat = [part for of_document in parts for part in of_document]
-            found = iter(summarizer.summarize(flat, **decoding, batch_size=batch_size))
-            for document, of_document in zip(group, parts, strict=True):
-                yield document, [next(found) for _ in of_document]
-            if bar is not None:
-                bar.update(len(group))
+    for name, whole, size in documents:
+        byte = size / len(whole)
+        texts = pieces(whole, tokenizer, most) if in_pieces else iter([whole])
+        text = next(texts)
+        for following in texts:
+            yield _Part(name, text, byte * len(text), False)
+            text = following
+        yield _Part(name, text, byte * len(text), True)
 
 
-def _line(document: "Document", summaries: list["Summary"], as_json: bool, named: bool) -> str:
+def _results(
+    parts: Iterable[_Part], summarizer: "Summarizer", batch_size: int, decoding: dict[str, Any], report: _Report
+) -> Iterator[tuple[str, list["Summary"]]]:
+    """Yield the name of each document with the summaries of its pieces."""
+    of_document: list[Summary] = []
+    for group in _groups(parts, batch_size):
+        texts = [part.text for part in group]
+        counted = partial(_count, report, sum(part.size for part in group) / sum(map(len, texts)))
+        summaries = summarizer.summarize(texts, **decoding, batch_size=batch_size, on_read=counted)
+        for part, summary in zip(group, summaries, strict=True):
+            of_document.append(summary)
+            if part.is_last:
+                yield part.name, of_document
+                of_document = []
+
+
+def _explained(
+    documents: Iterable["Document"], summarizer: "Summarizer", decoding: dict[str, Any], report: _Report, page: Path
+) -> Iterator[tuple[str, list["Summary"]]]:
+    """Yield a document's name and summary, its page written."""
+    from pyramidions.data.atomic import atomic_file
+    from pyramidions.inference import html_page
+
+    for name, text, size in documents:
+        counted = partial(_count, report, size / len(text))
+        # Opened before the work: a place that cannot be written is told at once.
+        with atomic_file(page) as file:
+            explanation = summarizer.explain(text, **decoding, on_read=counted)
+            file.write(html_page(explanation, name).encode())
+        yield name, [explanation.summary]
+
+
+def _count(report: _Report, byte: float, characters: int) -> None:
+    report.add(byte * characters)
+
+
+def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
+    """Gather parts, fewer where they are long: what is held in memory is bounded."""
+    group: list[_Part] = []
+    for part in parts:
+        group.append(part)
+        if len(group) == most or sum(len(each.text) for each in group) > _CHARACTERS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _line(name: str, summaries: list["Summary"], as_json: bool, named: bool) -> str:
     """Return what is written about a document: a JSON object, or its summary and what was left out or cut."""
     text = " ".join(summary.text for summary in summaries)
-    read, whole = (sum(getattr(summary, name) for summary in summaries) for name in ("read_tokens", "document_tokens"))
+    read = sum(summary.read_tokens for summary in summaries)
+    whole = sum(summary.document_tokens for summary in summaries)
     if as_json:
         about = {
-            "name": document.name,
+            "name": name,
             "summary": text,
             "pieces": len(summaries),
             "scores": [s.score for s in summaries],
@@ -149,5 +265,5 @@ def _line(document: "Document", summaries: list["Summary"], as_json: bool, named
     if read < whole:
         notes.append(f"only the first {read:,} of {whole:,} tokens were read")
     note = f" ({'; '.join(notes)})" if notes else ""
-    head = f"{document.name}{note}:\n" if named or note else ""
+    head = f"{name}{note}:\n" if named or note else ""
     return f"{head}{text}{chr(10) if named else ''}"

@@ -97,8 +97,8 @@ def _perplexity(meters: Any) -> float:
 
 def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
     """Return the sum over vectors of several members of their largest weight, and how many there are."""
-    peaks = pooled.peaks()
-    if peaks is None:
+    sharpness = pooled.sharpness()
+    if sharpness is None:
         return {}
-    largest, counted = peaks
+    largest, counted = sharpness
     return {f"{name}_sum": (largest * counted).sum().data.float(), f"{name}_count": counted.sum()}

@@ -1,16 +1,20 @@
 """Text to ids and back, around a sentencepiece model."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import sentencepiece
 
 from pyramidions.data.text import normalize, split_sentences
+from pyramidions.data.windows import sentences
 from pyramidions.errors import UserError
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
 SENTENCE_MARKER = "<n>"
+_SPACE = "▁"  # how a piece spells it
+Piece = TypeVar("Piece", int, str)  # by its id, or by its text
 
 
 class Tokenizer:
@@ -80,12 +84,43 @@ class Tokenizer:
         """Normalise a text and turn it into ids, without `<s>` and `</s>`."""
         if self.marker_id is None:
             return list(self._model.encode(normalize(text)))
-        ids: list[int] = []
-        for sentence in self._model.encode(split_sentences(text)):
-            if ids:
-                ids.append(self.marker_id)
-            ids.extend(sentence)
-        return ids
+        return self._sentences(split_sentences(text), int, self.marker_id)
+
+    def encode_windows(self, of_windows: Iterable[str]) -> Iterator[list[int]]:
+        """Turn the windows of a text into ids, some at a time, that joined are what `encode` makes of it.
+
+        No piece crosses white space, where `windows` cuts. They can differ in a text of several windows only: where it
+        has no white space in a whole window, in a marker inside a quotation or brackets that a window's end cuts, and,
+        far behind a text's beginning, where two ways to cut a word are equally likely.
+        """
+        return self._windows(of_windows, int, self.marker_id)
+
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        """Give the text behind each id of `encode_windows`, with the space before it; an empty one behind a marker.
+
+        Joined they are the normalised text, but for a space in front.
+        """
+        for pieces in self._windows(of_windows, str, ""):
+            # sentencepiece's own list shows an unknown stretch of text as it stands.
+            yield [piece.replace(_SPACE, " ") for piece in pieces]
+
+    def _windows(self, of_windows: Iterable[str], kind: type[Piece], marker: Piece | None) -> Iterator[list[Piece]]:
+        if self.marker_id is None or marker is None:
+            for window in of_windows:
+                yield list(self._model.encode(normalize(window), out_type=kind))
+        else:
+            between: list[Piece] = []
+            for some in sentences(of_windows):
+                yield between + self._sentences(some, kind, marker)
+                between = [marker]
+
+    def _sentences(self, some: list[str], kind: type[Piece], marker: Piece) -> list[Piece]:
+        found: list[Piece] = []
+        for sentence in self._model.encode(some, out_type=kind):
+            if found:
+                found.append(marker)
+            found.extend(sentence)
+        return found
 
     def decode(self, ids: Iterable[int]) -> str:
         """Turn ids into text on one line; special pieces leave no trace, but `<unk>` reads ` ⁇ `."""
@@ -104,3 +139,11 @@ class Tokenizer:
     def decode_pieces(self, pieces: Sequence[str]) -> str:
         """Turn pieces' names into text on one line; a name that is no piece reads ` ⁇ `."""
         return self.decode(self._model.piece_to_id(piece) for piece in pieces)
+
+    def spellings(self, ids: Iterable[int]) -> list[str]:
+        """Return the text of each id, with the space before it; empty for special pieces, ` ⁇ ` for `<unk>`."""
+        spelt = {UNK: " ⁇ "}
+        return [
+            "" if self._model.is_control(i) else spelt.get(i, self._model.id_to_piece(i).replace(_SPACE, " "))
+            for i in ids
+        ]

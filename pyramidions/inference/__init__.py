@@ -1,6 +1,9 @@
 """Summaries from trained models, without fairseq."""
 
+from pyramidions.inference.explanation import Explanation
+from pyramidions.inference.explanation_page import html_page
 from pyramidions.inference.saved_model import SavedModel, export_model, load_model
-from pyramidions.inference.summarizer import Summarizer, Summary
+from pyramidions.inference.summarizer import Summarizer
+from pyramidions.inference.summary import Summary
 
-__all__ = ["SavedModel", "Summarizer", "Summary", "export_model", "load_model"]
+__all__ = ["Explanation", "SavedModel", "Summarizer", "Summary", "html_page", "export_model", "load_model"]

@@ -1,6 +1,7 @@
 """Summaries of texts, in a few lines of Python."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,32 +9,19 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.data.tokenizer import EOS, PAD
+from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
+from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.nn import BeamSearch
+from pyramidions.inference.summary import Summary
+from pyramidions.nn import BeamSearch, Hypothesis
 
 
-class Summary(NamedTuple):
-    """A summary, and what it is a summary of.
+class _Document(NamedTuple):
+    """What the model reads of a document, and how many tokens the whole has; both with its end."""
 
-    Attributes:
-        text: on one line.
-        score: sum of its tokens' log-probabilities / tokens ** length penalty.
-        tokens: of the summary, its end included.
-        document_tokens: of the whole document, its end included.
-        read_tokens: how many of those the model read; the rest, at the end, was cut off.
-    """
-
-    text: str
-    score: float
+    head: list[int]
     tokens: int
-    document_tokens: int
-    read_tokens: int
-
-    @property
-    def was_cut(self) -> bool:
-        """Whether the document was longer than the model reads."""
-        return self.read_tokens < self.document_tokens
 
 
 class Summarizer:
@@ -65,7 +53,7 @@ class Summarizer:
     @torch.inference_mode()
     def summarize(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         beam: int | None = None,
         min_len: int | None = None,
@@ -73,19 +61,21 @@ class Summarizer:
         length_penalty: float | None = None,
         no_repeat_ngram: int = 0,
         batch_size: int = 8,
+        on_read: Callable[[int], object] | None = None,
     ) -> list[Summary]:
         """Summarize documents.
 
         What is None is as the model was made to decode. Documents of like length are read together.
 
         Args:
-            texts: the documents; each must hold text.
+            texts: the documents; each must hold text. They are asked for one by one, and none is kept.
             beam: hypotheses of a document.
             min_len: fewest tokens of a summary, without its end.
             max_len: most tokens of a summary, without its end; at most as many as the model writes.
             length_penalty: above 1 favours long summaries.
             no_repeat_ngram: n of the n-grams that a summary holds once at most; 0 allows all.
             batch_size: documents that are read at once.
+            on_read: told, while long texts are turned into tokens, how many more characters are.
 
         Returns:
             The summaries, in the order of ``texts``.
@@ -99,13 +89,49 @@ class Summarizer:
         if batch_size < 1:
             raise ValueError(f"`batch_size` must be at least 1, but is {batch_size}.")
         search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
-        documents = [self._tokens(number, text) for number, text in enumerate(texts, 1)]
-        longest_first = sorted(range(len(documents)), key=lambda index: -len(documents[index]))
+        documents = [self._read(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
+        longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].tokens)
         found: dict[int, Summary] = {}
         for start in range(0, len(documents), batch_size):
             batch = longest_first[start : start + batch_size]
-            found.update(zip(batch, self._summaries([documents[index] for index in batch], search), strict=True))
+            best = self._best([documents[index] for index in batch], search)
+            found.update((i, self._summary(documents[i], b)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
+
+    @torch.inference_mode()
+    def explain(
+        self,
+        text: str,
+        *,
+        beam: int | None = None,
+        min_len: int | None = None,
+        max_len: int | None = None,
+        length_penalty: float | None = None,
+        no_repeat_ngram: int = 0,
+        on_read: Callable[[int], object] | None = None,
+    ) -> Explanation:
+        """Summarize a document, and tell where in it the summary comes from.
+
+        Args:
+            text: the document.
+            beam, min_len, max_len, length_penalty, no_repeat_ngram, on_read: as in `summarize`, which writes the same.
+
+        Raises:
+            ValueError: an argument that breaks a rule.
+            UserError: a document without text.
+        """
+        search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        if not isinstance(text, str):
+            raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
+        document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
+        (best,) = self._best([document], search)
+        head = torch.tensor(document.head, device=self.device)
+        return Explanation(
+            self._summary(document, best),
+            [*islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1), ""],
+            tokenizer.spellings(best.tokens.tolist()),
+            trace(self._transformer, head, best.tokens, EOS),
+        )
 
     def _search(
         self,
@@ -133,19 +159,30 @@ class Summarizer:
             best=1,
         )
 
-    def _tokens(self, number: int, text: str) -> list[int]:
-        tokens = self.model.tokenizer.encode(text)
+    def _read(self, text: str, what: str, on_read: Callable[[int], object] | None = None) -> _Document:
+        """Keep the head of a text and count the rest, window by window."""
+        # One position is the end of the text.
+        most = self.model.max_source_positions - 1
+        head: list[int] = []
+        tokens = 0
+        for ids in self.model.tokenizer.encode_windows(_watched(text, on_read)):
+            head += ids[: most - len(head)]
+            tokens += len(ids)
         if not tokens:
-            raise UserError(f"Every document must hold text, but number {number} holds none.")
-        return [*tokens, EOS]
+            raise UserError(f"A document must hold text, but {what} holds none.")
+        return _Document([*head, EOS], tokens + 1)
 
-    def _summaries(self, documents: list[list[int]], search: BeamSearch) -> Iterator[Summary]:
-        most = self.model.max_source_positions
-        # The head is kept, and ends as a text ends.
-        heads = [tokens if len(tokens) <= most else [*tokens[: most - 1], EOS] for tokens in documents]
-        batch = pad_sequence([torch.tensor(head) for head in heads], batch_first=True, padding_value=PAD)
-        for tokens, head, (best, *_) in zip(
-            documents, heads, search(self._transformer, batch.to(self.device)), strict=True
-        ):
-            text = self.model.tokenizer.decode(best.tokens.tolist())
-            yield Summary(text, best.score, len(best.tokens), len(tokens), len(head))
+    def _best(self, documents: list[_Document], search: BeamSearch) -> list[Hypothesis]:
+        batch = pad_sequence([torch.tensor(each.head) for each in documents], batch_first=True, padding_value=PAD)
+        return [best for best, *_ in search(self._transformer, batch.to(self.device))]
+
+    def _summary(self, document: _Document, best: Hypothesis) -> Summary:
+        text = self.model.tokenizer.decode(best.tokens.tolist())
+        return Summary(text, best.score, len(best.tokens), document.tokens, len(document.head))
+
+
+def _watched(text: str, on_read: Callable[[int], object] | None) -> Iterator[str]:
+    for window in windows(text):
+        yield window
+        if on_read is not None:
+            on_read(len(window))

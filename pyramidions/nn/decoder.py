@@ -1,6 +1,8 @@
 """The decoder: causal self-attention, cross-attention to the pooled memory, and K/V caches."""
 
 import math
+from functools import partial
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -186,13 +188,21 @@ class Decoder(nn.Module):
         Raises:
             ValueError: the cross-attention is of a kind that cannot tell.
         """
-        x = self._embed(tokens, 0)
-        total = torch.zeros(*tokens.shape, memory.size(1), device=x.device)
-        for layer in self.layers:
-            assert isinstance(layer, DecoderLayer)
-            total += layer.cross_attention_weights(x, memory, memory_padding_mask).mean(dim=1)
-            x = layer(x, memory, memory_padding_mask)
+        total = torch.zeros(*tokens.shape, memory.size(1), device=memory.device)
+
+        def watched(layer: DecoderLayer, x: Tensor, *context: Tensor) -> Tensor:
+            total.add_(layer.cross_attention_weights(x, *context).mean(dim=1))
+            out: Tensor = layer(x, *context)
+            return out
+
+        layers = [partial(watched, cast(DecoderLayer, layer)) for layer in self.layers]
+        self.residual(layers, self._embed(tokens, 0), memory, memory_padding_mask)
         return total / len(self.layers)
+
+    @property
+    def tells_weights(self) -> bool:
+        """Whether `cross_attention_weights` can be asked."""
+        return all(cast(DecoderLayer, layer).cross_attention.attention.tells_weights for layer in self.layers)
 
     def _embed(self, tokens: Tensor, start: int) -> Tensor:
         """Embed ``tokens`` (BW, T) that stand at ``start`` and after it: (BW, T, D)."""

@@ -21,8 +21,8 @@ def provenance(pooled: Mapping[int, Pooled], length: int) -> dict[int, Tensor | 
         length: tokens that the encoder read, L.
 
     Returns:
-        By the number of the layer a sparse matrix (K, L), whose rows sum to 1, and to 0 at padding; None from the
-        first pooling on of a kind that has no provenance.
+        By the number of the layer a sparse matrix (K, L), whose rows sum to 1 where the weights of all poolings do,
+        as those of all our kinds, and to 0 at padding; None from the first pooling on of a kind without provenance.
     """
     found: dict[int, Tensor | None] = {}
     before: Tensor | None = identity(length)
@@ -57,6 +57,9 @@ def _sparse(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
+    # A kind that mixes all vectors into each, by a softmax over the document, has no use for sparseness.
+    if a._nnz() > a.numel() / 8:
+        return (a.to_dense() @ b.to_dense()).to_sparse()
     with warnings.catch_warnings():
         # torch multiplies in another sparse format, and tells the user that it is in beta.
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")

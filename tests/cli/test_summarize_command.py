@@ -4,40 +4,20 @@ import json
 import lzma
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import SAMPLE
+from documents import PAGE, pdf
 from fairseq_commands import run
 
-from pyramidions.data.text import normalize
+from pyramidions.cli import main
 from pyramidions.inference import Summarizer
 from pyramidions.inference.chunking import pieces
 from pyramidions.inference.documents import read_documents
 
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3]
-PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
-
-
-def pdf(text: str) -> bytes:
-    """Return a page with a line of text."""
-    stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode()
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
-    body, places = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        places.append(len(body))
-        body += b"%d 0 obj%s endobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return body + b"xref\n0 6\n0000000000 65535 f \n%strailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
-        table,
-        len(body),
-    )
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +72,68 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(checkpoint: Path, fol
     assert done.stdout.splitlines()[-1] == alone.text and "100%" not in done.stdout
 
 
+def test_a_line_that_is_no_document_is_named_and_the_rest_goes_on(checkpoint: Path, tmp_path: Path) -> None:
+    lines = [b'{"text": "One."}', b'{"text": 2}', b"not JSON", b'{"text": " "}', b'"\xff"', b'{"text": "Six."}']
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    (tmp_path / "b.jsonl").write_bytes(b'{"article": "The wrong field."}\n' * 9)
+    out = tmp_path / "out.jsonl"
+    done = run(
+        "pyramidions", "summarize", checkpoint, *SHORT, "a.jsonl", "b.jsonl", "--json", "-o", out, folder=tmp_path
+    )
+    assert done.returncode == 1
+    assert [json.loads(line)["name"] for line in out.read_text().splitlines()] == ["a.jsonl:1", "a.jsonl:6"]
+    # Where the first line is no document, the file is refused in one sentence.
+    assert [line.split()[1] for line in done.stdout.splitlines()] == [
+        *(f"a.jsonl:{n}" for n in (2, 3, 4, 5)),
+        "b.jsonl:1",
+    ]
+
+
+def test_summaries_are_written_before_the_last_document_is_read(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "many.jsonl").write_text('{"text": "A word."}\n' * 7)
+    written: list[str] = []
+    read: list[int] = []
+
+    def watched(path: Path, field: str) -> Iterator[object]:
+        for document in read_documents(path, field):
+            read.append(len(written))
+            yield document
+
+    monkeypatch.setattr("pyramidions.inference.documents.read_documents", watched)
+    monkeypatch.setattr("click.echo", lambda line, **_: written.append(line))
+    command = ["summarize", checkpoint, tmp_path / "many.jsonl", *SHORT, "--batch-size", 2]
+    with pytest.raises(SystemExit, match="0"):
+        main([str(argument) for argument in command])
+    # Two are read to know that there are several; then each batch is written before the next is read.
+    assert read == [0, 0, 2, 2, 4, 4, 6]
+
+
+def test_work_that_takes_longer_shows_how_far_it_is(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("A word.")
+    (tmp_path / "two.txt").write_text("Two words.")
+    command = [str(argument) for argument in ("summarize", checkpoint, tmp_path, *SHORT, "--batch-size", 1)]
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    assert "%" not in capfd.readouterr().err
+    monkeypatch.setattr("pyramidions.cli.summarize._PATIENCE", 0.0)
+    with pytest.raises(SystemExit, match="0"):
+        main(command)
+    shown = capfd.readouterr().err
+    assert "summarizing: 100%" in shown and "17.0/17.0" in shown
+
+
+def test_nothing_is_written_where_nothing_can_be_read(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "blank.txt").write_text("\u200b")
+    out = tmp_path / "out.txt"
+    out.write_text("as it was")
+    done = run("pyramidions", "summarize", checkpoint, tmp_path / "blank.txt", tmp_path / "none", "-o", out)
+    assert done.returncode == 1 and out.read_text() == "as it was"
+
+
 def test_standard_input_is_one_document(checkpoint: Path) -> None:
     program = Path(sys.executable).parent / "pyramidions"
     command = [program, "summarize", checkpoint, *map(str, SHORT)]
@@ -108,18 +150,7 @@ def test_a_long_document_says_that_it_was_cut_or_is_summarized_in_pieces(
     assert "long.txt (only the first 256 of " in cut.stdout
     whole = run("pyramidions", "summarize", checkpoint, "long.txt", *SHORT, "--long", "chunk", folder=tmp_path)
     summarizer = Summarizer.from_pretrained(checkpoint)
-    parts = pieces(article, summarizer.model.tokenizer, 256)
+    parts = list(pieces(article, summarizer.model.tokenizer, 256))
     assert f"long.txt (in {len(parts)} pieces, summarized one by one" in whole.stdout
     found = summarizer.summarize(parts, beam=1, min_len=3, max_len=3)
     assert " ".join(summary.text for summary in found) in whole.stdout
-
-
-def test_pieces_are_whole_sentences_that_fit(checkpoint: Path, article: str) -> None:
-    tokenizer = Summarizer.from_pretrained(checkpoint).model.tokenizer
-    text = normalize(article)
-    parts = pieces(text, tokenizer, 400)
-    assert " ".join(parts) == text and len(parts) > 3
-    assert max(len(tokenizer.encode(part)) for part in parts) < 400
-    # None could have taken the next one's first sentence.
-    assert min(len(tokenizer.encode(part)) for part in parts[:-1]) > 150
-    assert pieces("One. Two.", tokenizer, 400) == ["One. Two."] and pieces("", tokenizer, 400) == []

@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 from pyramidions.data.text import normalize, split_sentences
 from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
+from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
 
 SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with five dozen jugs!"] * 5
 PLAIN = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0))
 MARKED = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0, sentence_markers=True))
+
+ALL = [
+    train_tokenizer(SENTENCES, Settings(size, model_type=kind, character_coverage=1.0, sentence_markers=markers))
+    for kind, size in (("bpe", 60), ("unigram", 42))
+    for markers in (False, True)
+]
 
 
 def test_special_pieces_stand_where_fairseq_has_them():
@@ -103,3 +110,59 @@ def test_a_model_with_other_ids_is_refused(tmp_path):
     )
     with pytest.raises(UserError, match=r"ids <s>=0, <pad>=1, </s>=2, <unk>=3, but it has <s>=1, <pad>=-1"):
         Tokenizer.from_file(f"{prefix}.model")
+
+
+# A bracket that a window's end cuts is no bracket to the sentence splitter, which needs both.
+UNBRACKETED = [word for word in " ".join(SENTENCES[:2]).split() if word.isalpha()] + [
+    "jugs.",
+    "中",
+    "now.\n",
+    "\x00the",
+]
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@given(words=st.lists(st.sampled_from(UNBRACKETED), max_size=60))
+def test_windows_encode_as_the_whole_text_does(tokenizer, words):
+    text = " ".join(words)
+    ids = [i for some in tokenizer.encode_windows(windows(text, 40)) for i in some]
+    assert ids == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@given(text=st.text("aefox .!\n\"'(中", max_size=200))
+def test_a_text_of_one_window_encodes_as_it_does_at_once(tokenizer, text):
+    assert [i for some in tokenizer.encode_windows(windows(text)) for i in some] == tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("tokenizer", [each for each in ALL if each.marker_id is None])
+@given(text=st.text("aefox .!\n\"'(中", max_size=200))
+def test_the_first_window_is_encoded_as_the_beginning_of_the_whole(tokenizer, text):
+    long = f"{text} " + "the fox " * 50
+    first = next(tokenizer.encode_windows(windows(long, len(text) + 40)))
+    assert tokenizer.encode(long)[: len(first)] == first
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@given(text=st.text("aefox .!\n\"'(中🙂▁", max_size=200))
+def test_behind_the_ids_of_a_text_stands_the_text(tokenizer, text):
+    found = [surface for some in tokenizer.surfaces(windows(text, 40)) for surface in some]
+    assert len(found) == sum(map(len, tokenizer.encode_windows(windows(text, 40))))
+    if len(text) <= 40:
+        # A piece spells a space as ▁, so that nobody can tell the two apart.
+        assert "".join(found).split() == normalize(text).replace("▁", " ").split()
+
+
+def test_a_surface_has_the_space_before_it_and_a_marker_none():
+    found = [surface for some in MARKED.surfaces(["the 中. it"]) for surface in some]
+    assert found[0].startswith(" ") and " 中" in "".join(found)
+    assert found[MARKED.encode("the 中. it").index(MARKED.marker_id)] == ""
+
+
+@pytest.mark.parametrize("tokenizer", ALL)
+@given(text=st.text("aefox .!(中", max_size=60))
+def test_ids_are_spelt_as_they_are_decoded(tokenizer, text):
+    ids = [*tokenizer.encode(text), EOS]
+    spelt = tokenizer.spellings(ids)
+    assert len(spelt) == len(ids) and spelt[-1] == ""
+    assert "".join(spelt).split() == tokenizer.decode(ids).split()

@@ -163,7 +163,7 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
 @pytest.mark.parametrize(
     ("texts", "arguments", "sentence"),
     [
-        (["A word.", " \n\t"], {}, "number 2 holds none"),
+        (["A word.", " \n\t"], {}, "document 2 holds none"),
         ("A word.", {}, "is a single text: put it in brackets"),
         (["A word."], {"max_len": 48}, "`max_len` must be at most 47, what the model writes, but is 48."),
         (["A word."], {"min_len": 9, "max_len": 5}, "must be at"),

@@ -25,7 +25,7 @@ class Pooled(NamedTuple):
     sources: Tensor | None = None
     weights: Tensor | None = None
 
-    def peaks(self) -> tuple[Tensor, Tensor] | None:
+    def sharpness(self) -> tuple[Tensor, Tensor] | None:
         """Return how much of each vector its strongest member makes up, and which vectors that says something of.
 
         Returns:

@@ -1,0 +1,119 @@
+"""`pyramidions plot`."""
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.curves.training_log import TrainingLog
+
+
+@click.command(short_help="Draw loss, ROUGE and sharpness of training runs.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    default=Path("training.png"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The picture, a .png or .svg file.",
+)
+@click.option("--csv", "table", type=click.Path(path_type=Path), help="Write all points to this file.")
+def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
+    """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
+
+    RUN is what fairseq-train or fairseq-hydra-train printed, in any --log-format, or a folder with such a log, as
+    `pyramidions reproduce` makes one a row. Training curves are thin, validation has markers; of several validation
+    subsets the first is drawn, and --csv has all. Where a killed run was resumed, what it did after its checkpoint is
+    left out.
+
+    \b
+    Example:
+      pyramidions plot train.log
+      pyramidions plot reproduced/paper/arxiv/table3/* -o table3.svg --csv table3.csv
+    """
+    from pyramidions.curves.picture import draw_training, require_matplotlib
+    from pyramidions.curves.runs import find_log, run_names
+    from pyramidions.curves.training_log import read_training_log
+    from pyramidions.data.atomic import atomic_file
+
+    image = out.suffix.lower()
+    if image not in (".png", ".svg"):
+        raise UserError(f"--out must end in .png or .svg, but is {out}.")
+    require_matplotlib()
+    paths = [find_log(run) for run in runs]
+    places = [path.resolve() for path in paths]
+    for number, (path, place) in enumerate(zip(paths, places, strict=True)):
+        if place in places[:number]:
+            raise UserError(f"RUN must name another log each time, but {path} comes twice.")
+    if table is not None and table.resolve() in [*places, out.resolve()]:
+        raise UserError(f"--csv must replace neither a log nor the picture, but is {table}.")
+
+    logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
+    if not any(log.curves for log in logs.values()):
+        raise UserError(f"RUN must hold a number that is finite, but all of {', '.join(map(str, paths))} are not.")
+    with atomic_file(out) as file:
+        file.write(draw_training(logs, "png" if image == ".png" else "svg"))
+    click.echo(f"wrote {out}")
+    if table is not None:
+        with atomic_file(table) as file:
+            file.write(_points(logs).encode())
+        click.echo(f"wrote {table}")
+    click.echo(f"\n{_table(logs)}")
+    for name, log in logs.items():
+        for measure, count in log.left_out.items():
+            values = "value of {} that is" if count == 1 else "values of {} that are"
+            click.echo(f"{name}: left out {count:,} {values.format(measure)} nan or infinite")
+
+
+def _points(logs: "dict[str, TrainingLog]") -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("run", "split", "measure", "updates", "value"))
+    for name, log in logs.items():
+        for curve in log.curves:
+            writer.writerows((name, curve.split, curve.measure, *point) for point in curve.points)
+    return text.getvalue()
+
+
+def _table(logs: "dict[str, TrainingLog]") -> str:
+    rows = [("run", "updates", "last loss", "best ROUGE", "last sharpness")]
+    rows += [(name, f"{log.updates:,}", _loss(log), _rouge(log), _sharpness(log)) for name, log in logs.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(row: tuple[str, ...]) -> str:
+        name, updates, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        return "  ".join([name, f"{updates.strip():>{widths[1]}}", *others]).rstrip()
+
+    return "\n".join(map(line, rows))
+
+
+def _loss(log: "TrainingLog") -> str:
+    """Return the last loss of each split: "train 3.201, valid 3.410"."""
+    last: dict[str, float] = {}
+    for curve in log.of("loss", "nll_loss"):
+        last.setdefault(curve.split, curve.points[-1][1])
+    return ", ".join(f"{split} {value:.3f}" for split, value in last.items()) or "-"
+
+
+def _rouge(log: "TrainingLog") -> str:
+    """Return the best ROUGE-2, or the best of what there is: "rouge2 14.25 at 3,000"."""
+    curves = log.of("rouge")
+    if not curves:
+        return "-"
+    curve = next((curve for curve in curves if curve.measure == "rouge2"), curves[0])
+    update, value = max(curve.points, key=lambda point: point[1])
+    return f"{curve.measure} {value:.2f} at {update:,}"
+
+
+def _sharpness(log: "TrainingLog") -> str:
+    """Return the last sharpness of each layer, while training if the log has it: "layer 2: 0.91, layer 3: 0.33"."""
+    last: dict[int, float] = {}
+    for curve in log.of("sharpness_"):
+        last.setdefault(int(curve.measure.removeprefix("sharpness_")), curve.points[-1][1])
+    return ", ".join(f"layer {layer}: {value:.3f}" for layer, value in sorted(last.items())) or "-"

@@ -1,0 +1,193 @@
+"""What fairseq-train and fairseq-hydra-train write about a training, read back from their logs."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+#: Split of the training curve; that of a validation curve is its subset, as "valid".
+TRAIN = "train"
+_INNER = "train_inner"
+_LONGEST = 1 << 16  # characters of a line; fairseq's have about a thousand
+_KEPT = re.compile(r"rouge\w{0,20}|sharpness_\d{1,4}", re.ASCII)
+# "epoch 001:     11 / 50 loss=11.501, ..." within an epoch, "epoch 001 | loss 11.387 | ..." at its end.
+_EPOCH = re.compile(r"\bepoch \d+(: | \| )")
+_SUBSET = re.compile(r"valid on '(.*)' subset")
+_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d{1,12}) updates\)|No existing checkpoint found")
+
+
+class Curve(NamedTuple):
+    """One measure over the updates of a run.
+
+    Attributes:
+        split: `TRAIN`, or the subset that was validated on.
+        measure: "loss", "nll_loss" where the log has no "loss", "rouge...", or "sharpness_N" of encoder layer N.
+        points: update and value, by update.
+    """
+
+    split: str
+    measure: str
+    points: tuple[tuple[int, float], ...]
+
+
+class TrainingLog(NamedTuple):
+    """What a log says about a training.
+
+    Attributes:
+        curves: what was measured, the training curves first.
+        left_out: how many values were nan or infinite and are not in the curves, by measure.
+    """
+
+    curves: tuple[Curve, ...]
+    left_out: Mapping[str, int]
+
+    @property
+    def updates(self) -> int:
+        """Return the last update with a point."""
+        return max((curve.points[-1][0] for curve in self.curves), default=0)
+
+    def of(self, *measures: str) -> tuple[Curve, ...]:
+        """Return the curves whose measure begins with one of these words, the training curves first."""
+        return tuple(curve for curve in self.curves if curve.measure.startswith(measures))
+
+
+class _Record(NamedTuple):
+    """One line with numbers: the split it speaks of, the update, and what we keep of it."""
+
+    split: str
+    update: int
+    values: Mapping[str, float]
+
+
+class _Resumed(NamedTuple):
+    """A start of the training: the last update that its checkpoint knows; -1 without a checkpoint."""
+
+    update: int
+
+
+def read_training_log(path: Path) -> TrainingLog:
+    """Read the curves in a log of fairseq 0.12 in any of its formats.
+
+    The training curve is that of the lines within epochs, or of those at their ends where there are no others. Where a
+    killed run was resumed, what it had done after its checkpoint is dropped. Torn lines and foreign ones are skipped.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    series: dict[tuple[str, str], dict[int, float]] = {}
+    resumed: int | None = None
+    latest = -1
+    for found in _entries(path):
+        if isinstance(found, _Resumed):
+            # Nothing is dropped before there is something in its place.
+            resumed = found.update
+            continue
+        # A log may lack the messages of a start: updates that go back say the same.
+        if resumed is not None or found.update < latest:
+            _drop_after(min(resumed if resumed is not None else found.update, found.update - 1), series)
+            resumed = None
+        latest = found.update
+        for measure, value in found.values.items():
+            series.setdefault((found.split, measure), {})[found.update] = value
+    return _log(series)
+
+
+def is_training_log(path: Path) -> bool:
+    """Return whether a file has a line of fairseq's training or validation."""
+    return any(isinstance(found, _Record) for found in _entries(path))
+
+
+def _drop_after(update: int, series: Mapping[Any, dict[int, float]]) -> None:
+    # Updates only ever grow within a series, so that the last one in is the greatest.
+    for points in series.values():
+        while points and next(reversed(points)) > update:
+            points.popitem()
+
+
+def _log(series: Mapping[tuple[str, str], Mapping[int, float]]) -> TrainingLog:
+    has_inner = any(split == _INNER and points for (split, _), points in series.items())
+    curves: list[Curve] = []
+    left_out: dict[str, int] = {}
+    for (split, measure), points in series.items():
+        if split == (TRAIN if has_inner else _INNER):
+            continue
+        finite = tuple((update, value) for update, value in points.items() if math.isfinite(value))
+        if len(finite) < len(points):
+            left_out[measure] = left_out.get(measure, 0) + len(points) - len(finite)
+        if finite:
+            curves.append(Curve(TRAIN if split == _INNER else split, measure, finite))
+    return TrainingLog(tuple(sorted(curves, key=lambda curve: curve.split != TRAIN)), left_out)
+
+
+def _entries(path: Path) -> Iterator[_Record | _Resumed]:
+    # A progress bar writes its states one over the other: "\r" ends a line as well.
+    with path.open(encoding="utf-8", errors="replace", newline=None) as file:
+        for line in _lines(file):
+            if "checkpoint" in line and (match := _RESUMED.search(line)):
+                yield _Resumed(int(match[1] or -1))
+            elif "num_updates" in line and (found := _record(line)):
+                yield found
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    return iter(partial(file.readline, _LONGEST), "")
+
+
+def _record(line: str) -> _Record | None:
+    start = line.find('{"epoch"')
+    return _from_text(line) if start < 0 else _from_json(line[start:])
+
+
+def _from_json(text: str) -> _Record | None:
+    try:
+        stats, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    # Within an epoch keys are bare, at its end they begin with the split: "valid_loss".
+    ending = "_num_updates"
+    split = next((key.removesuffix(ending) for key in stats if key.endswith(ending)), None)
+    if split is None:
+        return _made(_INNER, stats)
+    return _made(split, {key.removeprefix(f"{split}_"): value for key, value in stats.items()})
+
+
+def _from_text(line: str) -> _Record | None:
+    match = _EPOCH.search(line)
+    if match is None:
+        return None
+    fields = line[match.end() :].split("," if match[1] == ": " else " | ")
+    split = TRAIN
+    if match[1] == ": ":
+        split = _INNER
+        # What stands before the first key is the progress: "11 / 50 loss=11.501".
+        pairs = [(key.split()[-1:], value.strip(" \n]")) for key, _, value in (f.partition("=") for f in fields)]
+        stats = {key[0]: value for key, value in pairs if key}
+    else:
+        if subset := _SUBSET.fullmatch(fields[0].strip()):
+            split = subset[1]
+        stats = {key: value for key, _, value in (f.strip().partition(" ") for f in fields)}
+    if (split == _INNER or not line.endswith("\n")) and next(reversed(stats), None) == "num_updates":
+        # The line may be cut, by a kill or a progress bar in a narrow terminal: there may be more digits.
+        return None
+    return _made(split, stats)
+
+
+def _made(split: str, stats: Mapping[str, Any]) -> _Record | None:
+    update = _number(stats.get("num_updates"))
+    # Large ones come as "1.23457e+06".
+    if update is None or not 0 <= update < 1e12:
+        return None
+    loss = "loss" if "loss" in stats else "nll_loss"
+    numbers = {key: _number(value) for key, value in stats.items() if key == loss or _KEPT.fullmatch(key)}
+    values = {key: value for key, value in numbers.items() if value is not None}
+    return _Record(split, round(update), values) if values else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

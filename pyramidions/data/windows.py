@@ -1,0 +1,55 @@
+"""Texts of any length, a window at a time: the work takes memory for a window, not for the text."""
+
+from collections.abc import Iterable, Iterator
+
+from pyramidions.data.text import normalize, split_sentences
+
+#: Most characters of a window. A text that is no longer goes through whole, as if there were no windows.
+WINDOW = 100_000
+
+
+def windows(text: str, most: int = WINDOW) -> Iterator[str]:
+    """Cut a text at white space into windows.
+
+    Normalised one by one and joined with single spaces, they are the normalised text: NFKC composes nothing across
+    white space. Only text without any white space in a whole window is cut inside a word.
+
+    Args:
+        text: any string.
+        most: characters of a window.
+    """
+    start = 0
+    while len(text) - start > most:
+        full = start + most
+        end = next((place for place in range(full, start, -1) if text[place].isspace()), full)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def holds_text(text: str) -> bool:
+    """Whether anything of a text is left when it is normalised."""
+    return any(normalize(window) for window in windows(text))
+
+
+def sentences(of_windows: Iterable[str], most: int = WINDOW) -> Iterator[list[str]]:
+    """Split windows into sentences.
+
+    Those of a single window are what `split_sentences` returns. In a longer text, a sentence may begin in one window
+    and end in the next; but a sentence may end inside a quotation or brackets that a window's end cuts.
+
+    Args:
+        of_windows: as cut by `windows`.
+        most: characters of a sentence beyond which its end is not waited for.
+
+    Yields:
+        The sentences that have ended by the end of each window.
+    """
+    begun = ""
+    for window in of_windows:
+        found = split_sentences(f"{begun} {window}" if begun else window)
+        begun = found.pop() if found and len(found[-1]) < most else ""
+        if found:
+            yield found
+    if begun:
+        yield [begun]

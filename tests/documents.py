@@ -1,0 +1,41 @@
+"""Documents of the kinds that people have."""
+
+PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
+
+
+def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
+    """Return a file with a line of text and a picture a page; a page is empty where the text is."""
+    kids = " ".join(f"{5 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids.encode(), len(pages)),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Type/XObject/Subtype/Image/Width 1/Height 1/BitsPerComponent 8/ColorSpace/DeviceGray"
+        b"/Length %d>>stream\n%s\nendstream" % (len(picture), picture),
+    ]
+    for text in pages:
+        stream = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET /P Do".encode() if text else b"/P Do"
+        contents = len(objects) + 2
+        objects += [
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents %d 0 R" % contents
+            + b"/Resources<</Font<</F1 3 0 R>>/XObject<</P 4 0 R>>>>>>",
+            b"<</Length %d>>stream\n%s\nendstream" % (len(stream), stream),
+        ]
+    trailer = b"/Root 1 0 R"
+    if encrypted:
+        # With a password that is not the empty one.
+        keys = b"/O<%s>/U<%s>" % (b"31" * 32, b"32" * 32)
+        objects.append(b"<</Filter/Standard/V 1/R 2/P -4%s>>" % keys)
+        trailer += b"/Encrypt %d 0 R/ID[<00><00>]" % len(objects)
+    body, places = bytearray(b"%PDF-1.4\n"), []
+    for number, content in enumerate(objects, 1):
+        places.append(len(body))
+        body += b"%d 0 obj%s endobj\n" % (number, content)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return bytes(body) + b"xref\n0 %d\n0000000000 65535 f \n%strailer<</Size %d%s>>\nstartxref\n%d\n%%%%EOF" % (
+        len(objects) + 1,
+        table,
+        len(objects) + 1,
+        trailer,
+        len(body),
+    )

@@ -1,0 +1,33 @@
+"""Explanations with made-up weights, for tests of what is shown of them."""
+
+import json
+import re
+
+import torch
+
+from pyramidions.inference import Explanation, Summary
+from pyramidions.inference.explanation import LayerTrace, Trace
+
+
+def example(length: int = 6, vectors: int = 3, written: tuple[str, ...] = (" ge", "ne", " map", "")) -> Explanation:
+    """Return an explanation with made-up weights, pooled after the second of three layers."""
+    torch.manual_seed(0)
+    weights = torch.rand(vectors, length).square()
+    provenance = weights / weights.sum(1, keepdim=True)
+    attention = torch.rand(len(written), vectors).softmax(-1)
+    layers = [
+        LayerTrace(1, length, length, None, torch.ones(length)),
+        LayerTrace(2, length, vectors, 0.625, provenance.sum(0)),
+        LayerTrace(3, vectors, vectors, None, provenance.sum(0)),
+    ]
+    return Explanation(
+        Summary("gene map", -1.5, len(written), length + 4, length),
+        [*(f" w{i}" for i in range(length - 1)), ""],
+        list(written),
+        Trace(layers, vectors, provenance.to_sparse(), attention),
+    )
+
+
+def page_data(page: str) -> dict:
+    """Return what a page shows."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])

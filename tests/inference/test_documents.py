@@ -1,0 +1,186 @@
+"""Files of all kinds give documents, or a sentence that names what is wrong."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from documents import PAGE, pdf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyramidions.errors import UserError
+from pyramidions.inference import documents
+from pyramidions.inference.documents import ENDINGS, LIMITS, Document, list_files, read_documents
+from pyramidions.inference.page_text import page_text
+
+KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def read(path: Path, content: bytes) -> list[Document | UserError]:
+    path.write_bytes(content)
+    return list(read_documents(path, "text"))
+
+
+def sentence(path: Path, content: bytes) -> str:
+    """Return the one sentence that a file is refused with."""
+    try:
+        (found,) = read(path, content)
+    except UserError as error:
+        found = error
+    assert isinstance(found, UserError)
+    return str(found)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("content", [b"", b" \n\t\x00\xef\xbb\xbf", b"\xff\xfe", b"%PDF-1.7", b"<", b"{}", b"[[[["])
+def test_odd_files_give_a_document_or_a_sentence_with_their_name(ending: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"odd{ending}"
+    try:
+        found = read(path, content)
+    except UserError as error:
+        found = [error]
+    for each in found:
+        assert str(path) in (each.name if isinstance(each, Document) else str(each))
+
+
+@KEPT
+@given(content=st.binary(max_size=200), ending=st.sampled_from(ENDINGS))
+def test_any_bytes_give_documents_or_sentences(content: bytes, ending: str, tmp_path: Path) -> None:
+    try:
+        found = read(tmp_path / f"any{ending}", content)
+    except UserError:
+        return
+    assert all(isinstance(each, UserError) or each.text for each in found)
+
+
+@KEPT
+@given(place=st.integers(0, 900), junk=st.binary(min_size=1, max_size=9), cut=st.booleans())
+def test_a_damaged_pdf_gives_a_document_or_a_sentence(place: int, junk: bytes, cut: bool, tmp_path: Path) -> None:
+    whole = pdf("One two three.", "Four.")
+    damaged = whole[:place] + (b"" if cut else junk + whole[place + len(junk) :])
+    try:
+        found = read(tmp_path / "damaged.pdf", damaged)
+    except UserError as error:
+        assert "damaged.pdf" in str(error)
+    else:
+        assert all(isinstance(each, UserError) or each.text for each in found)
+
+
+def test_pages_of_a_pdf_are_read_in_order(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "a.pdf", pdf("One two three.", "Four."))
+    assert isinstance(found, Document) and found.text.split() == ["One", "two", "three.", "Four."]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (pdf("A word.", encrypted=True), "is encrypted: save it without a password first."),
+        (pdf("", "", picture=b"x" * 99), "holds no text, only pictures perhaps"),
+        (pdf("A word.")[:300], "cannot be read as PDF"),
+        (b"", "cannot be read as PDF"),
+    ],
+)
+def test_a_pdf_without_readable_text_is_refused_in_one_sentence(content: bytes, expected: str, tmp_path: Path) -> None:
+    assert re.search(f"a.pdf {expected}", sentence(tmp_path / "a.pdf", content))
+
+
+@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".pdf"])
+def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMITS, ending, 1)
+    path = tmp_path / f"large{ending}"
+    assert sentence(path, b"x" * 2_500_000) == f"{path} must hold at most 1 MiB, but holds 2.4."
+
+
+def test_a_page_of_a_pdf_beyond_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "PAGE_LIMIT", 1)
+    path = tmp_path / "a.pdf"
+    expected = f"{path}, page 2, must hold at most 1 MiB, but holds 2.4."
+    assert sentence(path, pdf("One.", "x" * 2_500_000)) == expected
+
+
+def test_only_the_lines_of_a_jsonl_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, ".jsonl", 1)
+    line = json.dumps({"text": "x" * 500_000}).encode() + b"\n"
+    assert len(read(tmp_path / "a.jsonl", line * 5)) == 5
+    assert (
+        sentence(tmp_path / "a.jsonl", line[:-3] * 3)
+        == f"{tmp_path}/a.jsonl:1 must hold at most 1 MiB, but holds more."
+    )
+
+
+def test_a_line_that_is_too_long_is_named_and_the_ones_after_it_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(LIMITS, ".jsonl", 1)
+    good, huge = json.dumps({"text": "x"}).encode(), json.dumps({"text": "x" * 3_000_000}).encode()
+    found = read(tmp_path / "a.jsonl", b"\n".join([good, huge, good, huge]))
+    assert [str(each) if isinstance(each, UserError) else each.name for each in found] == [
+        f"{tmp_path}/a.jsonl:1",
+        f"{tmp_path}/a.jsonl:2 must hold at most 1 MiB, but holds more.",
+        f"{tmp_path}/a.jsonl:3",
+        f"{tmp_path}/a.jsonl:4 must hold at most 1 MiB, but holds more.",
+    ]
+
+
+def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LIMITS, ".txt", 1)
+    for size in (2**20, 2**20 + 1):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * size)))
+        if size == 2**20:
+            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT, "")] == [size]
+        else:
+            with pytest.raises(UserError, match="Standard input must hold at most 1 MiB, but holds more."):
+                list(read_documents(documents.STANDARD_INPUT, ""))
+
+
+def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
+    found = read(tmp_path / "a.jsonl", '\ufeff{"text": "a\u2028b"}\r\n\n{"text": "\\ud800c"}'.encode())
+    assert [(each.name[-1], each.text) for each in found] == [("1", "a\u2028b"), ("3", "\ud800c")]
+    assert sum(each.size for each in found) == (tmp_path / "a.jsonl").stat().st_size - 1
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        (PAGE, "One two three."),
+        ("<p>a<br>b</div>c<svg/>d", "a b c d"),
+        ("<div><nav>menu<p>more</div>text", "text"),  # an end closes what was left open inside
+        ("<head><title>No</title><body>text", "text"),  # the end of a head may be left out
+        ("1 < 2 &amp; 3 > 2", "1 < 2 & 3 > 2"),
+        ("<![if IE]>a<![endif]--><![what[b]]>c<!-- no -->", "ac"),
+        ("<script>if (a < b) {</script>text<style>", "text"),
+        ("<", "<"),
+        ("<b>S</b>ummary of H<sub>2</sub>O<td>a<td>b", "Summary of H2O a b"),
+    ],
+)
+def test_the_text_of_a_page_is_what_is_seen(page: str, words: str) -> None:
+    assert page_text(page).split() == words.split()
+
+
+@given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>", "</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
+def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
+    soup = BeautifulSoup("".join(parts), "html.parser")
+    for element in soup(["nav", "svg"]):
+        element.decompose()
+    # Which tags end a word, a tree does not tell.
+    assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
+
+
+def test_folders_stand_for_the_files_inside(tmp_path: Path) -> None:
+    (tmp_path / "inner.txt").mkdir()
+    for name in ("b.txt", "a.MD", "inner.txt/c.html", "picture.png"):
+        (tmp_path / name).touch()
+    found = [str(path.relative_to(tmp_path)) for path in list_files([tmp_path, tmp_path / "b.txt", tmp_path / "none"])]
+    assert found == ["a.MD", "b.txt", "inner.txt/c.html", "b.txt", "none"]
+    assert list_files([]) == [documents.STANDARD_INPUT]
+
+
+def test_a_path_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape")
+    (found,) = read(path, b"A word.")
+    assert isinstance(found, Document) and found.name.encode().endswith("caf\ufffd.txt".encode())

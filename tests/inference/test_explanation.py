@@ -1,0 +1,147 @@
+"""Where a summary comes from: the figures of an explanation, against what the model's own parts hand on."""
+
+import json
+import lzma
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import SAMPLE
+
+from pyramidions.errors import UserError
+from pyramidions.inference import Explanation, SavedModel, Summarizer
+from pyramidions.models import build
+
+SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
+
+
+@pytest.fixture(scope="module")
+def article() -> str:
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        return json.loads(papers.readline())["article"]
+
+
+@pytest.fixture(scope="module")
+def summarizer(checkpoint: Path) -> Summarizer:
+    return Summarizer.from_pretrained(checkpoint)
+
+
+@pytest.fixture(scope="module")
+def explanation(summarizer: Summarizer, article: str) -> Explanation:
+    return summarizer.explain(article, **SHORT)
+
+
+def untrained(model: SavedModel, **fields: object) -> Summarizer:
+    """Return a summarizer of another shape with the same tokenizer."""
+    torch.manual_seed(0)
+    config = replace(model.config, **fields)
+    return Summarizer(replace(model, config=config, transformer=build(config, model.tokenizer.vocab_size, 1).eval()))
+
+
+def test_the_summary_is_the_one_that_summarize_writes(
+    summarizer: Summarizer, explanation: Explanation, article: str
+) -> None:
+    assert explanation.summary == summarizer.summarize([article], **SHORT)[0]
+    assert "".join(explanation.written).split() == explanation.summary.text.split()
+    assert len(explanation.written) == explanation.summary.tokens
+
+
+def test_the_tokens_are_the_head_of_the_document_as_it_stands(explanation: Explanation, article: str) -> None:
+    assert len(explanation.document) == explanation.summary.read_tokens == 256
+    assert explanation.document[-1] == ""
+    head = "".join(explanation.document).strip()
+    assert len(head) > 300 and " ".join(article.split()).startswith(head)
+
+
+def test_each_layer_says_what_it_received_and_handed_on(explanation: Explanation) -> None:
+    layers = explanation.trace.layers
+    assert [(x.number, x.received, x.handed_on) for x in layers] == [(1, 256, 256), (2, 256, 64), (3, 64, 16)]
+    assert layers[0].sharpness is None and torch.equal(layers[0].reached, torch.ones(256))
+    assert layers[0].share_for_half == 0.5
+    for layer in layers[1:]:
+        # Four tokens, then four vectors, are mixed into one: equal shares would be a quarter.
+        assert 0.25 <= layer.sharpness <= 1
+        assert layer.reached.sum() == pytest.approx(layer.handed_on, rel=1e-5)
+        assert layer.reached.min() >= 0 and layer.reached.max() <= 1 + 1e-5
+    assert layers[-1].share_for_half < 0.5
+    assert torch.equal(explanation.reached, layers[-1].reached)
+
+
+def test_the_least_share_that_makes_up_half_counts_the_strongest_tokens(explanation: Explanation) -> None:
+    layer = explanation.trace.layers[0]
+    assert layer._replace(reached=torch.tensor([0.0, 1.0, 0.0, 0.0])).share_for_half == 0.25
+    assert layer._replace(reached=torch.tensor([0.1, 0.4, 0.2, 0.3])).share_for_half == 0.5
+    assert layer._replace(reached=None).share_for_half is None
+
+
+def test_a_word_draws_on_tokens_by_attention_to_the_vectors_that_hold_them(explanation: Explanation) -> None:
+    trace = explanation.trace
+    assert trace.memory == 16 and trace.provenance.shape == (16, 256)
+    assert trace.attention.shape == (explanation.summary.tokens, 16)
+    for start, end in ((0, 1), (2, 5)):
+        whole = trace.attention[start:end].mean(0) @ trace.provenance.to_dense()
+        drew = explanation.drew_on(start, end)
+        torch.testing.assert_close(drew, whole)
+        assert drew.sum() == pytest.approx(1, abs=1e-5)
+        # What did not reach the decoder was not drawn on.
+        assert drew[explanation.reached == 0].eq(0).all()
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 1), (2, 2), (0, 1000)])
+def test_words_that_are_not_there_cannot_be_asked_for(explanation: Explanation, start: int, end: int) -> None:
+    with pytest.raises(IndexError, match=f"but asked was {start} to {end}"):
+        explanation.drew_on(start, end)
+
+
+def test_where_nothing_is_pooled_every_token_reaches_the_decoder(summarizer: Summarizer, article: str) -> None:
+    explanation = untrained(summarizer.model, pooling_lengths=None).explain(article, **SHORT)
+    assert [layer.handed_on for layer in explanation.trace.layers] == [256] * 3
+    assert torch.equal(explanation.reached, torch.ones(256))
+    torch.testing.assert_close(explanation.drew_on(0, 1), explanation.trace.attention[0])
+
+
+def test_a_pooling_without_provenance_tells_how_many_vectors_but_not_which_tokens(
+    summarizer: Summarizer, article: str
+) -> None:
+    explanation = untrained(summarizer.model, pooling="max", scorer="linear").explain(article, **SHORT)
+    first, *others = explanation.trace.layers
+    assert torch.equal(first.reached, torch.ones(256))
+    assert [(x.handed_on, x.sharpness, x.reached, x.share_for_half) for x in others] == [
+        (64, None, None, None),
+        (16, None, None, None),
+    ]
+    assert explanation.reached is None and explanation.drew_on(0, 1) is None
+
+
+def test_funnel_brings_all_vectors_back_but_leaves_no_trace(summarizer: Summarizer, article: str) -> None:
+    funnel = untrained(summarizer.model, pooling="funnel", pooling_lengths="None,64,None")
+    explanation = funnel.explain(article, **SHORT)
+    assert [layer.handed_on for layer in explanation.trace.layers] == [256, 64]
+    assert explanation.trace.memory == 256
+    assert explanation.trace.provenance is None and explanation.drew_on(0, 1) is None
+
+
+def test_a_document_shorter_than_all_poolings_reaches_the_decoder_whole(summarizer: Summarizer) -> None:
+    explanation = summarizer.explain("Cells.", **SHORT)
+    assert torch.equal(explanation.reached, torch.ones(explanation.summary.read_tokens))
+    assert {layer.sharpness for layer in explanation.trace.layers} == {None}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [(" \n", "must hold text, but `text` holds none"), (["One."], "`text` must be a single document, but is a list.")],
+)
+def test_what_is_no_document_is_refused(summarizer: Summarizer, text: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        summarizer.explain(text)
+
+
+@pytest.mark.parametrize("kind", ["iterative_topk", "gumbel_topk"])
+def test_kinds_that_mix_every_token_into_every_vector_are_traced_too(
+    summarizer: Summarizer, article: str, kind: str
+) -> None:
+    explanation = untrained(summarizer.model, pooling=kind).explain(article, **SHORT)
+    rows = explanation.trace.provenance.to_dense().sum(dim=1)
+    torch.testing.assert_close(rows, torch.ones(16))
+    assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-4)

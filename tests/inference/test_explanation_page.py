@@ -1,0 +1,97 @@
+"""The page of an explanation: its figures are those of the API, and nothing on it comes from elsewhere."""
+
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from explanations import example, page_data
+
+from pyramidions.inference import html_page
+from pyramidions.inference.explanation import Trace
+from pyramidions.inference.explanation_page import words
+
+
+def test_its_figures_are_those_of_the_api() -> None:
+    explanation = example()
+    found = page_data(html_page(explanation, "a.pdf"))
+    assert (found["name"], found["tokens"], found["read"]) == ("a.pdf", 10, 6)
+    assert found["document"] == explanation.document
+    assert [(x["received"], x["handed_on"], x["sharpness"]) for x in found["layers"]] == [
+        (6, 6, None),
+        (6, 3, 0.625),
+        (3, 3, None),
+    ]
+    for layer, shown in zip(explanation.trace.layers, found["layers"], strict=True):
+        assert shown["share_for_half"] == layer.share_for_half
+        torch.testing.assert_close(
+            torch.tensor(found["reached"][shown["reached"]]) / 1000, layer.reached, atol=5e-4, rtol=0
+        )
+    # The third layer hands on what the second did: it is written once.
+    assert [x["reached"] for x in found["layers"]] == [0, 1, 1]
+    for (start, end), word in zip(((0, 2), (2, 3)), found["words"], strict=True):
+        drew = explanation.drew_on(start, end)
+        assert word["drew"]["tokens"] == drew.argsort(descending=True).tolist()
+        torch.testing.assert_close(
+            torch.tensor(word["drew"]["shares"]) / 1e5, drew.sort(descending=True).values, atol=5e-6, rtol=0
+        )
+        assert word["drew"]["covered"] == pytest.approx(1, abs=1e-4)
+
+
+def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:
+    explanation = example(length=500, vectors=9)
+    word = page_data(html_page(explanation, "a"))["words"][0]
+    drew = explanation.drew_on(0, 2)
+    assert word["text"] == " gene"
+    assert word["drew"]["tokens"] == drew.argsort(descending=True)[:64].tolist()
+    assert word["drew"]["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ([" ge", "ne", " map", ""], [(0, 2), (2, 3)]),
+        (["No", " space", " first"], [(0, 1), (1, 2), (2, 3)]),
+        # A marker ends a sentence, and a word.
+        ([" end", ".", "", "Next", ""], [(0, 2), (3, 4)]),
+        ([""], []),
+        # A lone space is no word.
+        ([" a", " ", " b"], [(0, 1), (2, 3)]),
+        # Where words are not set apart, a token is one; a number beside them is none of theirs.
+        (["基因", "图", "12", "谱"], [(0, 1), (1, 3), (3, 4)]),
+    ],
+)
+def test_words_begin_with_a_space(written: list[str], found: list[tuple[int, int]]) -> None:
+    assert words(written) == found
+
+
+def test_no_document_can_break_out_of_its_place() -> None:
+    evil = "</script><script>alert(1)</script><!-- $data @DATA@ \u2028"
+    explanation = example()
+    page = html_page(replace(explanation, document=[evil, *explanation.document[1:]]), evil)
+    assert page_data(page)["document"][0] == page_data(page)["name"] == evil
+    assert page.count("<script") == html_page(explanation, "a").count("<script")
+    assert "<!--" not in page
+
+
+def test_it_asks_nothing_of_the_network() -> None:
+    page = html_page(example(), "a")
+    assert "default-src 'none'" in page
+    assert not re.search(r"https?:|src=|url\(|@import|fetch\(|XMLHttp", page)
+
+
+def test_what_is_unknown_is_said() -> None:
+    explanation = example()
+    layers = [
+        explanation.trace.layers[0],
+        *(x._replace(sharpness=None, reached=None) for x in explanation.trace.layers[1:]),
+    ]
+    found = page_data(html_page(replace(explanation, trace=Trace(layers, 3, None, explanation.trace.attention)), "a"))
+    assert [x["reached"] for x in found["layers"]] == [0, None, None]
+    assert found["traced"] is False and {word["drew"] for word in found["words"]} == {None}
+
+
+def test_a_document_of_8192_tokens_and_966_of_summary_stays_below_three_megabytes() -> None:
+    explanation = example(8192, 512, written=tuple(" summary" for _ in range(966)))
+    explanation = replace(explanation, document=[" antidisestablishmentarianism"] * 8192)
+    assert len(html_page(explanation, "a").encode()) < 3_000_000

@@ -1,0 +1,233 @@
+"""What docs/ says is there is there: links, files, commands and flags; and the parts it adds keep their contracts."""
+
+import itertools
+import re
+import runpy
+import shlex
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from fairseq import options
+
+from pyramidions.cli import main
+from pyramidions.measure import Lengths, compare, multiplications, shrink
+from pyramidions.measure.kinds import ATTENTION_PRODUCTS, FEED_FORWARD_FORMS, POOLING_FORMS, SCORER_FORMS
+from pyramidions.models import PRESETS, PyramidionConfig
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.residual import RESIDUAL
+from pyramidions.nn.scorer import SCORER
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PLUGIN = str(ROOT / "pyramidions")
+TASK = ["--user-dir", PLUGIN, "--task", "long_document_summarization"]
+FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
+REGISTRIES: list[Registry[Any]] = [ATTENTION, POOLING, SCORER, FEED_FORWARD, RESIDUAL]
+# What a shell brings.
+SHELL = {"cat", "wait"}
+
+pages = pytest.mark.parametrize("page", PAGES)
+
+
+def text(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the code blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text(page), re.MULTILINE | re.DOTALL)
+
+
+def prose(page: str) -> str:
+    """Return a page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", text(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def spans(page: str) -> list[str]:
+    """Return what stands in backticks."""
+    return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", prose(page))]
+
+
+def commands(page: str) -> list[list[str]]:
+    """Return the words of every shell command; no comments, variables, redirections, or ends of background jobs."""
+    found = []
+    for block in blocks(page, "bash"):
+        for line in block.replace("\\\n", " ").replace('"$(pyramidions user-dir)"', PLUGIN).splitlines():
+            words = shlex.split(line.partition(" > ")[0].removesuffix(" &"), comments=True)
+            if words := list(itertools.dropwhile(lambda word: re.match(r"[A-Z_]+=", word), words)):
+                found.append(words)
+    return found
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def subcommand(name: str) -> click.Command:
+    found = main.get_command(click.Context(main), name)
+    assert found is not None, f"pyramidions {name}"
+    return found
+
+
+@cache
+def known_flags() -> set[str]:
+    """Return every flag of `pyramidions` and of fairseq's commands with our task, model and criterion."""
+    flags = {flag for parameter in main.params for flag in parameter.opts}
+    for name in main.list_commands(click.Context(main)):
+        flags |= {flag for parameter in subcommand(name).params for flag in parameter.opts}
+    chosen = ["--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr-scheduler", "fixed", "--arch"]
+    for parser, more in (
+        (options.get_training_parser(), [*chosen, "deep_pyramidion"]),
+        (options.get_training_parser(), [*chosen, "transformer"]),  # whose weights can be loaded
+        (options.get_generation_parser(interactive=True), ["--path", "x"]),
+    ):
+        options.parse_args_and_arch(parser, input_args=["data", *TASK, *more])
+        flags |= {flag for action in parser._actions for flag in action.option_strings}
+    return flags
+
+
+@pages
+def test_every_link_leads_somewhere(page: str) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        file, _, anchor = link.partition("#")
+        target = (DOCS / file).resolve() if file else DOCS / page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pages
+def test_every_file_of_the_repository_that_is_named_exists(page: str) -> None:
+    for span in spans(page):
+        for word in span.split():
+            if "/" in word and word.partition("/")[0] in FOLDERS:
+                assert (ROOT / word).exists(), word
+
+
+@pages
+def test_every_flag_that_is_named_exists(page: str) -> None:
+    for span in spans(page):
+        for flag in re.findall(r"(?<!\S)--?[a-z][\w-]*", span):
+            assert flag in known_flags(), flag
+
+
+@pages
+def test_every_command_that_is_named_exists(page: str) -> None:
+    for span in spans(page):
+        if span.startswith("pyramidions "):
+            assert span.split()[1] in main.list_commands(click.Context(main)), span
+
+
+@pages
+def test_every_command_parses(page: str) -> None:
+    for program, *words in commands(page):
+        if program == "pyramidions":
+            subcommand(words[0]).make_context(words[0], words[1:])
+        elif program == "fairseq-train":
+            args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+            assert args.arch in PRESETS and args.user_dir == PLUGIN
+        elif program == "fairseq-generate":
+            args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
+            assert args.task == "long_document_summarization" and args.user_dir == PLUGIN
+        elif program.startswith("scripts/reproduce/"):
+            assert (ROOT / program).exists(), program
+            subcommand("reproduce").make_context("reproduce", [Path(program).stem, *words])
+        else:
+            assert program in SHELL, program
+
+
+@pages
+def test_no_line_is_too_long(page: str) -> None:
+    assert [line for line in text(page).splitlines() if len(line) > 120] == []
+
+
+def test_the_index_names_every_page() -> None:
+    assert {f"{name}" for name in PAGES} - {"README.md"} <= set(re.findall(r"\]\(([^)]+)\)", text("README.md")))
+
+
+def test_the_architecture_names_every_kind_and_field() -> None:
+    named = set(spans("architecture.md"))
+    for registry in REGISTRIES:
+        assert set(registry.names) <= named, registry.axis
+    axes = {"self_attention", "cross_attention", "pooling", "scorer", "feed_forward", "residual", "normalize_before"}
+    fields = {*axes, *(f"{axis}_args" for axis in axes), "pooling_lengths"} & set(vars(PyramidionConfig()))
+    assert fields <= named
+
+
+@pytest.fixture
+def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """Run the Python of adding-a-part.md; return its names, and forget its parts afterwards."""
+    tables: list[dict[str, Any]] = [registry._parts for registry in REGISTRIES]
+    tables += [ATTENTION_PRODUCTS, POOLING_FORMS, SCORER_FORMS]
+    before = [dict(table) for table in tables]
+    (tmp_path / "page.py").write_text("\n".join(blocks("adding-a-part.md", "python")), encoding="utf-8")
+    yield runpy.run_path(str(tmp_path / "page.py"))
+    for table, kept in zip(tables, before, strict=True):
+        table.clear()
+        table.update(kept)
+
+
+def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
+    """Yield each test of a contract with the arguments it is to have for a kind, whose options are ``narrow``."""
+    found = runpy.run_path(str(ROOT / "tests" / "nn" / contract))
+    found.get("NARROW", {})[kind] = narrow
+    for name, test in found.items():
+        marks = {mark.args[0]: mark.args[1] for mark in getattr(test, "pytestmark", ())}
+        if name.startswith("test_") and kind in marks.get("kind", ()):
+            for values in itertools.product(*({**marks, "kind": [kind]}).values()):
+                yield test, dict(zip(marks, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("contract", "kind", "narrow", "tests"),
+    [
+        ("attention/test_contract.py", "windowed", {"window": 2}, 10),
+        ("pooling/test_contract.py", "gated_topk", {}, 7),
+        ("test_scorer.py", "norm", {}, 3),
+    ],
+)
+def test_the_parts_of_the_page_keep_their_contracts(
+    contract: str, kind: str, narrow: dict[str, object], tests: int, added: dict[str, Any]
+) -> None:
+    kept = set()
+    for test, arguments in promises(contract, kind, **narrow):
+        test(**arguments)
+        kept.add(test.__name__)
+    assert len(kept) >= tests
+
+
+def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) -> None:
+    config, model = added["config"], added["model"]
+    assert isinstance(model, Transformer)
+    assert model.encoder.layers[0].self_attention.attention.window == 128
+    assert type(model.encoder.poolers["1"]).__name__ == "GatedTopKPooler"
+    assert model.encoder.poolers["1"].scorer.order == 1.0
+    for registry, forms in zip(
+        REGISTRIES, (ATTENTION_PRODUCTS, POOLING_FORMS, SCORER_FORMS, FEED_FORWARD_FORMS), strict=False
+    ):
+        assert set(forms) == set(registry.names)
+    comparison = compare(*shrink(config, Lengths(2048, 112)))
+    assert comparison.agrees() and comparison.not_modelled.endswith("`self_attention` windowed is not modelled.")
+    # The gate multiplies each of 512 vectors of 512 dimensions.
+    assert multiplications(config, Lengths(8192, 512)).weighted == 512 * 512
+
+
+def test_options_of_the_page_change_what_comes_out(added: dict[str, Any]) -> None:
+    import torch
+
+    x = torch.randn(1, 9, 8)
+    q, mask = x[:, None], torch.zeros(1, 9, dtype=torch.bool)
+    near, far = (ATTENTION.build("windowed", {"window": window})(q, q, q) for window in (1, 2))
+    assert not torch.allclose(near, far)
+    first, second = (SCORER.build("norm", {"order": order})(x, mask, None) for order in (1.0, 2.0))
+    assert not torch.allclose(first, second)
