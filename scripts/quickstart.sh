@@ -84,3 +84,9 @@ DeepPyramidion is. A model this small, trained for minutes on the heads of 200 p
 shape of an abstract and hardly anything about the paper in front of it; the lead baseline beside it copies real
 sentences. The README says how to train on a whole corpus.
 NOTE
+cat <<NEXT
+
+Try next (source .venv/bin/activate first):
+  pyramidions summarize $OUT/checkpoints data/sample/README.md --explain page.html
+  pyramidions plot $OUT/train.log
+NEXT

@@ -56,7 +56,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
 
     logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
     if not any(log.curves for log in logs.values()):
-        raise UserError(f"RUN must hold a number that is finite, but all of {', '.join(map(str, paths))} are not.")
+        raise UserError(f"RUN must hold a finite number at least, but {', '.join(map(str, paths))} holds none.")
     with atomic_file(out) as file:
         file.write(draw_training(logs, "png" if image == ".png" else "svg"))
     click.echo(f"wrote {out}")

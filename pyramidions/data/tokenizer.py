@@ -89,16 +89,17 @@ class Tokenizer:
     def encode_windows(self, of_windows: Iterable[str]) -> Iterator[list[int]]:
         """Turn the windows of a text into ids, some at a time, that joined are what `encode` makes of it.
 
-        No piece crosses white space, where `windows` cuts. They can differ in a text of several windows only: where it
-        has no white space in a whole window, in a marker inside a quotation or brackets that a window's end cuts, and,
-        far behind a text's beginning, where two ways to cut a word are equally likely.
+        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. They can differ in a text
+        of several windows only: where it has no white space in a whole window, in a marker inside a quotation or
+        brackets that a window's end cuts, and, far behind a text's beginning, where two ways to cut a word are equally
+        likely.
         """
         return self._windows(of_windows, int, self.marker_id)
 
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         """Give the text behind each id of `encode_windows`, with the space before it; an empty one behind a marker.
 
-        Joined they are the normalised text, but for a space in front.
+        Joined they are the normalised text, but for a space in front, and for one in place of each `▁`.
         """
         for pieces in self._windows(of_windows, str, ""):
             # sentencepiece's own list shows an unknown stretch of text as it stands.

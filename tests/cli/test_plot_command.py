@@ -66,7 +66,7 @@ def test_numbers_that_are_left_out_are_said(run, fail, here):
         "pooled: left out 1 value of sharpness_2 that is nan or infinite",
     ]
     log.write_text(VALID.format(n=5, loss="nan", rouge="nan").replace("rouge1 30", "rouge1 nan"))
-    assert fail("plot", "out/pooled").startswith("RUN must hold a number that is finite")
+    assert fail("plot", "out/pooled").startswith("RUN must hold a finite number at least, but ")
 
 
 def test_bad_input_is_one_sentence(run, fail, here):
