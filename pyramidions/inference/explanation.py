@@ -45,7 +45,7 @@ class Trace(NamedTuple):
     """The way from tokens to what the decoder looked at.
 
     Attributes:
-        layers: one entry an encoder layer.
+        layers: one entry an encoder layer; a layer that a pooling owns, as that of funnel, is part of the pooling.
         memory: vectors that the decoder could look at.
         provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
             pooling has none.

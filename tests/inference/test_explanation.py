@@ -11,7 +11,8 @@ from conftest import SAMPLE
 
 from pyramidions.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
-from pyramidions.models import build
+from pyramidions.inference.explanation import trace
+from pyramidions.models import PRESETS, build, preset
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 
@@ -145,3 +146,21 @@ def test_kinds_that_mix_every_token_into_every_vector_are_traced_too(
     rows = explanation.trace.provenance.to_dense().sum(dim=1)
     torch.testing.assert_close(rows, torch.ones(16))
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> None:
+    small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4, "max_source_positions": 600}
+    lengths = preset(name).pooling_lengths
+    if lengths is not None:
+        small["pooling_lengths"] = lengths.replace("2048", "150").replace("512", "40")
+    if preset(name).self_attention == "blockwise":
+        small["self_attention_args"] = '{"block_size": 60}'
+    model = build(preset(name, **small), 100, 1).eval()
+    found = trace(model, torch.randint(4, 100, (600,)), torch.randint(4, 100, (7,)), 2)
+    assert found.memory == (600 if lengths is None or name == "funnel" else 40)
+    torch.testing.assert_close(found.attention.sum(dim=1), torch.ones(7))
+    if name in ("funnel", "transpooler_max"):
+        assert found.provenance is None
+    else:
+        torch.testing.assert_close(found.provenance.to_dense().sum(dim=1), torch.ones(found.memory))
