@@ -2,6 +2,8 @@
 
     python benchmarks/train_memory.py --out benchmarks/results/train-memory-cpu
 
+Figures that OUT.csv has already are not taken again: an interrupted run goes on.
+
 One document and 256 tokens of its summary, dropout of 0.1 everywhere, forward and backward, each in a process of its
 own: the peak of its memory less what it held before the step (weights and the program), gradients included. The C
 library is told to give freed tensors back (MALLOC_MMAP_THRESHOLD_): on its own it keeps those of up to 32 MB, and the
@@ -10,6 +12,7 @@ peak is then partly its own. On a GPU it is the peak of what tensors take, less 
 
 import argparse
 import csv
+import io
 import json
 import logging
 import os
@@ -24,6 +27,7 @@ import torch
 import torch.nn.functional as F
 from side_by_side import EOS, PAD, texts
 
+from pyramidions.data.atomic import atomic_file
 from pyramidions.measure.provenance import commit, hardware, versions
 from pyramidions.models import build, preset
 
@@ -57,11 +61,14 @@ def peak(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, object]]:
-    """Run a process for each model, length and way; return their figures."""
-    rows: list[dict[str, object]] = []
+    """Run a process for each model, length and way that --out lacks; return all figures."""
+    rows = read(args.out)
+    done_before = {(row["model"], row["checkpoint_activations"], row["length"]) for row in rows}
     for name in args.models:
         for checkpointed in (False, True):
             for length in args.lengths:
+                if (name, checkpointed, length) in done_before:
+                    continue
                 command = [sys.executable, __file__, "--one", name, "--lengths", str(length), "--device", args.device]
                 command += ["--target", str(args.target), "--vocab-size", str(args.vocab_size)]
                 done = subprocess.run(
@@ -77,8 +84,33 @@ def measure(args: argparse.Namespace) -> list[dict[str, object]]:
                     sys.exit(done.stderr)
                 size = OUT if out else f"{float(done.stdout):.0f}"
                 rows.append(dict(zip(COLUMNS, (name, checkpointed, length, size), strict=True)))
+                write(rows, args.out)
                 print(f"{name:16} {'checkpointed' if checkpointed else '':12} {length:6} {size:>8} MB", flush=True)
     return rows
+
+
+def read(out: Path | None) -> list[dict[str, object]]:
+    """Return what an interrupted run has left."""
+    if out is None or not out.with_suffix(".csv").exists():
+        return []
+    with out.with_suffix(".csv").open(newline="") as file:
+        return [
+            {**row, "checkpoint_activations": row["checkpoint_activations"] == "True", "length": int(row["length"])}
+            for row in csv.DictReader(file)
+        ]
+
+
+def write(rows: list[dict[str, object]], out: Path | None) -> None:
+    """Keep the figures so far."""
+    if out is None:
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(out.with_suffix(".csv")) as file:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+        file.write(text.getvalue().encode())
 
 
 def draw(rows: list[dict[str, object]], path: Path) -> None:
@@ -123,11 +155,6 @@ def main() -> None:
         return
     rows = measure(args)
     if args.out is not None:
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        with args.out.with_suffix(".csv").open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
         about = {
             "command": shlex.join(["python", "benchmarks/train_memory.py", *sys.argv[1:]]),
             "commit": commit(),
