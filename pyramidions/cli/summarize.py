@@ -2,7 +2,8 @@
 
 import json
 import os
-import time
+import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
@@ -92,7 +93,7 @@ def summarize(
             raise UserError(f"--explain needs a single document, but there are {' and '.join(names)}.")
         else:
             results = _explained(documents, summarizer, decoding, report, page)
-        lines = (_line(name, summaries, as_json, len(names) > 1) for name, summaries in results)
+        lines = (_line(name, summaries, as_json, max(len(names), len(paths)) > 1) for name, summaries in results)
         if out is None:
             for line in lines:
                 with report.hidden():
@@ -111,8 +112,10 @@ class _Report:
         self.failed = False
         self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
         self._done = 0.0
-        self._begun = time.monotonic()
         self._bar: Any = None
+        self._closed = threading.Event()
+        # A batch may take minutes in which nobody counts.
+        threading.Thread(target=self._watch, daemon=True).start()
 
     def fail(self, message: str) -> None:
         """Tell that something cannot be read."""
@@ -121,14 +124,18 @@ class _Report:
             click.echo(f"Error: {message}", err=True)
 
     def add(self, size: float) -> None:
-        """Count bytes of the files whose text was read."""
-        from pyramidions.data.progress import progress_bar
-
-        self._done += size
+        """Count bytes of the files: half of each when its text is read, half when its summary is written."""
+        self._done += size / 2
         if self._bar is not None:
             self._bar.update(round(self._done) - self._bar.n)
-        elif time.monotonic() - self._begun > _PATIENCE:
+
+    def _watch(self) -> None:
+        from pyramidions.data.progress import progress_bar
+
+        if not self._closed.wait(_PATIENCE):
             self._bar = progress_bar("summarizing", self._total, "B", round(self._done))
+        while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
+            self._bar.refresh()
 
     def hidden(self) -> AbstractContextManager[Any]:
         """Give the bar's line to what is written meanwhile."""
@@ -136,6 +143,7 @@ class _Report:
 
     def close(self) -> None:
         """Leave the bar as it stands."""
+        self._closed.set()
         if self._bar is not None:
             self._bar.close()
 
@@ -173,6 +181,9 @@ def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
             if path.resolve() in taken:
                 raise UserError(f"{option} must replace neither a document nor another output, but is {path}.")
             taken.add(path.resolve())
+    page = targets["--explain"]
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--explain must end in .html, but is {page}.")
 
 
 class _Part(NamedTuple):
@@ -208,6 +219,7 @@ def _results(
         counted = partial(_count, report, sum(part.size for part in group) / sum(map(len, texts)))
         summaries = summarizer.summarize(texts, **decoding, batch_size=batch_size, on_read=counted)
         for part, summary in zip(group, summaries, strict=True):
+            report.add(part.size)
             of_document.append(summary)
             if part.is_last:
                 yield part.name, of_document
@@ -227,6 +239,7 @@ def _explained(
         with atomic_file(page) as file:
             explanation = summarizer.explain(text, **decoding, on_read=counted)
             file.write(html_page(explanation, name).encode())
+        report.add(size)
         yield name, [explanation.summary]
 
 

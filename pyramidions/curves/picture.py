@@ -71,7 +71,7 @@ def draw_training(runs: Mapping[str, TrainingLog], image: Literal["png", "svg"])
     for (label, curves), ax in zip(panels.items(), axes, strict=True):
         _draw_panel(ax, label, curves, len(runs))
     axes[-1].set_xlabel("updates")
-    axes[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes[-1].xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10], integer=True))
     axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda update, _: f"{update:,.0f}"))
     figure.align_ylabels()
     handles = [

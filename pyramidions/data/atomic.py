@@ -19,6 +19,8 @@ _locks: set[int] = set()
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of `path` only when the block ends without an error.
 
+    A link stays one: what it names is replaced. What is no file, such as a pipe or `/dev/null`, is written as it is.
+
     Args:
         path: where the file shall stand; its folder must exist.
 
@@ -29,19 +31,24 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         OSError: it cannot be written; `filename` is `path`, since nobody asked for the file beside it.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    target = path.resolve() if path.is_symlink() else path
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
         with partial.open("wb") as file:
             yield file
             sync(file)
-        partial.replace(path)
+        partial.replace(target)
     except OSError as error:
         if error.filename in (None, str(partial)):
             error.filename, error.filename2 = str(path), None
         raise
     finally:
         partial.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    _sync_folder(target.parent)
 
 
 @contextmanager

@@ -89,6 +89,8 @@ def _is_folder(path: Path) -> bool:
 
 
 def _standard_input() -> Document:
+    if sys.stdin.isatty():
+        print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
     content = _at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
     return Document("standard input", _decoded(content, "Standard input"), len(content))
 
@@ -162,6 +164,8 @@ def _json_lines(path: Path, field: str) -> Iterator[Document | UserError]:
             place = f"{_printable(path)}:{number}"
             try:
                 line = _line(file, place)
+                if not line and number == 1:
+                    raise UserError(f"{_printable(path)} holds no line.")
                 if not line:
                     return
                 if not line.strip():
@@ -192,7 +196,8 @@ def _field(line: bytes, place: str, field: str) -> str:
     except (ValueError, RecursionError):
         raise UserError(f"{place} must be a JSON object.") from None
     if not isinstance(found, dict) or not isinstance(found.get(field), str):
-        raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field).")
+        held = f", but holds {', '.join(map(repr, found)) or 'nothing'}" if isinstance(found, dict) else ""
+        raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field){held[:200]}.")
     return str(found[field])
 
 

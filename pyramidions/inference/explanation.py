@@ -1,6 +1,7 @@
 """What a model read: which tokens reached its decoder, and which ones a word of the summary drew on."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import Pooled
-from pyramidions.nn.provenance import identity, provenance
+from pyramidions.nn.provenance import identity, provenance, through
 
 
 class LayerTrace(NamedTuple):
@@ -96,10 +97,17 @@ class Explanation:
             IndexError: there are no such tokens.
         """
         if not 0 <= start < end <= len(self.written):
-            raise IndexError(f"The summary has the tokens 0 to {len(self.written)}, but asked was {start} to {end}.")
+            raise IndexError(
+                f"`start` and `end` must be 0 <= start < end <= {len(self.written)}, but are {start} and {end}."
+            )
+        return None if self._drew_on is None else self._drew_on[start:end].mean(dim=0)
+
+    @cached_property
+    def _drew_on(self) -> Tensor | None:
+        """How much each token of the summary drew on each token of the document, (T, L)."""
         if self.trace.attention is None or self.trace.provenance is None:
             return None
-        return torch.mv(self.trace.provenance.t(), self.trace.attention[start:end].mean(dim=0))
+        return through(self.trace.attention, self.trace.provenance)
 
 
 @torch.inference_mode()

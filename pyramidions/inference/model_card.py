@@ -8,6 +8,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import parse_pooling_lengths
 
 MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
@@ -42,7 +43,9 @@ def model_card(
 
 def _model(model: SavedModel) -> str:
     config, millions = model.config, sum(p.numel() for p in model.transformer.parameters()) / 1e6
-    lengths = f"{config.decoding_min_length} to {config.decoding_max_length} tokens"
+    # One position is the end of the text.
+    most = min(config.decoding_max_length, model.max_target_positions - 1)
+    lengths = f"{min(config.decoding_min_length, most)} to {most} tokens"
     rows = {
         "parameters": f"{millions:.1f}M",
         "layers": f"{config.encoder_layers} + {config.decoder_layers}, {config.embed_dim} wide",
@@ -59,7 +62,8 @@ def _model(model: SavedModel) -> str:
 def _pooling(config: PyramidionConfig) -> str:
     if config.pooling_lengths is None:
         return "none"
-    return f"{config.pooling}, after each layer to {config.pooling_lengths} vectors"
+    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    return f"{config.pooling}: " + ", ".join(f"{k} vectors after layer {layer + 1}" for layer, k in lengths.items())
 
 
 def _data(model: SavedModel, data: DataFolder) -> str:

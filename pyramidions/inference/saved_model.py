@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from pyramidions.data.atomic import atomic_folder
@@ -122,7 +122,8 @@ def export_model(model: SavedModel, folder: str | Path, card: str) -> None:
         "max_target_positions": model.max_target_positions,
     }
     with atomic_folder(folder) as partial:
-        save_file(weights, partial / WEIGHTS)
+        # The library's own writing would leave a file that only its owner may read.
+        (partial / WEIGHTS).write_bytes(save(weights))
         (partial / CONFIG).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         (partial / TOKENIZER).write_bytes(model.tokenizer.model_bytes)
         (partial / "README.md").write_text(card, encoding="utf-8")

@@ -42,6 +42,16 @@ def identity(length: int) -> Tensor:
     return _sparse(positions.expand(2, -1), torch.ones(length), (length, length))
 
 
+def through(weights: Tensor, made_of: Tensor) -> Tensor:
+    """Carry ``weights`` (T, K) of vectors back to the tokens that these are ``made_of``, sparse (K, L): (T, L)."""
+    return weights @ made_of.to_dense() if _is_full(made_of) else torch.sparse.mm(made_of.t(), weights.t()).t()
+
+
+def _is_full(matrix: Tensor) -> bool:
+    # A kind that mixes all vectors into each, by a softmax over the document, has no use for sparseness.
+    return matrix._nnz() > matrix.numel() / 8
+
+
 def _matrix(sources: Tensor, weights: Tensor, length: int) -> Tensor:
     """Turn (K, G) twice into a sparse (K, L), in float32 and on the CPU."""
     sources, weights = sources.cpu(), weights.float().cpu()
@@ -57,8 +67,7 @@ def _sparse(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    # A kind that mixes all vectors into each, by a softmax over the document, has no use for sparseness.
-    if a._nnz() > a.numel() / 8:
+    if _is_full(a):
         return (a.to_dense() @ b.to_dense()).to_sparse()
     with warnings.catch_warnings():
         # torch multiplies in another sparse format, and tells the user that it is in beta.

@@ -61,3 +61,8 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
         main(["summarize", str(checkpoint), str(tmp_path / "a.txt"), "--explain", str(page)])
     assert end.value.code == 1
     assert capsys.readouterr().err.startswith(f"Error: {page.parent}")
+
+
+def test_a_page_that_is_called_something_else_is_refused(checkpoint: Path, tmp_path: Path) -> None:
+    done = run("pyramidions", "summarize", checkpoint, "a.txt", "--explain", "p.pdf", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "Error: --explain must end in .html, but is p.pdf.\n")

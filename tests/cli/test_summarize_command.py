@@ -4,6 +4,7 @@ import json
 import lzma
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from documents import PAGE, pdf
 from fairseq_commands import run
 
 from pyramidions.cli import main
+from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
 from pyramidions.inference.chunking import pieces
 from pyramidions.inference.documents import read_documents
@@ -69,7 +71,8 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(checkpoint: Path, fol
     assert "latin.txt must be UTF-8, but is not at byte 3." in done.stdout
     assert "bad.pdf cannot be read as PDF" in done.stdout and "blank.txt holds no text." in done.stdout
     (alone,) = Summarizer.from_pretrained(checkpoint).summarize(["One two three."], beam=1, min_len=3, max_len=3)
-    assert done.stdout.splitlines()[-1] == alone.text and "100%" not in done.stdout
+    # Of several files given, the name says whose summary it is.
+    assert done.stdout.endswith(f"\na.txt:\n{alone.text}\n\n") and "100%" not in done.stdout
 
 
 def test_a_line_that_is_no_document_is_named_and_the_rest_goes_on(checkpoint: Path, tmp_path: Path) -> None:
@@ -119,11 +122,37 @@ def test_work_that_takes_longer_shows_how_far_it_is(
     with pytest.raises(SystemExit, match="0"):
         main(command)
     assert "%" not in capfd.readouterr().err
+
+    def slow(self: Summarizer, *arguments: object, **keywords: object) -> object:
+        time.sleep(0.3)
+        return quick(self, *arguments, **keywords)
+
+    quick = Summarizer.summarize
+    monkeypatch.setattr(Summarizer, "summarize", slow)
     monkeypatch.setattr("pyramidions.cli.summarize._PATIENCE", 0.0)
     with pytest.raises(SystemExit, match="0"):
         main(command)
     shown = capfd.readouterr().err
     assert "summarizing: 100%" in shown and "17.0/17.0" in shown
+
+
+def test_a_batch_in_which_nobody_counts_shows_a_bar_all_the_same(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("A word.")
+    shown: list[str] = []
+
+    def work(*_: object, **__: object) -> list[object]:
+        while not any("summarizing:" in text for text in shown):
+            time.sleep(0.01)
+            shown.append(capfd.readouterr().err)
+        raise UserError("Seen.")
+
+    monkeypatch.setattr("pyramidions.cli.summarize._PATIENCE", 0.01)
+    monkeypatch.setattr(Summarizer, "summarize", work)
+    with pytest.raises(SystemExit, match="1"):
+        main(["summarize", str(checkpoint), str(tmp_path / "one.txt")])
+    assert "summarizing:   0%" in "".join(shown)
 
 
 def test_nothing_is_written_where_nothing_can_be_read(checkpoint: Path, tmp_path: Path) -> None:

@@ -181,3 +181,23 @@ def test_a_folder_in_the_place_of_the_file_is_named_without_the_partial_file(tmp
     with pytest.raises(IsADirectoryError) as caught, atomic_file(tmp_path / "out.json"):
         pass
     assert "partial" not in str(caught.value)
+
+
+def test_a_link_stays_and_what_it_names_is_replaced(tmp_path):
+    (tmp_path / "target").write_text("before")
+    (tmp_path / "link").symlink_to("target")
+    with atomic_file(tmp_path / "link") as file:
+        file.write(b"after")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "after"
+
+
+def test_what_is_no_file_is_written_as_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with atomic_file(tmp_path / "pipe") as file:
+            file.write(b"through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo() and [path.name for path in tmp_path.iterdir()] == ["pipe"]

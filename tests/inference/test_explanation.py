@@ -91,7 +91,7 @@ def test_a_word_draws_on_tokens_by_attention_to_the_vectors_that_hold_them(expla
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 1), (2, 2), (0, 1000)])
 def test_words_that_are_not_there_cannot_be_asked_for(explanation: Explanation, start: int, end: int) -> None:
-    with pytest.raises(IndexError, match=f"but asked was {start} to {end}"):
+    with pytest.raises(IndexError, match=f"but are {start} and {end}"):
         explanation.drew_on(start, end)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Encoded
 from pyramidions.nn.pooling import POOLING, Pooled
-from pyramidions.nn.provenance import identity, provenance
+from pyramidions.nn.provenance import identity, provenance, through
 
 TELLS_NOTHING = {"funnel", "max"}
 
@@ -55,6 +55,13 @@ def test_two_poolings_multiply() -> None:
 def test_a_source_named_twice_counts_twice_and_padding_for_nothing() -> None:
     found = provenance({0: pooled([[1, 1], [0, 0]], [[0.5, 0.5], [0.0, 0.0]])}, 3)
     assert found[0].to_dense().tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("kept", [0.05, 1.0])
+def test_weights_of_vectors_are_carried_back_to_tokens(kept: float) -> None:
+    torch.manual_seed(0)
+    weights, made_of = torch.rand(3, 7), torch.rand(7, 40) * (torch.rand(7, 40) < kept)
+    torch.testing.assert_close(through(weights, made_of.to_sparse()), weights @ made_of)
 
 
 def test_tokens_that_nothing_has_pooled_are_made_of_themselves() -> None:
