@@ -68,7 +68,7 @@ def _sparse(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
     if _is_full(a):
-        return (a.to_dense() @ b.to_dense()).to_sparse()
+        return through(a.to_dense(), b).to_sparse()
     with warnings.catch_warnings():
         # torch multiplies in another sparse format, and tells the user that it is in beta.
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
