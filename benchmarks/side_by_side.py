@@ -165,19 +165,28 @@ def finish(args: argparse.Namespace, figures: list[Figure], timed: Mapping[str, 
     """
     for figure in figures:
         print(figure)
-    if args.out is not None:
-        about = {
-            "command": shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
-            "commit": commit(),
-            "versions": versions(),
-            "hardware": hardware(args.device),
-            "seed": args.seed,
-            "figures": [{**asdict(figure), "met": figure.met} for figure in figures],
-            "seconds": {name: found.seconds for name, found in timed.items()},
-            "peak_bytes": {name: found.peak_bytes for name, found in timed.items() if found.peak_bytes},
-            **details,
-        }
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(about, indent=1) + "\n")
+    record(
+        args,
+        figures=[{**asdict(figure), "met": figure.met} for figure in figures],
+        seconds={name: found.seconds for name, found in timed.items()},
+        peak_bytes={name: found.peak_bytes for name, found in timed.items() if found.peak_bytes},
+        **details,
+    )
     if args.check and not all(figure.met for figure in figures):
         sys.exit(1)
+
+
+def record(args: argparse.Namespace, **found: Any) -> None:
+    """Write what was found as JSON, with the command, the commit, the versions and the machine, where `--out` says."""
+    if args.out is None:
+        return
+    about = {
+        "command": shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(args.device),
+        "seed": args.seed,
+        **found,
+    }
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    args.out.write_text(json.dumps(about, indent=1) + "\n")
