@@ -30,7 +30,6 @@ logged() {
 }
 # Where there is no terminal for a progress bar, fairseq logs a line from time to time: those are shown.
 steps() { if [[ -t 2 ]]; then cat >/dev/null; else grep --line-buffered -o 'epoch [0-9]*:.*num_updates=[0-9]*' || true; fi; }
-loads() { python -c 'import sys, torch; torch.load(sys.argv[1], weights_only=True)' "$1" 2>/dev/null; }
 
 scripts/setup.sh train
 PATH=$PWD/.venv/bin:$PATH
@@ -47,14 +46,6 @@ say "2. Train a tiny DeepPyramidion for $UPDATES updates, 2 to 5 minutes ($OUT/c
 if [[ -e $OUT/checkpoints/trained-$UPDATES ]]; then
     echo "It is trained already, for $(cat "$OUT/checkpoints/trained-$UPDATES") updates."
 else
-    # A kill while checkpoint_last.pt was written leaves a part of it; the numbered one beside it is whole.
-    last=$OUT/checkpoints/checkpoint_last.pt
-    if [[ -e $last ]] && ! loads "$last"; then
-        rm "$last"
-        for numbered in "$OUT"/checkpoints/checkpoint_*_*.pt; do
-            if [[ -e $numbered ]] && loads "$numbered"; then cp "$numbered" "$last"; fi
-        done
-    fi
     # The preset's shape (six layers each, pooling after the second and third of the encoder) in a small size; five
     # minutes at most, however slow the machine.
     logged "$OUT/train.log" fairseq-train "$OUT/data" --user-dir "$plugin" --cpu \

@@ -1,7 +1,13 @@
 """Whether a checkpoint is whole: torch's format is a zip archive, and each of its records has a checksum."""
 
+import shutil
 import zipfile
 from pathlib import Path
+
+from pyramidions.data.atomic import atomic_file
+
+# A damaged header makes the reader raise whatever it happens to run into.
+_DAMAGED = (OSError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError)
 
 
 def is_whole(path: Path) -> bool:
@@ -16,9 +22,32 @@ def is_whole(path: Path) -> bool:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            records = archive.infolist()
-            begins = min((record.header_offset for record in records), default=-1)
-            return begins == 0 and archive.testzip() is None
-    except (OSError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError):
-        # A damaged header makes the reader raise whatever it happens to run into.
+            return _begin(archive) == 0 and archive.testzip() is None
+    except _DAMAGED:
         return False
+
+
+def cut_leftover(path: Path) -> bool:
+    """Cut off what an earlier attempt left before a whole archive, in place; return whether that made the file whole.
+
+    fairseq, where a disk is full, tries again twice on the same open file: the last attempt then stands whole behind
+    parts of the earlier ones. A file that this does not make whole stays as it is.
+
+    Raises:
+        OSError: the disk has no room for the archive a second time.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            begin = _begin(archive)
+            if begin <= 0 or archive.testzip() is not None:
+                return False
+    except _DAMAGED:
+        return False
+    with path.open("rb") as damaged, atomic_file(path) as file:
+        damaged.seek(begin)
+        shutil.copyfileobj(damaged, file, 1 << 20)
+    return is_whole(path)
+
+
+def _begin(archive: zipfile.ZipFile) -> int:
+    return min((record.header_offset for record in archive.infolist()), default=-1)

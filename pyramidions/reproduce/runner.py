@@ -13,7 +13,6 @@ from typing import Any
 from pyramidions.data.manifest import file_hash
 from pyramidions.measure.provenance import commit, versions
 from pyramidions.models.experiment import read_experiment
-from pyramidions.reproduce.checkpoints import repair
 from pyramidions.reproduce.gather import write_result
 from pyramidions.reproduce.jobs import ORDER, Job
 from pyramidions.reproduce.nodes import Leader, Say, leading, trainings
@@ -129,18 +128,16 @@ class Runner:
         with locked(folder) as descriptor:
             for step in self.steps(job):
                 if step.name == "train" and not step.is_done:
-                    self._before_training(job, folder)
+                    self._before_training(job)
                     if leader is not None:
                         leader.announce(job.name)
                 self._step(step, descriptor, self._made_from(job, step))
                 write_result(self.planner, job.row, self._settings(job)["common"]["seed"])
 
-    def _before_training(self, job: Job, folder: Path) -> None:
+    def _before_training(self, job: Job) -> None:
         start = self.planner.out / job.row.data / job.row.starts_from
         if job.row.starts_from and not (start / "train.ran.json").is_file():
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
-        for sentence in repair(folder / "checkpoints"):
-            self.say(f"  {sentence}")
         scale, size = self.planner.scale, self._batch_size(job)
         documents = documents_an_update(self.planner.machines, scale, size)
         if documents != scale.documents:

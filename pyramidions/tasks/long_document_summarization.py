@@ -19,6 +19,7 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.piece_codec import PieceCodec
+from pyramidions.tasks.run_checkpoints import RunCheckpoints, check_given
 from pyramidions.tasks.run_checks import check_run, run_of
 from pyramidions.tasks.stopping import StoppingRule
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
@@ -77,6 +78,7 @@ class LongDocumentSummarizationTask(FairseqTask):
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
         super().__init__(cfg)
+        check_given(run_of(cfg))
         for name in ("max_source_positions", "max_target_positions"):
             value = getattr(cfg, name)
             if value is not None and value < 2:
@@ -91,6 +93,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         self._from_checkpoint: Optional[dict[str, Any]] = None
         self._rouge: Optional[ValidationRouge] = None
         self._stopping: Optional[StoppingRule] = None
+        self._checkpoints: Optional[RunCheckpoints] = None
         if self.folder.sentencepiece_path.exists():
             self._use(self.folder.tokenizer())
 
@@ -146,12 +149,20 @@ class LongDocumentSummarizationTask(FairseqTask):
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to know beside: how long it has been without progress."""
+        # Asked for by the process that saves, right before it does.
+        if self._checkpoints is not None:
+            self._checkpoints.before_saving()
         return {} if self._stopping is None else {type(self).__name__: self._stopping.state_dict()}
 
     def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on as the run that wrote the checkpoint would have."""
         if self._stopping is not None:
             self._stopping.load_state_dict(state_dict)
+
+    def post_save(self, path: str, num_updates: int) -> None:
+        """Verify what has been saved."""
+        if self._checkpoints is not None:
+            self._checkpoints.saved(path)
 
     # Data
 
@@ -251,6 +262,9 @@ class LongDocumentSummarizationTask(FairseqTask):
             disable_iterator_cache=True,
             **kwargs,
         )
+        # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
+        # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
+        batches.persistent_workers = False
         if self._stopping is not None and dataset is self.datasets.get(self._stopping.run.dataset.train_subset):
             self._stopping.epochs = batches
         return batches
@@ -277,6 +291,10 @@ class LongDocumentSummarizationTask(FairseqTask):
         run = run_of(self.cfg)
         if run is not None and not from_checkpoint:
             self._stopping = StoppingRule(self.cfg.stopping_patience, run)
+            self._checkpoints = RunCheckpoints(run)
+            self._checkpoints.begin()
+            # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
+            run.common.user_dir = None
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
@@ -302,6 +320,8 @@ class LongDocumentSummarizationTask(FairseqTask):
         """Count validations without progress."""
         if self._stopping is not None:
             self._stopping.validated(stats)
+        if self._checkpoints is not None:
+            self._checkpoints.validated(stats)
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics and the mean ROUGE over all documents of all workers."""

@@ -9,6 +9,12 @@ from omegaconf import DictConfig
 logger = logging.getLogger(__name__)
 
 
+def end(run: DictConfig) -> None:
+    """End a run before its next epoch."""
+    # What fairseq looks at before each epoch, the first after a restart included.
+    run.optimization.stop_min_lr = math.inf
+
+
 class StoppingRule:
     """Ends a run when its score has not improved for a number of validations (Pietruszka et al. 2022, appendix D.1).
 
@@ -60,5 +66,4 @@ class StoppingRule:
                 self.without_progress,
                 self.patience,
             )
-            # What fairseq looks at before each epoch, the first after a restart included.
-            self.run.optimization.stop_min_lr = math.inf
+            end(self.run)

@@ -1,0 +1,197 @@
+"""The checkpoints of a run: verified after each save, and mended before fairseq reads them."""
+
+import atexit
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+
+from pyramidions.data.archive import cut_leftover, is_whole
+from pyramidions.data.atomic import atomic_file
+
+logger = logging.getLogger(__name__)
+
+LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
+# fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
+_NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a checkpoint says about the run that wrote it.
+
+    Attributes:
+        updates: done so far.
+        seconds: of training so far.
+        is_best: no earlier validation had a better score.
+    """
+
+    updates: int
+    seconds: float
+    is_best: bool
+
+    @classmethod
+    def of(cls, path: Path) -> Optional["Facts"]:
+        """Read a checkpoint; None if it is damaged or no run's."""
+        try:
+            # Mapped: only what is looked at is read.
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            extra = state["extra_state"]
+            return cls(
+                updates=state["optimizer_history"][-1]["num_updates"],
+                seconds=extra["previous_training_time"],
+                is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
+            )
+        except Exception:
+            # Damaged bytes make torch raise whatever it happens to run into.
+            return None
+
+
+class CheckpointFolder:
+    """Sees that a run's folder always holds a whole checkpoint, whatever happens while another is written.
+
+    A file that is about to be overwritten is moved aside (`checkpoint_last.previous`). What fairseq has written is read
+    back and compared with its checksums; only then does the old one go. A run that was killed in between is mended
+    before the next one reads its checkpoint.
+
+    Args:
+        path: fairseq's `--save-dir`; need not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._before: Optional[dict[Path, tuple[int, ...]]] = None
+        atexit.register(self._mend_at_exit)
+
+    def before_saving(self, replaces_best: bool) -> None:
+        """Move aside what fairseq is about to overwrite.
+
+        Args:
+            replaces_best: the checkpoint to come is the best one so far.
+        """
+        self._before = self._stamps()
+        for name in (LAST, BEST) if replaces_best else (LAST,):
+            file = self.path / name
+            if file.exists():
+                file.replace(_previous(file))
+
+    def saved(self, first: Path) -> None:
+        """Verify what fairseq has just written, and mend it where it is damaged.
+
+        Args:
+            first: the file that fairseq wrote; the others are copies of it.
+
+        Raises:
+            OSError: every file is damaged beyond mending. The last and the best checkpoint are those of before.
+        """
+        before, now = self._before or {}, self._stamps()
+        written = sorted((file for file in now if now[file] != before.get(file)), key=lambda file: file != first)
+        damaged = [file for file in written if not is_whole(file)]
+        if damaged:
+            self._mend(damaged, [file for file in written if file not in damaged])
+        # Should the power fail, one of them is on the disk itself before the old ones go.
+        with first.open("rb") as content:
+            os.fsync(content.fileno())
+        self._put_previous_back()
+        for name in (LAST, BEST):
+            _previous(self.path / name).unlink(missing_ok=True)
+        self._before = None
+
+    def mend(self) -> None:
+        """Put whole checkpoints in the places of damaged ones, where a kill or a full disk left such; say so."""
+        self._before = None
+        for file in (*self.path.glob("checkpoint*.pt.tmp"), *self.path.glob(".checkpoint*.partial-*")):
+            file.unlink()
+        copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
+        damaged = [file for file in copies if not is_whole(file) and not _cut(file)]
+        for file in damaged:
+            aside = file.replace(file.with_suffix(".damaged"))
+            logger.warning("%s is damaged, and is now %s.", file, aside.name)
+        last, best = self.path / LAST, self.path / BEST
+        lost = [file for file in (last, best) if file in damaged or (_previous(file).exists() and not file.exists())]
+        if last in lost and not self._replace(last, self._known()):
+            logger.warning("There is no whole checkpoint in %s: training starts anew.", self.path)
+        if best in lost and not self._replace(best, (each for each in self._known() if each[1].is_best)):
+            logger.warning("No whole checkpoint has the best score: the next better validation writes one.")
+        for file in (last, best):
+            _previous(file).unlink(missing_ok=True)
+
+    def _stamps(self) -> dict[Path, tuple[int, ...]]:
+        stats = {file: file.stat() for file in self.path.glob("checkpoint*.pt")}
+        return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats.items()}
+
+    def _mend(self, damaged: list[Path], whole: list[Path]) -> None:
+        if not whole and damaged[0].exists() and _cut(damaged[0]):
+            whole = [damaged.pop(0)]
+        if whole:
+            for file in damaged:
+                file.unlink()
+                _copy(whole[0], file)
+                logger.warning("%s was damaged while it was written: it is now a copy of %s.", file, whole[0].name)
+            return
+        aside = damaged[0].replace(damaged[0].with_suffix(".damaged"))
+        for file in damaged[1:]:
+            file.unlink()
+        self._put_previous_back()
+        self._before = None
+        names = " and ".join(str(file) for file in (self.path / LAST, self.path / BEST) if file.exists())
+        raise OSError(
+            f"{damaged[0]} was damaged while it was written and is now {aside.name}"
+            + (f"; {names} are those of before." if names else ", and there is no other checkpoint.")
+        )
+
+    def _known(self) -> list[tuple[Path, Facts]]:
+        """Checkpoints of the run and what they say, the newest first; some may be damaged."""
+        files = [file for pattern in ("checkpoint*.pt", "checkpoint*.previous") for file in self.path.glob(pattern)]
+        known = [(file, facts) for file in files if (facts := Facts.of(file)) is not None]
+        return sorted(known, key=lambda each: each[1].updates, reverse=True)
+
+    def _replace(self, file: Path, known: Iterable[tuple[Path, Facts]]) -> bool:
+        for source, facts in known:
+            if is_whole(source):
+                _copy(source, file)
+                logger.warning("%s is %s now, the newest whole one, at update %d.", file, source.name, facts.updates)
+                return True
+        return False
+
+    def _put_previous_back(self) -> None:
+        for file in (self.path / LAST, self.path / BEST):
+            if _previous(file).exists() and not file.exists():
+                _previous(file).replace(file)
+
+    def _mend_at_exit(self) -> None:
+        # A save that failed ends the run: what it leaves is put in order at once, not by the next run.
+        if self._before is not None:
+            with suppress(OSError):
+                self.mend()
+
+
+def _previous(file: Path) -> Path:
+    return file.with_suffix(".previous")
+
+
+def _cut(file: Path) -> bool:
+    try:
+        whole = cut_leftover(file)
+    except OSError:
+        return False
+    if whole:
+        logger.warning("%s was written while the disk was full, and is whole again.", file)
+    return whole
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a checkpoint; where the disk has no room, give it a second name."""
+    try:
+        with source.open("rb") as file, atomic_file(target) as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+    except OSError:
+        # Nothing of ours or of fairseq's writes into a link: each save moves the name aside before.
+        os.link(source, target)

@@ -1,0 +1,104 @@
+"""What a run does about its checkpoints, at fairseq's hooks."""
+
+import logging
+import math
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq.checkpoint_utils import save_checkpoint
+from fairseq.utils import split_paths
+from omegaconf import DictConfig
+from torch import distributed
+
+from pyramidions.data.archive import is_whole
+from pyramidions.errors import UserError
+from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder, Facts
+from pyramidions.tasks.stopping import end
+
+logger = logging.getLogger(__name__)
+
+
+def check_given(run: Optional[DictConfig]) -> None:
+    """Refuse a damaged file in `--path`, before fairseq reads it.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    paths = run.common_eval.path if run is not None and "common_eval" in run else None
+    for path in split_paths(paths or ""):
+        _require_whole(Path(path), "--path")
+
+
+class RunCheckpoints:
+    """Keeps the checkpoints of a run whole, and ends at once a run that is finished.
+
+    Args:
+        run: the config of the whole run.
+    """
+
+    def __init__(self, run: DictConfig) -> None:
+        self.run = run
+        self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute())
+        self._seen: Optional[int] = None
+        self._score: Optional[float] = None
+
+    def begin(self) -> None:
+        """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
+
+        Raises:
+            UserError: a checkpoint that the user names is damaged, or is to be written in the background.
+        """
+        if self.run.checkpoint.write_checkpoints_asynchronously:
+            raise UserError(
+                "--write-checkpoints-asynchronously must not be given: what is written in the background cannot be "
+                "verified before older checkpoints are deleted."
+            )
+        together = distributed.is_available() and distributed.is_initialized()
+        try:
+            if self.run.distributed_training.distributed_rank == 0:
+                self.folder.mend()
+        finally:
+            if together:
+                distributed.barrier()
+        checkpoint = self.run.checkpoint
+        last = self.folder.path / LAST
+        if checkpoint.restore_file != LAST:
+            _require_whole(Path(checkpoint.restore_file), "--restore-file")
+            self._end_if_finished(Path(checkpoint.restore_file))
+        elif last.exists():
+            self._end_if_finished(last)
+        elif checkpoint.finetune_from_model:
+            _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
+
+    def _end_if_finished(self, path: Path) -> None:
+        facts = Facts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None
+        if facts is None:
+            return
+        updates, hours = self.run.optimization.max_update or math.inf, self.run.optimization.stop_time_hours or math.inf
+        if facts.updates >= updates:
+            reason = f"it has {facts.updates} updates (--max-update {updates})"
+        elif facts.seconds > 3600 * hours:
+            reason = f"it took {facts.seconds / 3600:.2f} hours (--stop-time-hours {hours:g})"
+        else:
+            return
+        logger.info("The run of %s is finished, %s: nothing is trained or written.", path, reason)
+        end(self.run)
+
+    def validated(self, stats: dict[str, Any]) -> None:
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
+        if stats["num_updates"] != self._seen:
+            self._seen, self._score = stats["num_updates"], stats[self.run.checkpoint.best_checkpoint_metric]
+
+    def before_saving(self) -> None:
+        """Move aside what fairseq is about to overwrite."""
+        replaces_best = self._score is not None and self._score == getattr(save_checkpoint, "best", None)
+        self.folder.before_saving(replaces_best)
+
+    def saved(self, first: str) -> None:
+        """Verify what fairseq has written: ``first``, and its copies."""
+        self.folder.saved(Path(first))
+
+
+def _require_whole(path: Path, flag: str) -> None:
+    if path.is_file() and not is_whole(path):
+        raise UserError(f"The checkpoint {path} ({flag}) is damaged: not every record in it can be read back.")
