@@ -10,6 +10,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_l
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
+from torch import Tensor
 
 from pyramidions.nn.pooling import Pooled
 
@@ -48,13 +49,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         net_output = model(**sample["net_input"])
         log_probs = model.get_normalized_probs(net_output, log_probs=True)
         target = model.get_targets(sample, net_output)
-        loss, nll_loss = label_smoothed_nll_loss(
-            log_probs.flatten(0, 1),
-            target.flatten(),
-            self.label_smoothing,
-            ignore_index=self.padding_idx,
-            reduce=reduce,
-        )
+        loss, nll_loss = self._losses(log_probs.flatten(0, 1), target.flatten(), reduce)
         sample_size = target.size(0) if self.sentence_avg else sample["ntokens"]
         logging_output = {
             "loss": loss.data,
@@ -66,6 +61,19 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         for layer, pooled in (net_output[1].get("pooled") or {}).items():
             logging_output.update(_sharpness(f"sharpness_{layer + 1}", pooled))
         return loss, sample_size, logging_output
+
+    def _losses(self, log_probs: Tensor, target: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
+        """Return the loss and, of it, the cross entropy: (BT, V), (BT,) -> (), or (BT, 1) without ``reduce``."""
+        if self.label_smoothing:
+            loss, nll_loss = label_smoothed_nll_loss(
+                log_probs, target, self.label_smoothing, ignore_index=self.padding_idx, reduce=reduce
+            )
+            return loss, nll_loss
+        # Without smoothing nothing but the target's probability is read: no sums over the vocabulary.
+        target = target[:, None]
+        nll_loss = -log_probs.gather(-1, target).masked_fill(target.eq(self.padding_idx), 0.0)
+        nll_loss = nll_loss.sum() if reduce else nll_loss
+        return nll_loss, nll_loss
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
@@ -101,4 +109,4 @@ def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
     if sharpness is None:
         return {}
     largest, counted = sharpness
-    return {f"{name}_sum": (largest * counted).sum().data.float(), f"{name}_count": counted.sum()}
+    return {f"{name}_sum": (largest.float() * counted).sum().data, f"{name}_count": counted.sum()}

@@ -158,7 +158,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         super().__init__(encoder, decoder)
         self.config = config
         # fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
-        self.register_buffer("vocabulary", _fingerprint(decoder.dictionary))
+        self._fingerprint = _fingerprint(decoder.dictionary)
+        self.register_buffer("vocabulary", torch.tensor(self._fingerprint))
 
     @classmethod
     def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
@@ -193,7 +194,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
         """
         self.upgrade_state_dict(state_dict)
-        if not state_dict.setdefault("vocabulary", self.vocabulary).equal(self.vocabulary):
+        # Numbers of the host: the model may be on a GPU, and what it is given on the CPU.
+        if int(state_dict.setdefault("vocabulary", torch.tensor(self._fingerprint))) != self._fingerprint:
             raise ValueError(
                 "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
                 "tokenizer (pyramidions prepare --tokenizer)."
@@ -231,10 +233,10 @@ def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
     return None if documents.equal(torch.arange(held, device=documents.device)) else documents
 
 
-def _fingerprint(dictionary: Any) -> Tensor:
+def _fingerprint(dictionary: Any) -> int:
     """Return a number that two dictionaries share only if they have the same symbols in the same order."""
     digest = hashlib.sha256("\n".join(dictionary.symbols).encode()).digest()
-    return torch.tensor(int.from_bytes(digest[:7], "big"))
+    return int.from_bytes(digest[:7], "big")
 
 
 def _architecture(name: str) -> Callable[[Any], None]:

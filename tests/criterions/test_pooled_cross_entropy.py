@@ -1,3 +1,4 @@
+import copy
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +8,7 @@ import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 
-from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion
+from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion, _sharpness
 from pyramidions.nn.pooling import Pooled
 
 TASK = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: 1))
@@ -45,7 +46,7 @@ HALF_SHARP = Model(
 def test_the_loss_is_fairseqs_label_smoothed_cross_entropy(smoothing: float) -> None:
     ours = PooledCrossEntropyCriterion(TASK, False, smoothing)(HALF_SHARP, SAMPLE)
     theirs = LabelSmoothedCrossEntropyCriterion(TASK, False, smoothing)(HALF_SHARP, SAMPLE)
-    torch.testing.assert_close(ours[0], theirs[0])
+    assert torch.equal(ours[0], theirs[0])
     assert ours[1] == theirs[1] == 5
     torch.testing.assert_close(ours[2]["nll_loss"], theirs[2]["nll_loss"])
 
@@ -60,6 +61,21 @@ def test_sharpness_counts_no_padding() -> None:
     model = Model([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2, [[[0, 1], [2, 3]]] * 2)
     log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
     assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (1.0, 2)
+
+
+def test_sharpness_of_more_vectors_than_half_precision_counts_is_finite() -> None:
+    pooled = Pooled(torch.zeros(1), torch.zeros(1, 70_000).bool(), torch.arange(2).expand(1, 70_000, 2))
+    log = _sharpness("sharpness_2", pooled._replace(weights=torch.tensor([1.0, 0.0]).half().expand(1, 70_000, 2)))
+    assert log["sharpness_2_sum"].item() == log["sharpness_2_count"].item() == 70_000
+
+
+def test_without_smoothing_only_the_targets_probability_is_read() -> None:
+    model = copy.copy(HALF_SHARP)
+    model.logits = HALF_SHARP.logits.clone()
+    model.logits[..., 9] = -math.inf  # no target: a sum over the vocabulary would be infinite, times 0
+    for reduce in (True, False):
+        loss = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE, reduce)[0]
+        assert loss.isfinite().all() and loss.shape == (() if reduce else (6, 1))
 
 
 def test_hard_selection_is_sharp_even_where_the_losers_weight_vanishes() -> None:

@@ -81,6 +81,16 @@ def test_a_checkpoint_of_another_vocabulary_of_the_same_size_is_refused() -> Non
         ours.load_state_dict(theirs.state_dict())
 
 
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter:UserWarning")
+def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_another_device() -> None:
+    # As fairseq does when it resumes on a GPU; "meta" is another device that every machine has.
+    saved, elsewhere = model().state_dict(), model().to("meta")
+    elsewhere.load_state_dict(saved)
+    assert elsewhere.vocabulary.device.type == "meta"
+    with pytest.raises(ValueError, match="trained with another vocabulary than that of the data"):
+        elsewhere.load_state_dict({**saved, "vocabulary": saved["vocabulary"] + 1})
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
     ours = model(name)

@@ -10,6 +10,11 @@ from torch.autograd.function import once_differentiable
 _SIDES = 2**16  # a 64-bit random number is four coins of so many sides
 
 
+def draws_coins(x: Tensor) -> bool:
+    """Say whether dropout of ``x`` draws `coins`; a GPU has kernels of its own."""
+    return x.device.type == "cpu"
+
+
 def coins(shape: torch.Size, probability: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
     """Toss a coin for each value, on the CPU.
 
@@ -57,13 +62,13 @@ class _ReluDropout(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        out = x.clamp_min(0.0)
-        if x.device.type == "cpu":
+        if draws_coins(x):
             dropped, ctx.scale = coins(x.shape, probability)
-            out.masked_fill_(dropped, 0.0).mul_(ctx.scale)
+            out = x.clamp_min(0.0).masked_fill_(dropped, 0.0).mul_(ctx.scale)
         else:
             ctx.scale = 1 / (1 - probability)
-            F.dropout(out, probability, inplace=True)
+            # One kernel and a mask of bytes, which is freed at once: `F.dropout` in place holds noise of x's type.
+            out = torch.native_dropout(x, probability, True)[0].clamp_min_(0.0)
         ctx.save_for_backward(out)
         return out
 
@@ -81,7 +86,7 @@ def drop(x: Tensor, probability: float) -> Tensor:
     """
     if probability == 0.0:
         return x
-    return _CoinDropout.apply(x, probability) if x.device.type == "cpu" else F.dropout(x, probability)
+    return _CoinDropout.apply(x, probability) if draws_coins(x) else F.dropout(x, probability)
 
 
 def relu_drop(x: Tensor, probability: float) -> Tensor:

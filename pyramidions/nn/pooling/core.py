@@ -1,8 +1,9 @@
 """The role of a pooler, what it reads and hands on, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.context import Context
@@ -54,15 +55,27 @@ class Upsampler(nn.Module, ABC):
         """Return (B, L, D) and its mask, given ``x`` (B, K, D) and what there was before pooling."""
 
 
-def pooled_from(top: TopK, scores: Tensor, padding_mask: Tensor) -> Pooled:
-    """Hand on what a top-k operator selected by ``scores`` (B, L) outside ``padding_mask`` (B, L).
+class _Attached(torch.autograd.Function):
+    """Hands on ``x`` as it is, and gives ``scores`` a gradient of zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scores: Tensor) -> Tensor:
+        ctx.scores = scores.shape, {"dtype": scores.dtype, "device": scores.device}
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        shape, kind = ctx.scores
+        return grad, torch.zeros(shape, **kind)
+
+
+def pooled_from(top: TopK, scores: Tensor) -> Pooled:
+    """Hand on what a top-k operator selected by ``scores`` (B, L).
 
     The scorer stays in the graph where the selection does not depend on it (batches too short to be pooled, hard
-    selection): data-parallel training waits for the gradient of every parameter. Scores are finite, so this adds
-    exactly nothing; each is made zero before the sum, which half precision could not hold.
+    selection): data-parallel training waits for the gradient of every parameter.
     """
-    nothing = (0.0 * scores.masked_fill(padding_mask, 0.0)).sum().to(top.x.dtype)
-    return Pooled(top.x + nothing, top.padding_mask, top.sources, top.weights)
+    return Pooled(_Attached.apply(top.x, scores), top.padding_mask, top.sources, top.weights)
 
 
 POOLING: Registry[Pooler] = Registry("pooling")

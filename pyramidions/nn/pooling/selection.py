@@ -29,4 +29,4 @@ class Selection(nn.Module):
     def forward(self, soft: Callable[..., TopK], x: Tensor, scores: Tensor, padding_mask: Tensor) -> Pooled:
         """Select from ``x`` (B, L, D) by ``scores`` (B, L) outside ``padding_mask`` (B, L)."""
         operator = hard_topk if self.inference == "hard" and not self.training else soft
-        return pooled_from(operator(x, scores, self.k, padding_mask=padding_mask), scores, padding_mask)
+        return pooled_from(operator(x, scores, self.k, padding_mask=padding_mask), scores)

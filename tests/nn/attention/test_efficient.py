@@ -15,6 +15,15 @@ def test_queries_read_a_summary_of_all_keys() -> None:
             torch.testing.assert_close(out[row, head], expected)
 
 
+@pytest.mark.parametrize("autocast", [False, True])
+def test_weights_of_many_keys_are_not_rounded_to_half_precision(autocast: bool) -> None:
+    # Of 50,000 like keys each weighs 2e-5, of which float16 keeps 8 bits.
+    q, v = torch.zeros(1, 1, 50_000, 4).half(), torch.ones(1, 1, 50_000, 4).half()
+    with torch.autocast("cpu", torch.float16, enabled=autocast):
+        out = EfficientAttention(local_heads=0)(q, q, v)
+    assert out.dtype == torch.half and out[0, 0, 0].tolist() == [1.0] * 4
+
+
 @pytest.mark.parametrize("window", [1, 2, 3, 50])
 def test_local_heads_attend_within_their_window(window: int) -> None:
     q, k, v = torch.randn(3, 2, 2, 11, 4)

@@ -246,3 +246,13 @@ def test_wrong_arguments_are_named(k: int, base: float, mask: Tensor | None, rul
 def test_shapes_that_do_not_fit_are_named() -> None:
     with pytest.raises(ValueError, match=r"are \(1, 4, 2\) and \(1, 5\)"):
         successive_halving_topk(torch.zeros(1, 4, 2), torch.zeros(1, 5), 2)
+
+
+def test_a_backward_pass_inside_autocast_rounds_no_weights_gradient() -> None:
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(shape, generator=generator).requires_grad_() for shape in ((2, 64, 8), (2, 64))]
+    out = successive_halving_topk(*inputs, 8).x.square().sum()
+    outside = torch.autograd.grad(out, inputs, retain_graph=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = torch.autograd.grad(out, inputs)
+    assert all(map(torch.equal, inside, outside))

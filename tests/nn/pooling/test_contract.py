@@ -116,3 +116,18 @@ def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
     torch.testing.assert_close(cold(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
     with pytest.raises(ValueError, match="`temperature` must be positive, but is 0."):
         make(kind, temperature=0)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "scorer")])
+def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> None:
+    # 4 x 8 x 2 ** 12 is more than float16 holds; the scorer needs no such sum.
+    x, mask = batch(13)
+    pooler, x = make(kind).half(), x.half().requires_grad_()
+    pooler(x, mask, NO_CONTEXT).x.backward(torch.full((1, K, DIM), 2.0**12, dtype=torch.half))
+    assert x.grad is not None and x.grad.isfinite().all()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
+
+
+def test_selected_vectors_are_handed_on_without_a_copy() -> None:
+    x, mask = batch(3)
+    assert make("soft_topk")(x, mask, NO_CONTEXT).x.data_ptr() == x.data_ptr()

@@ -182,8 +182,9 @@ class _WeightedMembers(torch.autograd.Function):
         # (B, K, D) -> (B, L, D)
         start = torch.arange(batch, device=x.device)[:, None] * kept
         grad_x = grad.reshape(-1, dim).index_select(0, (slot[:, :length] + start).flatten()).view_as(x)
-        # As a product of matrices, which holds no third (B, L, D).
-        dots = torch.bmm(x.reshape(-1, 1, dim), grad_x.view(-1, dim, 1)).view(batch, length)
+        # As a product of matrices, which holds no third (B, L, D); of their own type, even where autocast is on.
+        with torch.autocast(x.device.type, enabled=False):
+            dots = torch.bmm(x.reshape(-1, 1, dim), grad_x.view(-1, dim, 1)).view(batch, length)
         # What is padding is a member of nothing, and its values may be anything.
         grad_weights = F.pad(dots, (0, 1)).gather(1, members).view_as(weights)
         grad_x *= share[:, :length, None]
