@@ -3,6 +3,7 @@
 import hashlib
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -24,6 +25,7 @@ from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
+from pyramidions.nn.functional.kernels import without_cudnn
 from pyramidions.nn.functional.masking import flush_right_padding
 
 _CACHE = "pyramidions"
@@ -46,7 +48,8 @@ class PyramidionEncoder(FairseqEncoder):
     def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> dict[str, Any]:
         """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first."""
         tokens = flush_right_padding(src_tokens, self.dictionary.pad())
-        encoded = self.core(tokens, tokens.eq(self.dictionary.pad()))
+        with nullcontext() if self.training else without_cudnn():
+            encoded = self.core(tokens, tokens.eq(self.dictionary.pad()))
         return {
             # (B, K, D) -> (K, B, D)
             "encoder_out": [encoded.memory.transpose(0, 1)],
@@ -109,7 +112,8 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
         # (K, B, D) -> (B, K, D)
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
         mask = encoder_out["encoder_padding_mask"][0] if encoder_out["encoder_padding_mask"] else None
-        x = self.core.features(prev_output_tokens, memory, mask, cache)
+        with nullcontext() if self.training else without_cudnn():
+            x = self.core.features(prev_output_tokens, memory, mask, cache)
         if not features_only:
             x = self.core.logits(x)
         return x, {"attn": [None], "inner_states": None, "pooled": encoder_out.get("pooled", {})}
@@ -225,9 +229,17 @@ def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
     """Return the documents (B',) that the hypotheses ``order`` belong to, ``width`` of each so far.
 
     A document comes once for all of its hypotheses if as many of each stand together, and else once for each. None says
-    that all the ``held`` ones stay as they are, as at most steps: nothing of theirs need be copied.
+    that all the ``held`` ones stay as they are, as at most steps: nothing of theirs need be copied. Whether documents
+    left is told by how many hypotheses there are, so that the host waits for no GPU unless some did.
+
+    Raises:
+        RuntimeError: as many hypotheses as before, but of other documents; a GPU raises it when it comes to it.
     """
     owners = order // width
+    if len(order) == held * width:
+        stayed = owners.view(held, width) == torch.arange(held, device=order.device)[:, None]
+        torch._assert_async(stayed.all(), "Hypotheses must not change places with those of other documents.")
+        return None
     documents, counts = owners.unique_consecutive(return_counts=True)
     documents = documents if (counts == counts[0]).all() else owners
     return None if documents.equal(torch.arange(held, device=documents.device)) else documents

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.nn.functional.kernels import on_device, without_cudnn
 from pyramidions.nn.functional.ngram import block_repeated_ngrams
 from pyramidions.nn.transformer import Transformer
 
@@ -97,6 +98,7 @@ class BeamSearch:
         self.best = best
 
     @torch.no_grad()
+    @without_cudnn()
     def __call__(
         self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
     ) -> list[list[Hypothesis]]:
@@ -135,14 +137,18 @@ class BeamSearch:
             scores = log_probs[rows, token]
             ends = token.eq(self.eos)
             if step >= self.min_len:
-                left = self._finish(live.extend(rows, token, scores, totals), ends, documents, finished)
+                over = self._over(totals, ends)
+                if over:
+                    self._finish(live.extend(rows, token, scores, totals), over, documents, finished)
+                left = [index for index, document in enumerate(documents) if len(finished[document]) < self.beam]
                 if step == self.max_len or not left:
                     break
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
-                    staying = torch.tensor(left, device=tokens.device)
-                    memory, mask = memory[staying], mask[staying]
-                    rows, token, scores, totals, ends = (x[left] for x in (rows, token, scores, totals, ends))
+                    staying = on_device(left, tokens.device)
+                    memory, mask, rows, token, scores, totals, ends = (
+                        x.index_select(0, staying) for x in (memory, mask, rows, token, scores, totals, ends)
+                    )
             # (B, 2W) -> (B, W): the best that do not end, in their order
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
             rows, token, scores, totals = (x.gather(1, going_on) for x in (rows, token, scores, totals))
@@ -184,22 +190,37 @@ class BeamSearch:
         first = torch.arange(0, documents * width, width, device=totals.device)
         return first[:, None] + index // vocabulary, index % vocabulary, best
 
-    def _finish(
-        self, candidates: _Rows, ends: Tensor, documents: list[int], finished: list[list[Hypothesis]]
-    ) -> list[int]:
-        """Add to ``finished`` what ends, ``ends`` (B, C), among the best candidates; return who is left (from 0)."""
+    def _over(self, totals: Tensor, ends: Tensor) -> list[tuple[int, int, float]]:
+        """Return of the best candidates, ``totals`` (B, C), which have come to their end: (document, column, total).
+
+        The host waits for a GPU here, once.
+        """
+        sums, ending = torch.stack([totals, ends.to(totals.dtype)]).tolist()
         # NaN counts as the highest score, so that it stays once it is there.
-        if candidates.totals.isnan().any():
+        if any(total != total for row in sums for total in row):
             raise ValueError("The model's scores must be numbers, but are NaN.")
-        over = ends & candidates.totals.ne(-math.inf)
-        over[:, self.beam :] = False
-        for (document, column), total in zip(over.nonzero().tolist(), candidates.totals[over].tolist(), strict=True):
+        return [
+            (document, column, sums[document][column])
+            for document, row in enumerate(ending)
+            for column, ends_here in enumerate(row[: self.beam])
+            if ends_here and sums[document][column] != -math.inf
+        ]
+
+    def _finish(
+        self,
+        candidates: _Rows,
+        over: list[tuple[int, int, float]],
+        documents: list[int],
+        finished: list[list[Hypothesis]],
+    ) -> None:
+        """Add to ``finished`` what is ``over`` of the best candidates, rows (BC) of C a document."""
+        columns = candidates.totals.size(1)
+        for document, column, total in over:
             hypotheses = finished[documents[document]]
             if len(hypotheses) < self.beam:
-                row = document * ends.size(1) + column
+                row = document * columns + column
                 tokens, scores = candidates.tokens[row, 1:].clone(), candidates.token_scores[row].clone()
                 hypotheses.append(Hypothesis(tokens, total / len(tokens) ** self.length_penalty, scores))
-        return [index for index, document in enumerate(documents) if len(finished[document]) < self.beam]
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:

@@ -12,6 +12,7 @@ from pyramidions.nn.attention import MultiheadAttention
 from pyramidions.nn.decoder_cache import DecoderCache, LayerCache
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.functional.dropout import Dropout
+from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.position import SinusoidalPositions
 from pyramidions.nn.residual import ResidualConnection, ResidualStack
 
@@ -68,7 +69,8 @@ class DecoderLayer(nn.Module):
             memory: (B, K, D).
             memory_padding_mask: (B, K), True at padding, or None.
             cache: of this layer, extended in place, or None.
-            hidden: (B, WT, S + WT), True at what a position must not see of all that the cache holds then, or None.
+            hidden: what a position must not see of all that the cache holds then, as attention that masks by query
+                takes it, or None.
 
         Returns:
             (BW, T, D).
@@ -148,7 +150,7 @@ class Decoder(nn.Module):
             tokens: (BW, T), prefixes, padded on the right if at all; those of a document stand together. With a
                 cache, what follows those it holds.
             memory: (B, K, D); with a filled cache, what it holds of these documents is used instead.
-            memory_padding_mask: (B, K), True at padding, or None.
+            memory_padding_mask: (B, K), True at padding, or None; likewise.
             cache: of these hypotheses, extended in place; None computes the whole prefix.
 
         Returns:
@@ -167,8 +169,14 @@ class Decoder(nn.Module):
         else:
             documents = memory.size(0)
             hidden = cache.advance(documents, len(tokens) // documents, tokens.size(1), tokens.device)
+            # Masks are the same for all layers, and that of the memory for all steps.
+            bias = None if hidden is None else as_bias(hidden, x)
+            if memory_padding_mask is not None and cache.memory_bias is None:
+                # All of a document of pure padding is seen: a softmax over nothing would be NaN.
+                padding = memory_padding_mask & ~memory_padding_mask.all(dim=1, keepdim=True)
+                cache.memory_bias = as_bias(padding, x)
             for layer, held in zip(self.layers, cache.layers, strict=True):
-                x = layer(x, memory, memory_padding_mask, held, hidden)
+                x = layer(x, memory, cache.memory_bias, held, bias)
         return x if self.norm is None else self.norm(x)
 
     @torch.no_grad()

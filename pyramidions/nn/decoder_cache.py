@@ -69,7 +69,10 @@ class DecoderCache:
         self.length = 0
         #: (B, W, S), True where the S tokens that were written for a document belong to a hypothesis; None at first
         self.lineage: Tensor | None = None
+        #: what attention to the memory adds to its scores, (B, 1, 1, K), or None where nothing of it is padding
+        self.memory_bias: Tensor | None = None
         self._alone = True  # no document ever had two hypotheses
+        self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
 
     @property
     def documents(self) -> int:
@@ -92,16 +95,21 @@ class DecoderCache:
         self._alone = self._alone and width == 1
         if self.lineage is None:
             self.lineage = torch.zeros(documents, width, 0, dtype=torch.bool, device=device)
+        if self._own.size(0) != width or self._own.device != device:
+            self._own = torch.eye(width, dtype=torch.bool, device=device)
+        self.length += tokens
+        if tokens == 1:
+            self.lineage = torch.cat([self.lineage, self._own.expand(documents, -1, -1)], dim=2)
+            return None if self._alone else ~self.lineage
         # (W, W, T): whose the new tokens are
-        own = torch.eye(width, dtype=torch.bool, device=device)[..., None].expand(-1, -1, tokens)
+        own = self._own[..., None].expand(-1, -1, tokens)
         past = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril()
         # (W, T, W, T) -> (WT, WT)
         new = (own[:, None] & past[None, :, None]).reshape(width * tokens, -1)
         old = self.lineage.repeat_interleave(tokens, dim=1)
         seen = torch.cat([old, new.expand(documents, -1, -1)], dim=2)
         self.lineage = torch.cat([self.lineage, own.flatten(1).expand(documents, -1, -1)], dim=2)
-        self.length += tokens
-        return None if self._alone and tokens == 1 else ~seen
+        return ~seen
 
     def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
@@ -112,3 +120,5 @@ class DecoderCache:
         if documents is not None:
             for layer in self.layers:
                 layer.select(documents)
+            if self.memory_bias is not None:
+                self.memory_bias = self.memory_bias.index_select(0, documents)

@@ -10,6 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
+from gpu_work import work_of
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -103,8 +104,9 @@ def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
         torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
 
 
-def test_the_cache_follows_the_hypotheses() -> None:
-    ours, prefix, order = model(), batch(7, 7, 7), torch.tensor([2, 0, 0])
+@pytest.mark.parametrize("order", [[2, 0], [2, 0, 0, 1], [0, 1, 2]])
+def test_the_cache_follows_the_hypotheses(order: list[int]) -> None:
+    ours, prefix, order = model(), batch(7, 7, 7), torch.tensor(order)
     memory = ours.encoder(batch(*DOCUMENTS))
     state: dict[str, Any] = {}
     ours.decoder(prefix[:, :4], memory, incremental_state=state)
@@ -138,6 +140,45 @@ def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_d
     after = ours.decoder(left[:, :5], memory, incremental_state=state)[0][:, -1]
     alone = ours.encoder.reorder_encoder_out(encoded, torch.tensor([1, 1, 2, 2]))
     torch.testing.assert_close(after, ours.decoder(left[:, :5], alone)[0][:, -1], rtol=0, atol=1e-5)
+
+
+def test_hypotheses_that_change_places_with_those_of_another_document_are_refused() -> None:
+    ours, state = model(), {}
+    ours.decoder(batch(7, 7, 7), ours.encoder(batch(*DOCUMENTS)), incremental_state=state)
+    with pytest.raises(RuntimeError, match="must not change places with those of other documents"):
+        ours.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0, 2]))
+
+
+def test_a_step_of_fairseqs_search_has_the_host_wait_for_nothing_of_ours() -> None:
+    ours, prefix = model(), batch(7, 7, 7).repeat_interleave(2, dim=0)
+    memory = ours.encoder.reorder_encoder_out(ours.encoder(batch(*DOCUMENTS)), torch.arange(3).repeat_interleave(2))
+    state: dict[str, Any] = {}
+    within = torch.tensor([1, 0, 3, 3, 4, 5])
+
+    def step() -> None:
+        length = next(iter(state.values())).length if state else 0
+        ours.decoder(prefix[:, : length + 1], memory, incremental_state=state)
+        ours.decoder.reorder_incremental_state_scripting(state, within)
+        ours.encoder.reorder_encoder_out(memory, within)
+
+    step()
+    work = work_of(step)
+    assert work.waits.total() == 0 and work.kernels.total() <= 150
+
+
+@pytest.mark.parametrize("cudnn", [True, False])
+def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train(cudnn: bool) -> None:
+    ours, seen = model(), []
+    for part in (ours.encoder.core.layers[0], ours.decoder.core.layers[0]):
+        part.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
+    try:
+        for training in (False, True):
+            ours.train(training)(batch(*DOCUMENTS), None, batch(7, 7, 7))
+        assert seen == [False, False, cudnn, cudnn] and torch.backends.cuda.cudnn_sdp_enabled() == cudnn
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
 
 
 @pytest.mark.parametrize("ensemble", [1, 2])

@@ -1,6 +1,7 @@
 """Beam search, held to fairseq's own."""
 
 import itertools
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
+from gpu_work import GpuWork, work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
@@ -232,3 +234,43 @@ def test_scores_that_are_no_numbers_are_an_error() -> None:
     _, model = pair(seed=0, sharpness=float("nan"))
     with pytest.raises(ValueError, match="The model's scores must be numbers, but are NaN."):
         BeamSearch(2, 0, 4)(model, documents(5))
+
+
+def work_of_ten_steps(forced: bool) -> GpuWork:
+    """Return what ten steps take beyond ten others: neither the encoder nor the first step."""
+    _, model = pair(seed=1, sharpness=1.0)
+    # The end is never among the best, so that every step that looks for it does so in vain.
+    model.decoder.embedding.weight.data[EOS] = 0.0
+    source = documents(40, 31, 7)
+    searches = [BeamSearch(2, min_len=steps if forced else 0, max_len=steps) for steps in (20, 10)]
+    longer, shorter = (work_of(partial(search, model, source)) for search in searches)
+    longer.kernels.subtract(shorter.kernels)
+    longer.waits.subtract(shorter.waits)
+    return longer
+
+
+def test_the_host_waits_once_a_step_and_not_before_a_summary_may_end() -> None:
+    assert work_of_ten_steps(forced=False).waits.total() == 10
+    assert work_of_ten_steps(forced=True).waits.total() == 0
+
+
+def test_masks_are_made_once_a_step_for_all_layers() -> None:
+    kernels = work_of_ten_steps(forced=False).kernels
+    # 20 for each of two layers (products, norms, sums, copies into the cache), 34 for the rest of a step.
+    assert kernels.total() <= 10 * (2 * 20 + 34)
+    assert all(kernels[name] == 0 for name in ("where", "bitwise_or", "all"))
+
+
+def test_no_plan_of_cudnn_is_made_while_decoding() -> None:
+    _, model = pair(seed=0)
+    seen: list[bool] = []
+    model.decoder.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        for enabled in (True, False):
+            torch.backends.cuda.enable_cudnn_sdp(enabled)
+            BeamSearch(1, 1, 1)(model, documents(5))
+            assert torch.backends.cuda.cudnn_sdp_enabled() == enabled
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
+    assert seen == [False] * 4

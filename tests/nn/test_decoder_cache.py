@@ -140,3 +140,32 @@ def test_a_kind_that_masks_by_query_hides_from_each_query_what_its_row_says() ->
         out = ATTENTION.build(kind, {}, dropout=0.0)(q, k, v, hidden)
         logits = (q @ k.transpose(2, 3) / 6**0.5).masked_fill(hidden[:, None], -torch.inf)
         torch.testing.assert_close(out, logits.softmax(dim=-1) @ v)
+
+
+@torch.no_grad()
+def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None:
+    decoder, memory, cache = _decoder(), torch.randn(3, 5, DIM), DecoderCache(LAYERS)
+    padding = torch.arange(5) >= torch.tensor([[5], [2], [0]])
+    written = torch.randint(4, VOCABULARY, (3, 3))
+    decoder.features(written[:, :1], memory, padding, cache)
+    made = cache.memory_bias
+    assert made is not None and made.shape == (3, 1, 1, 5) and made.stride(2) == 16
+    # Of a document of nothing but padding all is seen.
+    assert made.isneginf().sum(dim=(1, 2, 3)).tolist() == [0, 3, 0]
+    decoder.features(written[:, 1:2], memory, padding, cache)
+    assert cache.memory_bias is made
+    kept = torch.tensor([1, 2])
+    cache.reorder(kept, kept)
+    after = decoder.features(written[kept, 2:], memory[kept], padding[kept], cache)
+    whole = decoder.features(written[kept], memory[kept], padding[kept])
+    torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
+    decoder, memory, cache = _decoder(), torch.randn(2, 5, DIM), DecoderCache(LAYERS)
+    padding = torch.arange(5) >= torch.tensor([[5], [2]])
+    with torch.autocast("cpu", dtype):
+        decoder.features(torch.randint(4, VOCABULARY, (2, 1)), memory, padding, cache)
+    assert cache.memory_bias is not None and cache.memory_bias.dtype == dtype

@@ -45,7 +45,7 @@ class CoreAttention(nn.Module, ABC):
             k: (B, H, Lk, E).
             v: (B, H, Lk, E).
             key_padding_mask: (B, Lk), True at padding, or None; where `masks_by_query`, also (B, Lq, Lk), True at what
-                a query must not see.
+                a query must not see, or, unless causal, what `as_bias` makes of either, for several layers.
             is_causal: query i sees keys up to i; the last query sees every key.
 
         Returns:

@@ -38,6 +38,8 @@ class FullAttention(CoreAttention):
         dropout = self.dropout if self.training else 0.0
         if key_padding_mask is None and (not is_causal or q.size(2) == k.size(2)):
             return scaled_dot_product_attention(q, k, v, dropout=dropout, is_causal=is_causal)
+        if key_padding_mask is not None and key_padding_mask.dtype != torch.bool:
+            return scaled_dot_product_attention(q, k, v, key_padding_mask, dropout)
         mask = attendable(key_padding_mask, is_causal, q.size(2), k.size(2), q.device)
         return scaled_dot_product_attention(q, k, v, mask, dropout)
 

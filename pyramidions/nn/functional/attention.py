@@ -27,7 +27,8 @@ def scaled_dot_product_attention(
         q: (..., Lq, E).
         k: (..., Lk, E).
         v: (..., Lk, E).
-        allowed: broadcastable to (..., Lq, Lk), True where attention is allowed, somewhere in each row; or None.
+        allowed: broadcastable to (..., Lq, Lk), True where attention is allowed, somewhere in each row, or what
+            `as_bias` makes of it; or None.
         dropout: probability of dropping a weight.
         is_causal: query i sees keys up to i; as many keys as queries, and no ``allowed``.
 
@@ -42,6 +43,7 @@ def scaled_dot_product_attention(
     # A seed, instead of a mask that is as large as the matrix of weights.
     seed = int(torch.randint(2**62, ()))
     if allowed is not None:
+        allowed = allowed if allowed.dtype == torch.bool else allowed.eq(0.0)
         allowed = allowed.expand(*q.shape[:-2], *allowed.shape[-2:])
     return _TiledAttention.apply(q, k, v, allowed, dropout, seed)
 

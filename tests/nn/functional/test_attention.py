@@ -7,6 +7,7 @@ from torch import Tensor
 from pyramidions.nn.functional import attention
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.dropout import coins
+from pyramidions.nn.functional.masking import as_bias
 
 
 @pytest.fixture(autouse=True)
@@ -165,3 +166,26 @@ def test_coins_of_a_tile_do_not_depend_on_others_having_drawn() -> None:
     first, _ = coins(torch.Size((50,)), 0.5, generator)
     torch.rand(10)
     assert coins(torch.Size((50,)), 0.5, torch.Generator().manual_seed(7))[0].equal(first)
+
+
+def test_a_bias_hides_what_its_mask_hides_with_dropout_too() -> None:
+    q, k, v = _inputs(2, 3, queries=7, keys=9, dtype=torch.float32)
+    for hidden in (torch.arange(9) >= torch.tensor([[9], [4]]), torch.rand(2, 7, 9) < 0.4):
+        hidden[..., 0] = False
+        bias = as_bias(hidden, q)
+        allowed = ~(hidden[:, None, None] if hidden.dim() == 2 else hidden[:, None])
+        assert scaled_dot_product_attention(q, k, v, bias).equal(scaled_dot_product_attention(q, k, v, allowed))
+        torch.manual_seed(1)
+        dropped = scaled_dot_product_attention(q, k, v, bias, 0.5)
+        torch.manual_seed(1)
+        assert dropped.equal(scaled_dot_product_attention(q, k, v, allowed, 0.5))
+
+
+def test_a_gpu_leaves_dropout_to_torch_and_keeps_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "draws_coins", lambda x: False)
+    q, k, v = _inputs(1, 1, queries=3, keys=50, dtype=torch.float32)
+    torch.manual_seed(0)
+    q, k, v = (x.detach().expand(2000, -1, -1, -1) for x in (q, k, v))
+    mean = scaled_dot_product_attention(q, k, v, dropout=0.1).mean(dim=0)
+    exact = scaled_dot_product_attention(q[0], k[0], v[0])
+    assert mean.allclose(exact, atol=0.02) and not mean.equal(exact)
