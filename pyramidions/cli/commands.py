@@ -1,17 +1,21 @@
 """The group of commands: imports each one when it is asked for, and turns errors into one sentence."""
 
+import errno
 import importlib
+import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pyramidions import __version__
+from pyramidions.errors import UserError
 
 # Command -> module and name; a command imports what it works with only when it runs.
 _COMMANDS = {
@@ -72,6 +76,7 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 or 143 when interrupted or stopped."""
         kwargs["standalone_mode"] = False
+        _write_whatever_there_is()
         given = args[0] if args else kwargs.get("args")
         debug = "--debug" in (sys.argv[1:] if given is None else given)
         try:
@@ -92,10 +97,12 @@ class Commands(click.Group):
             if debug or (error.name or "pyramidions").startswith("pyramidions"):
                 raise
             _fail(f"{error.name} is not installed: pip install 'pyramidions[train]' brings it.", 1)
-        except (ValueError, OSError) as error:
-            if debug:
+        except Exception as error:
+            # What no user can cause is a bug of ours, and shows where it is.
+            sentence = _sentence(error)
+            if debug or sentence is None:
                 raise
-            _fail(_sentence(error), 1)
+            _fail(sentence, 1)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -104,10 +111,39 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: Exception) -> str | None:
+    """Return what a user can do something about in one sentence; None for a bug."""
+    if isinstance(error, UserError):
+        return " ".join(str(error).split())
+    if _memory_ran_out(error):
+        return "Memory ran out."
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    return " ".join(str(error).split()) or type(error).__name__
+        disk = f" {_disk(error.filename)}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return f"{error.filename}: {error.strerror}{disk}." if error.filename else f"{error.strerror}."
+    return None
+
+
+def _memory_ran_out(error: Exception) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    # torch has a class for a GPU's memory only; it is not imported for this, since it may not have been used at all.
+    of_gpu = getattr(sys.modules.get("torch"), "OutOfMemoryError", ())
+    return isinstance(error, of_gpu) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
+
+
+def _disk(path: str | bytes | int | None) -> str:
+    """Return "(the disk at /mnt)" for the disk that a path lies on."""
+    if not isinstance(path, str):
+        return ""
+    place = Path(path).absolute()
+    return next((f"(the disk at {parent})" for parent in (place, *place.parents) if parent.is_mount()), "")
+
+
+def _write_whatever_there_is() -> None:
+    """Let names of files and texts that the terminal cannot show be written with escapes, in place of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Container
 
+from pyramidions.errors import UserError
 from pyramidions.measure.pooling_memory import MODELLED_POOLING, SCORER_MEMORY, pooling_memory, size
 from pyramidions.measure.shapes import LayerRun, Lengths, Part, PoolerRun, encoder_runs, memory_length, outline
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import parse_options, parse_pooling_lengths
 
 
-class NotModelledError(ValueError):
+class NotModelledError(UserError):
     """A config whose activation memory has no closed form."""
 
 
@@ -27,7 +28,7 @@ def activations(config: PyramidionConfig, lengths: Lengths) -> dict[Part, int]:
 
     Raises:
         NotModelledError: a kind or an option that has no closed form here.
-        ValueError: a config that breaks a rule, or a length below 1.
+        UserError: a config that breaks a rule, or a length below 1.
     """
     lengths.check()
     model = outline(config, lengths.vocab_size)

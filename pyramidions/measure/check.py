@@ -102,7 +102,7 @@ def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
         lengths: of the batch, short.
 
     Raises:
-        ValueError: a config that breaks a rule, or a kind that has no closed form.
+        UserError: a config that breaks a rule, or a kind that has no closed form.
     """
     counted = multiplications(config, lengths).products
     model = build(config, lengths.vocab_size).train()

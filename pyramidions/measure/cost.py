@@ -52,7 +52,7 @@ def multiplications(config: PyramidionConfig, lengths: Lengths) -> Multiplicatio
         lengths: of the batch.
 
     Raises:
-        ValueError: a config that breaks a rule, a length below 1, or a kind that has no closed form.
+        UserError: a config that breaks a rule, a length below 1, or a kind that has no closed form.
     """
     lengths.check()
     model = outline(config, lengths.vocab_size)
@@ -121,7 +121,7 @@ def parameters(config: PyramidionConfig, vocab_size: int) -> int:
         vocab_size: V, specials included.
 
     Raises:
-        ValueError: a kind that has no closed form.
+        UserError: a kind that has no closed form.
     """
     dim = config.embed_dim
     matrix, norm = dim**2 + dim, 2 * dim

@@ -6,6 +6,7 @@ Matrix products are counted in multiplications. Letters are those of `pyramidion
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from pyramidions.errors import UserError
 from pyramidions.nn.attention import BlockwiseAttention, EfficientAttention, LSHAttention, MultiheadAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.pooling import FunnelPooler, MaxPooler, MeanPooler
@@ -17,10 +18,10 @@ def closed_form(forms: Mapping[str, Form], kind: str, axis: str) -> Form:
     """Return the closed form of a registered kind.
 
     Raises:
-        ValueError: there is none.
+        UserError: there is none.
     """
     if kind not in forms:
-        raise ValueError(f"The cost of {axis} {kind!r} has no closed form yet; there is one for {', '.join(forms)}.")
+        raise UserError(f"The cost of {axis} {kind!r} has no closed form yet; there is one for {', '.join(forms)}.")
     return forms[kind]
 
 

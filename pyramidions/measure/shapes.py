@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 
 import torch
 
+from pyramidions.errors import UserError
 from pyramidions.measure.kinds import POOLING_FORMS, closed_form
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import parse_pooling_lengths
@@ -57,10 +58,10 @@ class Lengths(NamedTuple):
     vocab_size: int = 32768
 
     def check(self) -> None:
-        """Raise ValueError where one is below 1."""
+        """Raise UserError where one is below 1."""
         for name, value in self._asdict().items():
             if value < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
+                raise UserError(f"`{name}` must be at least 1, but is {value}.")
 
 
 class LayerRun(NamedTuple):
@@ -103,7 +104,7 @@ def outline(config: PyramidionConfig, vocab_size: int) -> Transformer:
     """Return a model without any memory for its weights.
 
     Raises:
-        ValueError: as `build`.
+        UserError: as `build`.
     """
     with torch.device("meta"):
         return build(config, vocab_size)

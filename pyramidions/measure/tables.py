@@ -68,7 +68,7 @@ def cost_of(name: str, config: PyramidionConfig, lengths: Lengths) -> Cost:
     """Count everything of a config.
 
     Raises:
-        ValueError: a config that breaks a rule, a length below 1, or a kind without closed form of its multiplications.
+        UserError: a config that breaks a rule, a length below 1, or a kind without closed form of its multiplications.
     """
     counted = multiplications(config, lengths)
     kept, not_modelled = None, ""

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.errors import UserError
 from pyramidions.measure.provenance import commit, hardware, versions
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
@@ -49,7 +50,7 @@ class Plan:
             Adam's moments stay in float32.
 
     Raises:
-        ValueError: a value that breaks a rule, or a device that is not there.
+        UserError: a value that breaks a rule, or a device that is not there.
     """
 
     train_batch: int = 64
@@ -69,19 +70,19 @@ class Plan:
         least |= {name: 1 for name in ("micro_batch", "target_tokens") if getattr(self, name) is not None}
         for name, bound in least.items():
             if getattr(self, name) < bound:
-                raise ValueError(f"`{name}` must be at least {bound}, but is {getattr(self, name)}.")
+                raise UserError(f"`{name}` must be at least {bound}, but is {getattr(self, name)}.")
         if self.micro_batch is not None and self.micro_batch > self.train_batch:
-            raise ValueError(
+            raise UserError(
                 f"`micro_batch` must be at most `train_batch`, {self.train_batch}, but is {self.micro_batch}."
             )
         tokens = self.decode_tokens
         if (tokens and min(tokens) < 1) or len(set(tokens)) < len(tokens):
-            raise ValueError(f"`decode_tokens` must be positive and differ, but are {tokens}.")
+            raise UserError(f"`decode_tokens` must be positive and differ, but are {tokens}.")
         for name, known in (("device", DEVICES), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
-                raise ValueError(f"`{name}` must be one of {', '.join(known)}, but is {getattr(self, name)!r}.")
+                raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {getattr(self, name)!r}.")
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise ValueError("`device` must be cpu where torch finds no GPU, but is cuda.")
+            raise UserError("`device` must be cpu where torch finds no GPU, but is cuda.")
 
     @property
     def pieces(self) -> int:
@@ -241,7 +242,7 @@ def _telling_of_memory(what: str) -> Iterator[None]:
         out = isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
         if not out:
             raise
-        raise ValueError(f"Memory ran out in {what}.") from None
+        raise UserError(f"Memory ran out in {what}.") from None
 
 
 @contextmanager
@@ -265,7 +266,7 @@ def time_models(experiments: Sequence[Experiment], plan: Plan, watch: Watch = _u
         Of each model "train_step" and "decode_N" for each number of tokens N.
 
     Raises:
-        ValueError: a config that breaks a rule, or memory that ran out.
+        UserError: a config that breaks a rule, or memory that ran out.
     """
     with _telling_of_memory("building the models and their synthetic texts"):
         contenders = [_Contender(experiment, plan) for experiment in experiments]

@@ -1,16 +1,21 @@
 """From a config to a model: the one place that reads both configs and registries."""
 
-from dataclasses import fields, replace
+import math
 from typing import Any
 
 from torch import nn
 
+from pyramidions.errors import UserError
 from pyramidions.models.config import (
+    LONGEST_TEXT,
     MAX_SOURCE_POSITIONS,
     POSITIONS,
     PyramidionConfig,
+    check_lengths,
+    config_of,
     parse_options,
     parse_pooling_lengths,
+    shown,
 )
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, Encoder, Transformer
@@ -29,15 +34,11 @@ def preset(name: str, **overrides: Any) -> PyramidionConfig:
     """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
 
     Raises:
-        ValueError: an unknown architecture or field.
+        UserError: an unknown architecture or field.
     """
     if name not in PRESETS:
-        raise ValueError(f"The architecture must be one of {', '.join(PRESETS)}, but is {name!r}.")
-    known = {field.name for field in fields(PyramidionConfig)}
-    for key in overrides:
-        if key not in known:
-            raise ValueError(f"`PyramidionConfig` has no field {key!r}; it knows {', '.join(sorted(known))}.")
-    return replace(PyramidionConfig(), **{**PRESETS[name], **overrides})
+        raise UserError(f"The architecture must be one of {', '.join(PRESETS)}, but is {name!r}.")
+    return config_of({**PRESETS[name], **overrides})
 
 
 def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Transformer:
@@ -49,13 +50,19 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
         padding_idx: the token that is padding.
 
     Raises:
-        ValueError: a field, or an option of a part, that breaks a rule.
+        UserError: a field, or an option of a part, that breaks a rule.
     """
     _check(config)
     embedding = nn.Embedding(vocab_size, config.embed_dim, padding_idx)
     nn.init.normal_(embedding.weight, std=config.embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_idx])
-    return Transformer(_encoder(config, embedding), _decoder(config, embedding), padding_idx)
+    try:
+        return Transformer(_encoder(config, embedding), _decoder(config, embedding), padding_idx)
+    except UserError:
+        raise
+    except ValueError as error:
+        # Parts know their rules, but not who broke one: here it is always the config.
+        raise UserError(str(error)) from error
 
 
 _KINDS: dict[str, Registry[Any]] = {
@@ -68,37 +75,53 @@ _KINDS: dict[str, Registry[Any]] = {
 }
 
 
+# Far beyond any model: a damaged number is refused before memory is asked for.
+_RANGES = {
+    "embed_dim": (1, 2**16),
+    "ffn_embed_dim": (1, 2**20),
+    "num_heads": (1, 2**10),
+    "encoder_layers": (1, 1000),
+    "decoder_layers": (1, 1000),
+    "decoding_beam": (1, 2**10),
+    "decoding_min_length": (0, LONGEST_TEXT),
+    "decoding_max_length": (1, LONGEST_TEXT),
+}
+
+
 def _check(config: PyramidionConfig) -> None:
     for name, registry in _KINDS.items():
         if getattr(config, name) not in registry.names:
             names = ", ".join(registry.names)
-            raise ValueError(f"`{name}` must be one of {names}, but is {getattr(config, name)!r}.")
-    for name in ("embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"`{name}` must be at least 1, but is {getattr(config, name)}.")
+            raise UserError(f"`{name}` must be one of {names}, but is {getattr(config, name)!r}.")
+    for name, (least, most) in _RANGES.items():
+        if not least <= getattr(config, name) <= most:
+            raise UserError(
+                f"`{name}` must be at least {least} and at most {most:,}, but is {shown(getattr(config, name))}."
+            )
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(config, name) < 1:
-            raise ValueError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
-    for name in ("decoding_beam", "decoding_max_length"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"`{name}` must be at least 1, but is {getattr(config, name)}.")
+            raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
+    if not math.isfinite(config.decoding_length_penalty):
+        raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
+    if config.max_source_positions is not None:
+        check_lengths(config.max_source_positions, LONGEST_TEXT)
     if not parse_pooling_lengths(config.pooling_lengths, config.encoder_layers):
         for name in ("pooling_args", "scorer_args"):
             if parse_options(getattr(config, name), name):
-                raise ValueError(
+                raise UserError(
                     f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
                     f"`pooling_lengths` is {config.pooling_lengths}."
                 )
     elif not POOLING.takes(config.pooling, "scorer"):
         for name in ("scorer", "scorer_args"):
             if getattr(config, name) != getattr(PyramidionConfig, name):
-                raise ValueError(
+                raise UserError(
                     f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} asks no scorer."
                 )
         if POOLING.takes(config.pooling, "layer"):
             _check_funnel(config)
     elif SCORER[config.scorer].reads_attention and not ATTENTION[config.self_attention].tells_received:
-        raise ValueError(
+        raise UserError(
             f"`scorer` {config.scorer!r} needs attention that tells what each position received, "
             f"but `self_attention` is {config.self_attention!r}."
         )
@@ -107,12 +130,12 @@ def _check(config: PyramidionConfig) -> None:
 def _check_funnel(config: PyramidionConfig) -> None:
     lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
     if len(lengths) != 1 or config.encoder_layers - 1 in lengths:
-        raise ValueError(
+        raise UserError(
             "`pooling_lengths` of funnel pooling must name one length, after a layer that another one follows, "
             f"but is {config.pooling_lengths!r}."
         )
     if config.self_attention not in ("full", "blockwise"):
-        raise ValueError(
+        raise UserError(
             f"Funnel pooling needs `self_attention` full or blockwise, but it is {config.self_attention!r}."
         )
 
@@ -175,7 +198,7 @@ def _decoder(config: PyramidionConfig, embedding: nn.Embedding) -> Decoder:
 def _attention(config: PyramidionConfig, name: str) -> CoreAttention:
     kind: str = getattr(config, name)
     if name == "cross_attention" and not ATTENTION[kind].crosses:
-        raise ValueError(f"`cross_attention` must be a kind that reads another sequence, but is {kind!r}.")
+        raise UserError(f"`cross_attention` must be a kind that reads another sequence, but is {kind!r}.")
     options = parse_options(getattr(config, f"{name}_args"), f"{name}_args")
     return ATTENTION.build(kind, options, dropout=config.attention_dropout)
 
@@ -232,5 +255,5 @@ def _residual(config: PyramidionConfig) -> ResidualConnection:
 def _positions(config: PyramidionConfig, name: str) -> SinusoidalPositions | None:
     kind: str = getattr(config, name)
     if kind not in POSITIONS:
-        raise ValueError(f"`{name}` must be one of {', '.join(POSITIONS)}, but is {kind!r}.")
+        raise UserError(f"`{name}` must be one of {', '.join(POSITIONS)}, but is {kind!r}.")
     return SinusoidalPositions(config.embed_dim) if kind == "sinusoidal" else None

@@ -1,18 +1,25 @@
 """What a model is, as one flat list of fields: a point in the product of axes."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from difflib import get_close_matches
+from typing import Any, Optional, get_type_hints
 
+from pyramidions.errors import UserError
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.registry import fits, type_name
 from pyramidions.nn.residual import RESIDUAL
 from pyramidions.nn.scorer import SCORER
+from pyramidions.strict_json import parse_json
 
 POSITIONS = ("none", "sinusoidal")
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
+#: Tokens of a text that any model may be made for; a damaged number is far beyond.
+LONGEST_TEXT = 2**24
+_DIGITS = len(str(LONGEST_TEXT))
 
 
 def _choice(default: str, names: tuple[str, ...], text: str) -> Any:
@@ -89,22 +96,59 @@ class PyramidionConfig:
     )
 
 
+def config_of(values: Mapping[str, Any]) -> PyramidionConfig:
+    """Return the config with these fields; the others keep their defaults.
+
+    Args:
+        values: from outside, by the names of the fields.
+
+    Raises:
+        UserError: a field that does not exist, or a value of another type than the field's. Whether it may have that
+            value, `build` says.
+    """
+    hints = get_type_hints(PyramidionConfig)
+    for name, value in values.items():
+        if name not in hints:
+            near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(str(name), hints, 1))
+            raise UserError(f"The model has no field {name!r}{near or '.'}")
+        if not fits(value, hints[name]):
+            raise UserError(f"`{name}` must be of type {type_name(hints[name])}, but is {shown(value)}.")
+    return PyramidionConfig(**values)
+
+
+def shown(value: Any) -> str:
+    """Spell a value from outside for an error, a long one by its beginning."""
+    text = repr(value) if isinstance(value, str | bytes | int | float | bool | None) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def check_lengths(source: Any, target: Any) -> None:
+    """Refuse lengths of texts that no model can have.
+
+    Args:
+        source: most tokens of a document, its end included.
+        target: most tokens of a summary, its end included.
+
+    Raises:
+        UserError: no whole number, below 2, or beyond `LONGEST_TEXT`.
+    """
+    for name, value in (("max_source_positions", source), ("max_target_positions", target)):
+        if not fits(value, int) or not 2 <= value <= LONGEST_TEXT:
+            raise UserError(f"`{name}` must be a whole number from 2 to {LONGEST_TEXT:,}, but is {shown(value)}.")
+
+
 def parse_options(text: str, name: str) -> dict[str, Any]:
     """Parse the JSON object of an ``..._args`` field.
 
     Raises:
-        ValueError: not a JSON object.
+        UserError: not a JSON object, or a number that is not finite.
     """
-
-    def refuse(constant: str) -> None:
-        raise ValueError(f"`{name}` must hold finite numbers, but holds {constant}.")
-
     try:
-        options = json.loads(text, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"`{name}` must be a JSON object, but {text!r} is not JSON ({error}).") from None
+        options = parse_json(text)
+    except ValueError as error:
+        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
     if not isinstance(options, dict):
-        raise ValueError(f"`{name}` must be a JSON object, but is {text!r}.")
+        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
     return options
 
 
@@ -116,26 +160,28 @@ def parse_pooling_lengths(text: Optional[str], layers: int) -> dict[int, int]:
         layers: encoder layers.
 
     Raises:
-        ValueError: not one entry per layer, an entry that is no positive integer or None, or lengths that grow.
+        UserError: not one entry per layer, an entry that is no positive integer or None, or lengths that grow.
     """
     if text is None:
         return {}
     entries = [entry.strip() for entry in text.strip().strip("[]()").split(",")]
     if len(entries) != layers:
-        raise ValueError(
-            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: {text!r}."
+        raise UserError(
+            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
+            f"{shown(text)}."
         )
     lengths: dict[int, int] = {}
     last: Optional[int] = None
     for layer, entry in enumerate(entries):
         if entry.lower() in ("none", "null"):
             continue
-        if not entry.isdecimal() or int(entry) < 1:
-            raise ValueError(
-                f"`pooling_lengths` must be positive integers or None, but layer {layer + 1} has {entry!r}."
+        if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
+            raise UserError(
+                f"`pooling_lengths` must be positive integers up to {LONGEST_TEXT:,} or None, "
+                f"but layer {layer + 1} has {shown(entry)}."
             )
         length = int(entry)
         if last is not None and length > last:
-            raise ValueError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
+            raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
         lengths[layer] = last = length
     return lengths

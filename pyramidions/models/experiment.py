@@ -1,12 +1,17 @@
 """Read what a file of configs/ describes, without running it."""
 
-from dataclasses import fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyramidions.errors import UserError
 from pyramidions.models.builder import preset
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, PyramidionConfig
+from pyramidions.models.config import (
+    MAX_SOURCE_POSITIONS,
+    MAX_TARGET_POSITIONS,
+    PyramidionConfig,
+    check_lengths,
+    config_of,
+)
 from pyramidions.models.presets import PRESETS
 
 
@@ -38,17 +43,17 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
         overrides: in Hydra's words, e.g. "model.embed_dim=64"; for files only.
 
     Raises:
-        ValueError: neither a preset nor such a file, or overrides of a preset, or a config that breaks a rule.
+        UserError: neither a preset nor such a file, or overrides of a preset, or a config that breaks a rule.
     """
     path = Path(config)
     if config in PRESETS:
         if overrides:
-            raise ValueError(f"Overrides need a file of configs/, but {config!r} is a preset.")
+            raise UserError(f"Overrides need a file of configs/, but {config!r} is a preset.")
         model = preset(config, max_source_positions=MAX_SOURCE_POSITIONS)
         return Experiment(config, model, MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, {})
     folder = path.parent if path.name == "base.yaml" else path.parent.parent
     if path.suffix != ".yaml" or not path.is_file() or not (folder / "base.yaml").is_file():
-        raise ValueError(
+        raise UserError(
             f"The config must be a preset ({', '.join(PRESETS)}) or a .yaml file in a folder beside base.yaml, "
             f"but is {config!r}."
         )
@@ -56,6 +61,7 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
     is_base = path.name == "base.yaml"
@@ -64,24 +70,17 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     try:
         with initialize_config_dir(str(folder.resolve()), version_base="1.1"):
             run: Any = OmegaConf.to_container(compose("base", overrides=[*row, *overrides]), resolve=True)
-    except (HydraException, YAMLError) as error:
-        raise ValueError(f"{config} cannot be composed: {' '.join(str(error).split())}") from None
-    values = {key: value for key, value in run["model"].items() if key != "_name"}
-    _check(config, values)
-    model = replace(PyramidionConfig(), **values)
-    task = run["task"]
-    return Experiment(name, model, task["max_source_positions"], task["max_target_positions"], run)
-
-
-def _check(config: str, values: dict[str, Any]) -> None:
-    """Refuse a model's field that does not exist, or a value of another type than its default's."""
-    known = {field.name: field.default for field in fields(PyramidionConfig)}
-    for name, value in values.items():
-        if name not in known:
-            near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(name, known, 1))
-            raise ValueError(f"{config}: the model has no field {name!r}{near or '.'}")
-        default = known[name]
-        kinds = (int, float) if isinstance(default, float) else (type(default),)
-        if default is not None and type(value) not in kinds:
-            kind = type(default).__name__
-            raise ValueError(f"{config}: `{name}` must be of type {kind}, as {default!r} is, but is {value!r}.")
+    except RecursionError:
+        raise UserError(f"{config} cannot be composed: it refers to itself, or is nested too deeply.") from None
+    except (HydraException, OmegaConfBaseException, YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{config} cannot be composed: {' '.join(str(error).split())}") from None
+    for group in ("model", "task"):
+        if not isinstance(run, dict) or not isinstance(run.get(group), dict):
+            raise UserError(f"{config} must have a group `{group}`, but has none.")
+    lengths = (run["task"].get("max_source_positions"), run["task"].get("max_target_positions"))
+    try:
+        check_lengths(*lengths)
+        model = config_of({key: value for key, value in run["model"].items() if key != "_name"})
+    except UserError as error:
+        raise UserError(f"{config}: {error}") from None
+    return Experiment(name, model, *lengths, run)

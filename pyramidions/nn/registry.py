@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from types import UnionType
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Part = TypeVar("Part")
 
@@ -72,22 +72,23 @@ class Registry(Generic[Part]):
                 raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
         hints = get_type_hints(part.__init__)
         for key, value in options.items():
-            if not _fits(value, hints.get(key, object)):
+            if not fits(value, hints.get(key, object)):
                 raise ValueError(
                     f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) must be of type "
-                    f"{_type_name(hints[key])}, but is {value!r}."
+                    f"{type_name(hints[key])}, but is {value!r}."
                 )
         return part(**options, **{key: value for key, value in given.items() if key in arguments})
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Return whether a value from JSON has the annotated type: a bool is no number, and a whole number is a float."""
-    if isinstance(hint, UnionType):
-        return any(_fits(value, choice) for choice in get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return any(fits(value, choice) for choice in get_args(hint))
     if isinstance(value, bool):
         return hint in (bool, object)
     return isinstance(value, (int, float) if hint is float else hint)
 
 
-def _type_name(hint: Any) -> str:
+def type_name(hint: Any) -> str:
+    """Return how an error calls an annotated type."""
     return " or ".join("null" if h is type(None) else h.__name__ for h in get_args(hint) or (hint,))

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 import pytest
+import torch
 
 import pyramidions
 from pyramidions.cli import commands, main
+from pyramidions.errors import UserError
 
 COMMANDS = ["average", "prepare", "score", "user-dir"]
 
@@ -50,8 +52,15 @@ def raising(error):
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (ValueError("The length must not\n be 0."), "Error: The length must not be 0.\n"),
+        (UserError("The length must not\n be 0."), "Error: The length must not be 0.\n"),
         (FileNotFoundError(2, "No such file or directory", "x.pt"), "Error: x.pt: No such file or directory.\n"),
+        (
+            OSError(28, "No space left on device", "/proc/x/y.pt"),
+            "Error: /proc/x/y.pt: No space left on device (the disk at /proc).\n",
+        ),
+        (MemoryError(), "Error: Memory ran out.\n"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"), "Error: Memory ran out.\n"),
+        (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
         (
             ModuleNotFoundError("No module named 'datasets'", name="datasets"),
             "Error: datasets is not installed: pip install 'pyramidions[train]' brings it.\n",
@@ -72,9 +81,18 @@ def test_an_interrupt_exits_with_130(run, monkeypatch):
     assert result.stderr.strip().splitlines()[-1] == "Error: Interrupted."
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch):
-    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(TypeError("ours")))
-    assert isinstance(run("user-dir").exception, TypeError)
+@pytest.mark.parametrize("error", [TypeError, ValueError, UnicodeDecodeError, RuntimeError, OSError, RecursionError])
+def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch, error):
+    mistake = error("utf-8", b"", 0, 1, "ours") if error is UnicodeDecodeError else error("ours")
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(mistake))
+    assert run("user-dir").exception is mistake
+
+
+def test_a_name_that_the_terminal_cannot_show_is_written_with_escapes(run, monkeypatch):
+    command = click.Command("echo", callback=lambda: click.echo("caf\udce9.pt"))
+    monkeypatch.setattr(commands.Commands, "get_command", lambda *_: command)
+    result = run("user-dir")
+    assert (result.exit_code, result.output) == (0, "caf\\udce9.pt\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error():

@@ -1,0 +1,41 @@
+"""JSON from outside: one kind of error for everything that is wrong with it."""
+
+import json
+import math
+from typing import Any
+
+_DIGITS = 18  # of a whole number: it fits into 64 bits
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Read JSON that holds finite numbers only.
+
+    Args:
+        text: the JSON; bytes must be UTF-8.
+
+    Raises:
+        ValueError: the text is no such JSON; the message is a clause that says why ("it is not JSON (...)").
+    """
+    try:
+        return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error})") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start + 1})") from None
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def _refused(constant: str) -> float:
+    raise ValueError(f"it holds {constant}, and numbers must be finite")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refused(number[:20])
+
+
+def _whole(number: str) -> int:
+    if len(number.lstrip("-")) > _DIGITS:
+        raise ValueError(f"it holds a whole number of more than {_DIGITS} digits")
+    return int(number)
