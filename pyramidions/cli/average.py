@@ -22,16 +22,20 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     """
     import torch
 
+    from pyramidions.cli.outputs import check_output
     from pyramidions.data.atomic import atomic_file
     from pyramidions.data.progress import counted
 
+    check_output("--out", out, "a checkpoint")
     state = average_checkpoints(checkpoints)
     with atomic_file(out) as file:
         try:
             torch.save(state, file)
+        except RecursionError:
+            raise UserError(f"{checkpoints[-1]} is damaged: its values are nested too deeply.") from None
         except RuntimeError as error:
-            # torch wraps what went wrong with the disk.
-            raise UserError(f"Writing {out} failed: {error.__cause__ or error}") from None
+            # torch puts an error of its own before what went wrong with the disk.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None
     click.echo(f"{out}: the average of {counted(len(checkpoints), 'checkpoint')}")
 
 
@@ -47,8 +51,8 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
         A checkpoint that torch's safe loading reads.
 
     Raises:
-        UserError: a file is missing, damaged or no checkpoint, or two differ in architecture, in the names of
-            their weights, or in a weight's shape.
+        UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two differ in
+            architecture, in the names of their weights, or in a weight's shape.
     """
     import torch
 

@@ -53,6 +53,7 @@ def cost(
       pyramidions cost configs/table3/deep_pyramidion.yaml task.max_source_positions=4096
       pyramidions cost --claims
     """
+    from pyramidions.cli.outputs import check_output
     from pyramidions.measure.tables import claim_table, comparison_table, cost_of, cost_table, order_table
 
     names = [given for given in configs if "=" not in given]
@@ -72,8 +73,7 @@ def cost(
         )
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
-    if out is not None and out.resolve() in [Path(name).resolve() for name in names]:
-        raise UserError(f"--json must not replace one of the configs, but is {out}.")
+    check_output("--json", out, "a JSON file", [Path(name) for name in names])
 
     shapes = {name: _read(name, overrides, source_tokens, target_tokens, batch, vocab_size) for name in names}
     result: dict[str, Any] = {}

@@ -18,20 +18,19 @@ def export(checkpoint: Path, folder: Path, data: Path | None, scores: Path | Non
 
     CHECKPOINT is a checkpoint of fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights
     (model.safetensors), config.json, the tokenizer (sentencepiece.model) and a model card (README.md). It appears whole
-    or not at all, and takes the place of an older export.
+    or not at all, and replaces an older export, but nothing else.
 
     \b
     Example:
       pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT
     """
     from pyramidions.data.folder import DataFolder
-    from pyramidions.errors import UserError
     from pyramidions.inference import export_model, load_model
     from pyramidions.inference.model_card import model_card
-    from pyramidions.inference.saved_model import CONFIG
+    from pyramidions.inference.saved_model import refuse_foreign
 
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).exists():
-        raise UserError(f"FOLDER must be new, empty or an older export, but {folder} holds something else.")
+    # Said before the work, not after it.
+    refuse_foreign(folder)
     model = load_model(checkpoint)
     card = model_card(model, folder.resolve().name, None if data is None else DataFolder(data), scores, licence)
     export_model(model, folder, card)

@@ -37,6 +37,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
       pyramidions plot train.log
       pyramidions plot reproduced/paper/arxiv/table3/* -o table3.svg --csv table3.csv
     """
+    from pyramidions.cli.outputs import check_output
     from pyramidions.curves.picture import draw_training, require_matplotlib
     from pyramidions.curves.runs import find_log, run_names
     from pyramidions.curves.training_log import read_training_log
@@ -51,8 +52,10 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     for number, (path, place) in enumerate(zip(paths, places, strict=True)):
         if place in places[:number]:
             raise UserError(f"RUN must name another log each time, but {path} comes twice.")
-    if table is not None and table.resolve() in [*places, out.resolve()]:
-        raise UserError(f"--csv must replace neither a log nor the picture, but is {table}.")
+    check_output("--out", out, f"a {image} file", places)
+    check_output("--csv", table, "a CSV file with our columns", places)
+    if table is not None and table.resolve() == out.resolve():
+        raise UserError(f"--csv and --out must be two files, but both are {out}.")
 
     logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
     if not any(log.curves for log in logs.values()):

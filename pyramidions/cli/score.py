@@ -62,6 +62,7 @@ def score(
     Example:
       pyramidions score generate-test.txt --data prepared --lead --json scores.json --show 0
     """
+    from pyramidions.cli.outputs import check_output
     from pyramidions.data.folder import DataFolder
     from pyramidions.data.parallel import available_cores
     from pyramidions.scoring.rouge import score_documents
@@ -71,8 +72,9 @@ def score(
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
         raise UserError("--split has a meaning only with --data.")
-    if out is not None:
-        _refuse_overwriting(out, data, [summaries, *baseline, *([references] if references else [])])
+    check_output("--json", out, "a JSON file", [summaries, *baseline, *([references] if references else [])])
+    if out is not None and data is not None and data.resolve() in out.resolve().parents:
+        raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     split = _split(summaries, split)
     folder = None if data is None else DataFolder(data)
     if folder is not None:
@@ -105,13 +107,6 @@ def _split(summaries: Path, asked: str | None) -> str:
     if named and asked not in (None, named[1]):
         raise UserError(f"--split must be {named[1]}, as the name of {summaries} says, but is {asked}.")
     return asked or (named[1] if named else "test")
-
-
-def _refuse_overwriting(out: Path, data: Path | None, inputs: list[Path]) -> None:
-    if data is not None and data.resolve() in (out.resolve(), *out.resolve().parents):
-        raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
-    if out.resolve() in [path.resolve() for path in inputs]:
-        raise UserError(f"--json must not replace one of the inputs, but is {out}.")
 
 
 def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:

@@ -73,6 +73,7 @@ def time_command(configs: tuple[str, ...], out: Path | None, **settings: Any) ->
     Example:
       pyramidions time deep_blockwise deep_pyramidion --device cuda --micro-batch 8 --json times.json
     """
+    from pyramidions.cli.outputs import check_output
     from pyramidions.data.atomic import atomic_file
     from pyramidions.measure.timing import Plan, report, time_models
     from pyramidions.models.experiment import read_experiment
@@ -81,9 +82,7 @@ def time_command(configs: tuple[str, ...], out: Path | None, **settings: Any) ->
     names = [word for word in configs if word not in overrides]
     if not names:
         raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
-    if out is not None and (out.is_dir() or not out.absolute().parent.is_dir()):
-        # Said before the work, not after it.
-        raise UserError(f"--json must be a file in a folder that exists, but is {out}.")
+    check_output("--json", out, "a JSON file", map(Path, names))
     plan = Plan(**settings)
     experiments = [read_experiment(name, overrides) for name in names]
     results = time_models(experiments, plan, _bar)

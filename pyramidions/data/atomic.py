@@ -67,9 +67,11 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
         The hidden folder, empty or as it was left. Hidden files in it are gone from the folder that appears.
 
     Raises:
-        UserError: another process is filling it.
+        UserError: another process is filling it, or what stands there is no folder.
     """
     path = Path(path).absolute()
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} must be a folder, but is a file.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _locked_partial(path) as partial:
         try:

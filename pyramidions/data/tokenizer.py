@@ -40,6 +40,8 @@ class Tokenizer:
     def __init__(self, model_bytes: bytes) -> None:
         self.model_bytes = model_bytes
         try:
+            if not model_bytes:
+                raise RuntimeError
             self._model = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
         except RuntimeError:
             raise UserError("The tokenizer must be a sentencepiece model, but this is none.") from None
@@ -124,9 +126,17 @@ class Tokenizer:
         return found
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids into text on one line; special pieces leave no trace, but `<unk>` reads ` ⁇ `."""
+        """Turn ids into text on one line; special pieces leave no trace, but `<unk>` reads ` ⁇ `.
+
+        Raises:
+            UserError: an id that no piece has; a file of ids was made with another tokenizer, or is damaged.
+        """
+        ids = [int(i) for i in ids]
+        if ids and not 0 <= min(ids) <= max(ids) < self.vocab_size:
+            wrong = next(i for i in ids if not 0 <= i < self.vocab_size)
+            raise UserError(f"An id must be below {self.vocab_size}, the number of pieces, but is {wrong}.")
         # Control pieces go out before decoding, else the word after a marker keeps no space in front.
-        kept = [int(i) for i in ids if not self._model.is_control(int(i))]
+        kept = [i for i in ids if not self._model.is_control(i)]
         return " ".join(self._model.decode(kept).split())
 
     def encode_as_pieces(self, text: str) -> list[str]:

@@ -1,11 +1,14 @@
 """Files that fairseq-train writes, read with suspicion."""
 
 import pickle
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from pyramidions.data.archive import is_whole
 from pyramidions.errors import UserError
 
 
@@ -13,28 +16,59 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint by torch's safe loading, onto the CPU.
 
     Raises:
-        UserError: it is missing, damaged, no checkpoint, or holds more than tensors and plain values.
+        UserError: it is missing, damaged, no checkpoint, or holds more than tensors and plain values; or its weights
+            are not finite.
     """
+    state = _loaded(path)
+    weights = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
+        raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
+    if not all(isinstance(name, str) for name in weights):
+        raise UserError(f"{path} is no fairseq checkpoint: the names under 'model' must be text.")
+    config = state.get("cfg") or {}
+    if not isinstance(config, dict) or not isinstance(config.get("model") or {}, dict):
+        raise UserError(f"{path} is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
+    check_weights(weights, path)
+    return state
+
+
+def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuse weights that no model can compute with.
+
+    Args:
+        weights: by name.
+        path: where they come from, for the error.
+
+    Raises:
+        UserError: one is sparse, quantized, complex, or not finite in float32.
+    """
+    for name, weight in weights.items():
+        if weight.layout != torch.strided or weight.is_quantized or weight.is_complex() or weight.is_meta:
+            kind = "complex" if weight.is_complex() else "sparse or quantized"
+            raise UserError(f"The weights of {path} must be plain real numbers, but {name} is {kind}.")
+        if weight.is_floating_point() and not weight.float().isfinite().all():
+            raise UserError(f"The weights of {path} must be finite, but {name} holds NaN or infinity.")
+
+
+def _loaded(path: Path) -> Any:
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "none"
+        raise UserError(f"The checkpoint {path} must be a file, but is {kind}.")
     try:
         file = path.open("rb")
     except FileNotFoundError:
         raise UserError(f"The checkpoint {path} does not exist.") from None
-    except IsADirectoryError:
-        raise UserError(f"The checkpoint {path} must be a file, but is a folder.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     with file:
+        # torch does not compare the records with their checksums.
+        if zipfile.is_zipfile(file) and not is_whole(path):
+            raise UserError(f"{path} is damaged: a record fails its checksum.")
+        file.seek(0)
         try:
-            state = torch.load(file, map_location="cpu", weights_only=True)
+            return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
             # Bytes that are no checkpoint make torch raise whatever they happen to run into.
             if isinstance(error, pickle.UnpicklingError) and "Unsupported global" in str(error):
                 raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
             raise UserError(f"{path} is damaged or no checkpoint.") from None
-    weights = state.get("model") if isinstance(state, dict) else None
-    if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
-        raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
-    config = state.get("cfg") or {}
-    if not isinstance(config, dict) or not isinstance(config.get("model") or {}, dict):
-        raise UserError(f"{path} is no fairseq checkpoint: 'cfg' must hold the settings under 'model'.")
-    return state

@@ -1,6 +1,7 @@
 """What an exported model says about itself."""
 
-import json
+import html
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.strict_json import parse_json
 
 MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
@@ -29,13 +31,13 @@ def model_card(
         UserError: the data was made with another tokenizer, or a file is damaged.
     """
     sections = [
-        f"# {name}\n\nSummarizes long documents; a Pyramidion Transformer (Pietruszka et al. 2022).",
+        f"# {plain(name)}\n\nSummarizes long documents; a Pyramidion Transformer (Pietruszka et al. 2022).",
         f"```python\nfrom pyramidions import Summarizer\n\n"
-        f'Summarizer.from_pretrained("{name}").summarize(["A long document ..."])\n```',
+        f'Summarizer.from_pretrained({name!r}).summarize(["A long document ..."])\n```',
         f"## Model\n\n{_model(model)}",
         f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
         f"## Scores\n\n{'Not said.' if scores is None else _scores(scores)}",
-        f"## Licence\n\n{licence or 'Not said.'}",
+        f"## Licence\n\n{plain(licence or '') or 'Not said.'}",
         "## Limits\n\nSummaries contain mistakes that read well: check them against the document before you use them.",
     ]
     return "\n\n".join(sections) + "\n"
@@ -49,7 +51,7 @@ def _model(model: SavedModel) -> str:
     rows = {
         "parameters": f"{millions:.1f}M",
         "layers": f"{config.encoder_layers} + {config.decoder_layers}, {config.embed_dim} wide",
-        "attention among document positions": f"{config.self_attention} {config.self_attention_args}",
+        "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
         "pooling": _pooling(config),
         "longest document": f"{model.max_source_positions} tokens; the rest is cut off its end",
         "longest summary": f"{model.max_target_positions} tokens",
@@ -69,35 +71,49 @@ def _pooling(config: PyramidionConfig) -> str:
 def _data(model: SavedModel, data: DataFolder) -> str:
     if data.tokenizer().model_bytes != model.tokenizer.model_bytes:
         raise UserError(f"The data folder {data.path} was made with another tokenizer than the model's.")
-    manifest = data.manifest
-    rows = [
-        (
-            split,
-            f"{manifest['splits'][split]['documents']:,}",
-            f"{manifest['splits'][split]['source_tokens']['mean']:,.0f}",
-            f"{manifest['splits'][split]['target_tokens']['mean']:,.0f}",
-            f"`{manifest['inputs'][split]['sha256']}`",
-        )
-        for split in data.splits
-    ]
+    rows = []
+    for split in data.splits:
+        counts, origin = data.manifest["splits"].get(split), data.manifest["inputs"].get(split, {})
+        if counts is None or not isinstance(origin.get("sha256"), str):
+            raise UserError(
+                f"{data.manifest_path} must be as written by `pyramidions prepare`, but lacks inputs.{split}.sha256."
+            )
+        means = (f"{counts[side]['mean']:,.0f}" for side in ("source_tokens", "target_tokens"))
+        rows.append((split, f"{counts['documents']:,}", *means, plain(origin["sha256"])))
     return _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
 
 
 def _scores(path: Path) -> str:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_bytes())
         rows = [
             (
-                system,
+                plain(system),
                 *(f"{m['mean']:.1f} [{m['low']:.1f}, {m['high']:.1f}]" for m in (means[key] for key in MEASURES)),
             )
             for system, means in found["systems"].items()
         ]
-        return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {found['signature']}"
+        signature = plain(found["signature"])
     except FileNotFoundError:
         raise UserError(f"The scores {path} do not exist.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
+    return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {signature}"
+
+
+def plain(text: str) -> str:
+    """Return a text on one line such that Markdown and HTML show it as it stands, in a table's cell as well."""
+    # A name of a file may hold bytes that are no UTF-8, and line breaks.
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    # An underscore inside a word is one.
+    escaped = re.sub(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", html.escape(line, quote=False))
+    # What makes a line a heading, a list or a rule.
+    return re.sub(r"^(?:[#+=-]|\d+(?=[.)]))", _escaped_mark, escaped)
+
+
+def _escaped_mark(match: re.Match[str]) -> str:
+    # A number stays; the mark behind it is escaped.
+    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

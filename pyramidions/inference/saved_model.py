@@ -2,21 +2,26 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from pyramidions.data.atomic import atomic_folder
+from pyramidions.data.atomic import atomic_folder, sync
+from pyramidions.data.manifest import file_hash
 from pyramidions.data.tokenizer import PAD, Tokenizer
 from pyramidions.errors import UserError
-from pyramidions.inference.checkpoint_file import read_checkpoint
+from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.models.config import check_lengths, config_of, shown
 from pyramidions.nn import Transformer
+from pyramidions.strict_json import parse_json
 
-WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "sentencepiece.model"
+WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "sentencepiece.model", "README.md"
 FORMAT = 1
 #: In this order a folder's checkpoint is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -64,46 +69,124 @@ def load_model(path: str | Path) -> SavedModel:
 
 def _from_checkpoint(path: Path) -> SavedModel:
     state = read_checkpoint(path)
-    try:
-        config, task = state["cfg"]["model"], state["task_state"]
-        tokenizer, source, target = (
-            task[name] for name in ("tokenizer", "max_source_positions", "max_target_positions")
-        )
-    except (KeyError, TypeError):
-        raise UserError(f"{path} must be a checkpoint of --task long_document_summarization, but is none.") from None
+    task = state.get("task_state")
+    config = (state.get("cfg") or {}).get("model")
+    if not isinstance(task, dict) or "tokenizer" not in task or not config:
+        raise UserError(f"{path} must be a checkpoint of --task long_document_summarization, but is none.")
+    # fairseq's own fields stand among the model's.
+    known = {field.name for field in fields(PyramidionConfig)}
+    settings = _Settings(
+        {name: value for name, value in config.items() if name in known},
+        task.get("max_source_positions"),
+        task.get("max_target_positions"),
+    )
     # What fairseq's face calls encoder.core.x is encoder.x of the model itself.
     weights = {name.replace(".core.", ".", 1): value for name, value in state["model"].items() if name != "vocabulary"}
-    return _assembled(path, config, weights, Tokenizer(tokenizer), source, target)
+    return _assembled(path, settings, weights, _tokenizer(path, task["tokenizer"]))
 
 
 def _from_export(folder: Path) -> SavedModel:
+    for name in (CONFIG, WEIGHTS, TOKENIZER):
+        if not (folder / name).is_file():
+            raise UserError(f"The exported model {folder} lacks {name}.")
+    settings, hashes = _read_config(folder / CONFIG)
+    for name, expected in hashes.items():
+        if file_hash(folder / name) != expected:
+            raise UserError(f"{folder / name} is damaged: its SHA-256 is not the one in {CONFIG}.")
     try:
-        about = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        if about["format"] != FORMAT:
-            raise UserError(f"{folder / CONFIG} must be of format {FORMAT}, but is of {about['format']}.")
         weights = load_file(folder / WEIGHTS)
+    except SafetensorError as error:
+        raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
+    check_weights(weights, folder / WEIGHTS)
+    if _OWNER in weights:
         weights[_SHARED] = weights[_OWNER]
-        config, source, target = about["model"], about["max_source_positions"], about["max_target_positions"]
-    except FileNotFoundError as error:
-        raise UserError(f"The exported model lacks {error.filename or folder / WEIGHTS}.") from None
-    except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise UserError(f"The exported model {folder} is damaged ({error}).") from None
-    return _assembled(folder, config, weights, Tokenizer.from_file(folder / TOKENIZER), source, target)
+    return _assembled(folder, settings, weights, Tokenizer.from_file(folder / TOKENIZER))
 
 
-def _assembled(
-    path: Path, config: dict[str, Any], weights: dict[str, Tensor], tokenizer: Tokenizer, source: int, target: int
-) -> SavedModel:
-    known = {field.name for field in fields(PyramidionConfig)}
-    shape = PyramidionConfig(**{name: value for name, value in config.items() if name in known})
-    # As the task tells the model in training.
-    shape.max_source_positions = source
+class _Settings(NamedTuple):
+    """What a file says about a model, as it was found: nothing of it has been checked."""
+
+    config: dict[str, Any]
+    source: Any
+    target: Any
+
+
+def _read_config(path: Path) -> tuple[_Settings, dict[str, str]]:
+    """Read config.json: the settings, and the SHA-256 of other files by name, none in exports of 0.1.0."""
     try:
-        transformer = build(shape, tokenizer.vocab_size, PAD)
-        transformer.load_state_dict(weights)
-    except (ValueError, RuntimeError) as error:
-        raise UserError(f"The weights of {path} do not fit its config: {' '.join(str(error).split())}") from None
-    return SavedModel(transformer.float().eval(), shape, tokenizer, source, target)
+        about = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from None
+    if not isinstance(about, dict) or "format" not in about:
+        raise UserError(f"{path} must be as written by `pyramidions export`.")
+    if about["format"] is True or about["format"] != FORMAT:
+        raise UserError(f"{path} must be of format {FORMAT}, but is of {shown(about['format'])}.")
+    config, hashes = about.get("model"), about.get("sha256", {})
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
+    if hashes != {} and not (isinstance(hashes, dict) and hashes.keys() == {WEIGHTS, TOKENIZER}):
+        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZER}.")
+    return _Settings(config, about.get("max_source_positions"), about.get("max_target_positions")), hashes
+
+
+def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:
+    if not isinstance(model_bytes, bytes):
+        raise UserError(f"The tokenizer in {path} must be bytes, but is {shown(model_bytes)}.")
+    try:
+        return Tokenizer(model_bytes)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def _assembled(path: Path, settings: _Settings, weights: dict[str, Tensor], tokenizer: Tokenizer) -> SavedModel:
+    source, target = settings.source, settings.target
+    try:
+        check_lengths(source, target)
+        # As the task tells the model in training.
+        config = config_of({**settings.config, "max_source_positions": source})
+        # Without memory: what is damaged may ask for any amount of it.
+        with torch.device("meta"):
+            transformer = build(config, tokenizer.vocab_size, PAD)
+    except UserError as error:
+        raise UserError(f"The settings of {path} are damaged: {error}") from None
+    _refuse_misfits(path, transformer, weights)
+    transformer.load_state_dict(weights, assign=True)
+    return SavedModel(transformer.float().eval(), config, tokenizer, source, target)
+
+
+def _refuse_misfits(path: Path, transformer: Transformer, weights: dict[str, Tensor]) -> None:
+    expected = transformer.state_dict()
+    head = f"The weights of {path} do not fit its settings:"
+    for name in [*expected, *weights]:
+        if name not in weights:
+            raise UserError(f"{head} {name} is missing.")
+        if name not in expected:
+            raise UserError(f"{head} {name} has no place in the model.")
+        if (found := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
+            raise UserError(f"{head} {name} must be {shape}, but is {found}.")
+        if not weights[name].is_floating_point():
+            raise UserError(f"{head} {name} must be floating-point numbers, but is {weights[name].dtype}.")
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse to replace what is no export.
+
+    Raises:
+        UserError: there is a file, or a folder that holds anything else.
+    """
+    if file := next((parent for parent in folder.absolute().parents if parent.exists() and not parent.is_dir()), None):
+        raise UserError(f"The folder of an export must lie in a folder, but {file} is a file.")
+    rule = f"The folder of an export must be new, empty or an older export, but {folder}"
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{rule} is a file.")
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := found - {WEIGHTS, CONFIG, TOKENIZER, CARD} if CONFIG in found else found:
+        raise UserError(f"{rule} holds {min(others)}.")
+    if found:
+        try:
+            _read_config(folder / CONFIG)
+        except (OSError, UserError):
+            raise UserError(f"{rule} holds a {CONFIG} of something else.") from None
 
 
 def export_model(model: SavedModel, folder: str | Path, card: str) -> None:
@@ -111,19 +194,34 @@ def export_model(model: SavedModel, folder: str | Path, card: str) -> None:
 
     Args:
         model: the model.
-        folder: to be made, or replaced.
+        folder: to be made, or replaced where it is an older export.
         card: what its README.md says.
+
+    Raises:
+        UserError: the folder holds something else.
+        OSError: it cannot be written; `filename` is the folder.
     """
+    # A link stays one: the folder that it names is replaced.
+    folder = Path(folder).resolve()
+    refuse_foreign(folder)
     weights = {name: value.contiguous() for name, value in model.transformer.state_dict().items() if name != _SHARED}
+    # The library's own writing would leave a file that only its owner may read.
+    files = {WEIGHTS: save(weights), TOKENIZER: model.tokenizer.model_bytes}
     about = {
         "format": FORMAT,
         "model": asdict(model.config),
         "max_source_positions": model.max_source_positions,
         "max_target_positions": model.max_target_positions,
+        "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
-    with atomic_folder(folder) as partial:
-        # The library's own writing would leave a file that only its owner may read.
-        (partial / WEIGHTS).write_bytes(save(weights))
-        (partial / CONFIG).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        (partial / TOKENIZER).write_bytes(model.tokenizer.model_bytes)
-        (partial / "README.md").write_text(card, encoding="utf-8")
+    files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}
+    try:
+        with atomic_folder(folder) as partial:
+            for name, content in files.items():
+                with (partial / name).open("wb") as file:
+                    file.write(content)
+                    sync(file)
+    except OSError as error:
+        # Nobody asked for the hidden folder beside it.
+        error.filename, error.filename2 = str(folder), None
+        raise

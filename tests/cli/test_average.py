@@ -131,6 +131,6 @@ def test_a_checkpoint_that_cannot_be_opened_is_not_called_damaged(fail, tmp_path
     assert fail("average", tmp_path, "-o", tmp_path / "mean.pt") == sentence
 
 
-def test_a_missing_folder_is_named_without_the_partial_file(fail, pair, tmp_path):
+def test_a_missing_folder_is_named(fail, pair, tmp_path):
     out = tmp_path / "nowhere" / "mean.pt"
-    assert fail("average", *pair, "-o", out) == f"{out}: No such file or directory."
+    assert fail("average", *pair, "-o", out) == f"--out must be a file in a folder that exists, but is {out}."

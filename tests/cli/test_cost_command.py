@@ -103,7 +103,7 @@ def test_all_numbers_are_written(run, tmp_path):
         (["--claims", "model.embed_dim=64"], "An override has a meaning only with a config."),
         (["vanilla", "vanilla"], "CONFIG must name another one each time, but vanilla comes twice."),
         (["vanilla", "a=1"], "Overrides need a file of configs/, but 'vanilla' is a preset."),
-        ([DEEP, "--json", DEEP], f"--json must not replace one of the configs, but is {DEEP}."),
+        ([DEEP, "--json", DEEP], f"--json must not replace one of the inputs, but is {DEEP}."),
         ([DEEP, "--source-tokens", "9000"], f"--source-tokens must be at most 8192, as {DEEP} says, but is 9000."),
         ([DEEP, "--target-tokens", "1025"], f"--target-tokens must be at most 1024, as {DEEP} says, but is 1025."),
         ([DEEP, "model.width=3"], f"{DEEP} cannot be composed: "),

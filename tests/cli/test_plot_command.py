@@ -40,7 +40,9 @@ def test_the_ending_says_the_format(run, fail, here):
     assert run("plot", "out/pooled", "-o", "curves.SVG").exit_code == 0
     assert b"<svg" in (here / "curves.SVG").read_bytes()
     assert fail("plot", "out/pooled", "-o", "curves.pdf") == "--out must end in .png or .svg, but is curves.pdf."
-    assert fail("plot", "out/pooled", "-o", "no/curves.png") == "no/curves.png: No such file or directory."
+    assert fail("plot", "out/pooled", "-o", "no/curves.png") == (
+        "--out must be a file in a folder that exists, but is no/curves.png."
+    )
 
 
 def test_the_points_are_written_as_csv(run, here):
@@ -76,7 +78,13 @@ def test_bad_input_is_one_sentence(run, fail, here):
     )
     twice = fail("plot", "out/pooled", "out/pooled/train.log")
     assert twice == "RUN must name another log each time, but out/pooled/train.log comes twice."
-    assert fail("plot", "out/pooled", "--csv", "out/pooled/train.log").startswith("--csv must replace neither a log")
+    assert fail("plot", "out/pooled", "--csv", "out/pooled/train.log") == (
+        "--csv must not replace one of the inputs, but is out/pooled/train.log."
+    )
+    assert (
+        fail("plot", "out/pooled", "-o", "a.svg", "--csv", "a.svg")
+        == "--csv and --out must be two files, but both are a.svg."
+    )
     assert "loss=9.5" in (here / "out" / "pooled" / "train.log").read_text()
     assert run("plot").exit_code == 2
     assert not (here / "training.png").exists()
