@@ -14,6 +14,8 @@ BASE = [
     "sentencex==1.0.32",
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
     "pypdf>=5,<7",  # reads .pdf
+    "lxml>=6,<7",  # reads .html in linear time
+    "mammoth>=1.9,<2",  # reads .docx
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]

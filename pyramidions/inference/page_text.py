@@ -1,10 +1,17 @@
 """The text of an HTML page, found in one pass: no tree of it is built, which would take many times the page."""
 
-from collections import Counter
-from html.parser import HTMLParser
+import re
+
+from lxml import etree
+
+from pyramidions.errors import UserError
+
+#: Most elements inside one another. The parser compares an end tag with all that are open, so the time that a page
+#: takes is linear in its size only if their number is bounded; browsers stop at 512.
+DEPTH_LIMIT = 2000
 
 # What a page holds beside its text.
-_NO_TEXT = ("script", "style", "noscript", "template", "nav", "svg", "title")
+_NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "title"])
 # Tags that may stand inside a word, as in H<sub>2</sub>O.
 _INLINE = frozenset(
     [
@@ -12,48 +19,62 @@ _INLINE = frozenset(
         *("samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"),
     ]
 )
+_WORD_END = re.compile(rf"(?=</(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[a-z])", re.IGNORECASE)
+_PIECE = 2**16  # characters that are parsed at a time
 
 
-def page_text(html: str) -> str:
+def page_text(html: str, name: str = "A page") -> str:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
-    Any string is a page: what is no markup is text.
+    Any string is a page: what is no markup is text. The time is linear in the page's length.
+
+    Args:
+        html: the page.
+        name: what an error calls it.
+
+    Raises:
+        UserError: more than `DEPTH_LIMIT` elements are inside one another.
     """
-    page = _Page()
-    page.feed(html)
-    page.close()
+    page = _Page(name)
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    # The parser tells nothing of an end without a beginning, so the space has to be there before.
+    html = _WORD_END.sub(" ", html.replace("\0", ""))
+    for start in range(0, len(html), _PIECE):
+        # A half of a surrogate pair is no character, and UTF-8 has none.
+        parser.feed(html[start : start + _PIECE].encode("utf-8", "ignore"))
+    if html:
+        parser.close()
     return "".join(page.texts)
 
 
-class _Page(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
+class _Page:
+    """Receives what the parser finds; every element that begins also ends."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
         self.texts: list[str] = []
-        self._open: list[str] = []
-        self._counts: Counter[str] = Counter()
+        self._depth = 0
+        self._hidden = 0
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._part(tag)
-        self._open.append(tag)
-        self._counts[tag] += 1
-
-    def handle_endtag(self, tag: str) -> None:
-        self._part(tag)
-        # What was left open inside ends, too. An end without a beginning is none.
-        while self._counts[tag]:
-            last = self._open.pop()
-            self._counts[last] -= 1
-            if last == tag:
-                break
-
-    def _part(self, tag: str) -> None:
+    def start(self, tag: str, attributes: object) -> None:
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            raise UserError(
+                f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
+            )
+        self._hidden += tag in _NO_TEXT
         if tag not in _INLINE:
             self.texts.append(" ")
 
-    def handle_data(self, data: str) -> None:
-        if not any(self._counts[tag] for tag in _NO_TEXT):
-            self.texts.append(data)
+    def end(self, tag: str) -> None:
+        self._depth -= 1
+        self._hidden -= tag in _NO_TEXT
+        if tag not in _INLINE:
+            self.texts.append(" ")
 
-    def parse_marked_section(self, i: int, report: bool = True) -> int:
-        # As browsers do with `<![`; the standard library refuses what it does not know.
-        return self.parse_bogus_comment(i, report)
+    def data(self, text: str) -> None:
+        if not self._hidden:
+            self.texts.append(text)
+
+    def close(self) -> None:
+        """Nothing is left to do at the end of a page."""
