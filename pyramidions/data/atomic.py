@@ -2,7 +2,10 @@
 
 import fcntl
 import os
+import re
+import secrets
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +15,10 @@ from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
 
 _KEY = ".key"
+_OWNER = ".owner"
+# Only the machine that writes knows whether the writer is still there: a disk may be shared by several.
+_HOST = re.sub(r"[^\w.-]", "_", socket.gethostname())
+_LEFT = re.compile(rf"\..+\.partial-{re.escape(_HOST)}-[0-9a-f]{{8}}")
 _locks: set[int] = set()
 
 
@@ -20,6 +27,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of `path` only when the block ends without an error.
 
     A link stays one: what it names is replaced. What is no file, such as a pipe or `/dev/null`, is written as it is.
+    What a killed process of this machine left in the folder is removed.
 
     Args:
         path: where the file shall stand; its folder must exist.
@@ -36,12 +44,14 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
             yield file
         return
     target = path.resolve() if path.is_symlink() else path
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    remove_leftovers(target.parent)
+    partial = target.with_name(f".{target.name}.partial-{_HOST}-{secrets.token_hex(4)}")
     try:
-        with partial.open("wb") as file:
+        with _new_file(partial) as file:
             yield file
             sync(file)
-        partial.replace(target)
+            # The lock goes with the file: before that, nobody may take this one for a leftover.
+            partial.replace(target)
     except OSError as error:
         if error.filename in (None, str(partial)):
             error.filename, error.filename2 = str(path), None
@@ -64,7 +74,7 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
         key: says what is being made; without one, nothing is left to the next block.
 
     Yields:
-        The hidden folder, empty or as it was left. Hidden files in it are gone from the folder that appears.
+        The hidden folder, empty but for hidden files, or as it was left. Hidden files are gone from what appears.
 
     Raises:
         UserError: another process is filling it, or what stands there is no folder.
@@ -77,6 +87,7 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
         try:
             _restore(path)
             _take_over(partial, key)
+            remove_leftovers(path.parent)
             yield partial
             for hidden in partial.glob(".*"):
                 hidden.unlink()
@@ -92,6 +103,52 @@ def sync(file: BinaryIO) -> None:
     """Bring what was written to an open file to the disk itself."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the partial files and folders of killed processes of this machine.
+
+    A process holds a lock on what it writes, which ends with it.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if _LEFT.fullmatch(entry.name) or _is_left_folder(entry):
+                with suppress(OSError), _locked(Path(entry.path)):
+                    if entry.is_dir(follow_symlinks=False):
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    else:
+                        Path(entry.path).unlink()
+
+
+def _is_left_folder(entry: "os.DirEntry[str]") -> bool:
+    if not (entry.name.startswith(".") and entry.name.endswith(".partial") and entry.is_dir(follow_symlinks=False)):
+        return False
+    owner = Path(entry.path) / _OWNER
+    return owner.is_file() and owner.read_text() == _HOST
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file or folder; BlockingIOError where another process does."""
+    lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """Open a new file and lock it."""
+    while True:
+        file = path.open("xb")
+        # Some network disks have no locks: there, nobody removes anything.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        # Another process took it for a leftover before it was locked.
+        file.close()
 
 
 def recover_folder(path: str | Path) -> None:
@@ -115,6 +172,8 @@ def _locked_partial(path: Path) -> Iterator[Path]:
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.fstat(lock).st_nlink:
+                raise BlockingIOError  # another process took it for a leftover before it was locked
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
         yield partial
@@ -139,9 +198,10 @@ def _take_over(partial: Path, key: str | None) -> None:
     found = partial / _KEY
     if key is None or not found.is_file() or found.read_bytes() != key.encode():
         _empty(partial)
-    if key is not None:
-        with atomic_file(found) as file:
-            file.write(key.encode())
+    # Without a key nobody goes on with it; it may be removed once its process is gone.
+    name, content = (_OWNER, _HOST) if key is None else (_KEY, key)
+    with atomic_file(partial / name) as file:
+        file.write(content.encode())
 
 
 def _restore(path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
     (left / "folder").mkdir(parents=True)
     (left / "a").write_text("half")
     with atomic_folder(tmp_path / "data") as partial:
-        assert list(partial.iterdir()) == []
+        assert list(partial.glob("[!.]*")) == []
     assert list(tmp_path.iterdir()) == [tmp_path / "data"]
 
 
