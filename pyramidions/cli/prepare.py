@@ -1,8 +1,5 @@
 """`pyramidions prepare`."""
 
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,6 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from pyramidions.cli.options import naming_options, option
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
 
@@ -52,6 +50,7 @@ def _file(name: str) -> Any:
 @click.option("--id-field", help="Field with the name.  [default: id or article_id, else the position]")
 @click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
 @click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
+@click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
 @click.option("--workers", type=click.IntRange(1), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
 @click.pass_context
@@ -74,6 +73,7 @@ def prepare(
     id_field: str | None,
     config: str | None,
     skip_empty: bool,
+    number_repeated_ids: bool,
     workers: int | None,
     overwrite: bool,
 ) -> None:
@@ -99,18 +99,26 @@ def prepare(
     names |= {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
     record_fields = known_fields(source_field, target_field, id_field)
     corpora = {
-        split: Corpus(name, split, fields=record_fields, config=config, skip_empty=skip_empty)
+        split: Corpus(
+            name,
+            split,
+            fields=record_fields,
+            config=config,
+            skip_empty=skip_empty,
+            number_repeated_ids=number_repeated_ids,
+        )
         for split, name in names.items()
     }
     settings = None
+    settings_names = [field.name for field in fields(Settings)]
     if tokenizer is None:
-        with _flags():
+        with naming_options(*settings_names):
             settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
-    elif given := [f.name for f in fields(Settings) if ctx.get_parameter_source(f.name) == ParameterSource.COMMANDLINE]:
-        raise UserError(f"{_option(given[0])} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
+    elif given := [n for n in settings_names if ctx.get_parameter_source(n) == ParameterSource.COMMANDLINE]:
+        raise UserError(f"{option(given[0])} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
         raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
-    with _flags():
+    with naming_options(*settings_names):
         made = prepare_folder(
             out,
             corpora,
@@ -120,20 +128,6 @@ def prepare(
             overwrite=overwrite,
         )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
-
-
-@contextmanager
-def _flags() -> Iterator[None]:
-    """Let an error about a setting name the option in place of the argument."""
-    try:
-        yield
-    except UserError as error:
-        names = "|".join(field.name for field in fields(Settings))
-        raise UserError(re.sub(f"`({names})`", lambda match: _option(match[1]), str(error))) from error
-
-
-def _option(setting: str) -> str:
-    return "--" + setting.replace("_", "-")
 
 
 def _report(out: Path) -> str:

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+from pyramidions.data.bounded import at_most
 from pyramidions.errors import UserError
+
+#: The most that is read of a pipe or a device, in MiB.
+STREAM_LIMIT = 1024
 
 
 def decode_line(line: bytes, place: str) -> str:
@@ -23,9 +27,16 @@ def decode_line(line: bytes, place: str) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a whole file; only a line feed ends one, so that any other separator stays in the text."""
+    """The lines of a whole file; only a line feed ends one, so that any other separator stays in the text.
+
+    Raises:
+        UserError: there is no such file, or it is not UTF-8; or a pipe or device gives more than `STREAM_LIMIT`.
+    """
     try:
-        lines = path.read_bytes().split(b"\n")
+        with path.open("rb") as file:
+            # A file is as large as its disk allows; a device may have no end.
+            content = file.read() if path.is_file() else at_most(file.read, STREAM_LIMIT, str(path))
+        lines = content.split(b"\n")
     except FileNotFoundError:
         raise UserError(f"The file {path} does not exist.") from None
     except IsADirectoryError:

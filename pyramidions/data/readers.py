@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.data.folder import SPLITS
+from pyramidions.data.ids import ID_FIELDS, UniqueIds
 from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
 from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
@@ -35,8 +36,8 @@ class Fields(NamedTuple):
     needs_id: bool = False
 
 
-PLAIN = Fields("article", "abstract", "id")
-RELEASE = Fields("article_text", "abstract_text", "article_id")
+PLAIN = Fields("article", "abstract", ID_FIELDS[0])
+RELEASE = Fields("article_text", "abstract_text", ID_FIELDS[1])
 
 
 def known_fields(source: str | None, target: str | None, name: str | None) -> Fields | None:
@@ -59,6 +60,7 @@ class Corpus:
         fields: names of the fields, or None to know them by the two shapes above.
         config: name of the dataset's configuration, where it has several.
         skip_empty: leave out documents with an empty source or summary instead of refusing them.
+        number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
@@ -74,6 +76,7 @@ class Corpus:
         fields: Fields | None = None,
         config: str | None = None,
         skip_empty: bool = False,
+        number_repeated_ids: bool = False,
     ) -> None:
         self.name = name
         self.split = split
@@ -81,6 +84,7 @@ class Corpus:
         self._fields = fields
         self._config = config
         self._skip_empty = skip_empty
+        self._number_repeated_ids = number_repeated_ids
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_progress())
@@ -93,17 +97,14 @@ class Corpus:
     def with_progress(self) -> Iterator[tuple[Document, int]]:
         """The documents, each with how far into the input it stands."""
         self.skipped = 0
-        seen: set[str] = set()
+        ids = UniqueIds(self._number_repeated_ids)
         for record in self._records():
             document = self._document(record)
             if document is None:
                 self.skipped += 1
                 continue
-            if document.id in seen:
-                raise UserError(f"{record.place}: the id {document.id!r} came before; ids must be unique.")
-            seen.add(document.id)
-            yield document, record.progress
-        if not seen:
+            yield document._replace(id=ids.add(document.id, record.place)), record.progress
+        if not ids:
             raise UserError(f"{self.name} has no documents.")
 
     def _records(self) -> Iterator[Record]:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
 from pyramidions.data.lines import decode_line
 from pyramidions.errors import UserError
 
@@ -72,27 +73,29 @@ def open_records(name: str, split: str, config: str | None = None) -> Records:
 
 
 def _file_size(path: Path) -> int:
-    if path.is_dir():
-        raise UserError(f"{path} must be a file, but is a folder.")
-    if not path.is_file():
-        raise UserError(f"The file {path} does not exist.")
-    return path.stat().st_size
+    try:
+        return regular_size(path)
+    except FileNotFoundError:
+        raise UserError(f"The file {path} does not exist.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[Record]:
     number = 0
     with path.open("rb") as raw:
-        lines = iter(opener(raw))
+        lines = opener(raw)
         while True:
+            place = f"{path}, line {number + 1}"
             try:
-                line = next(lines)
-            except StopIteration:
-                return
+                # A few bytes may unpack to a line of any length.
+                line = at_most(lines.readline, LINE_LIMIT, place)
             except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise UserError(f"{path} is damaged after line {number} ({error}).") from None
+            if not line:
+                return
             number += 1
             if line.strip():
-                place = f"{path}, line {number}"
                 yield Record(_parse(line, place), number, place, raw.tell())
 
 
@@ -117,14 +120,26 @@ def _open_parquet(path: Path) -> Records:
     def rows() -> Iterator[Record]:
         number = 0
         try:
-            for batch in file.iter_batches(batch_size=64):
-                for value in batch.to_pylist():
-                    number += 1
-                    yield Record(value, number, f"{path}, row {number}", number)
+            for group in range(file.num_row_groups):
+                for batch in file.iter_batches(_rows_at_once(file, group, path), [group]):
+                    for value in batch.to_pylist():
+                        number += 1
+                        yield Record(value, number, f"{path}, row {number}", number)
         except (pyarrow.ArrowException, OSError) as error:
             raise UserError(f"{path} is damaged after row {number} ({str(error).splitlines()[0]}).") from None
 
     return Records(file.metadata.num_rows, "rows", rows)
+
+
+def _rows_at_once(file: Any, group: int, path: Path) -> int:
+    """Return how many rows of a group to read at a time: their cells may hold a small multiple of the limit.
+
+    A column of a group bounds each of its cells, which may be many times the same in a row.
+    """
+    metadata = file.metadata.row_group(group)
+    largest = max((metadata.column(i).total_uncompressed_size for i in range(metadata.num_columns)), default=0)
+    require_at_most(LINE_LIMIT, largest // max(metadata.num_rows, 1), f"{path}, row group {group + 1}, by row,")
+    return min(64, max(1, LINE_LIMIT * MEBIBYTE // max(largest, 1)))
 
 
 def _open_hugging_face(name: str, split: str, config: str | None) -> Records:

@@ -1,0 +1,65 @@
+"""Bounded reads: of regular files, and of no more bytes than were agreed on."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from pyramidions.errors import UserError
+
+MEBIBYTE = 2**20
+#: The longest line of JSON that is read, in MiB; it is held in memory several times.
+LINE_LIMIT = 128
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def regular_size(path: Path) -> int:
+    """Return the size of a regular file in bytes, without opening it.
+
+    A pipe would wait for its writer, and a device may have no end.
+
+    Raises:
+        UserError: the path is no regular file.
+        OSError: the path does not exist, or is a link that leads back to itself.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+        raise UserError(f"{printable(path)} must be a regular file, but is {kind}.")
+    return found.st_size
+
+
+def require_at_most(limit: int, size: int, name: str) -> None:
+    """Refuse a size in bytes above a limit in MiB."""
+    if size > limit * MEBIBYTE:
+        raise UserError(f"{name} must hold at most {limit} MiB, but holds {size / MEBIBYTE:,.1f}.")
+
+
+def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
+    """Read at most so many MiB.
+
+    Args:
+        read: given a number of bytes, returns at most so many; a file's `read` or `readline`.
+        limit: in MiB.
+        name: of what is read, for the error.
+
+    Raises:
+        UserError: there is more.
+    """
+    # One byte beyond the limit tells that there is too much.
+    content = read(limit * MEBIBYTE + 1)
+    if len(content) > limit * MEBIBYTE:
+        raise UserError(f"{name} must hold at most {limit} MiB, but holds more.")
+    return content
+
+
+def printable(path: Path) -> str:
+    """Return a path as text, also where its bytes are not UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")

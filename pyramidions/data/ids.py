@@ -1,0 +1,47 @@
+"""Ids of documents: where a record has one, and how repeated ones are told apart."""
+
+from itertools import count
+
+from pyramidions.errors import UserError
+
+#: Fields that hold the id of a record, unless another one is named.
+ID_FIELDS = ("id", "article_id")
+
+
+class UniqueIds:
+    """Ids that were given so far.
+
+    Args:
+        number_repeated: make a repeated id `a` unique, as `a#2`, `a#3` and so on, instead of refusing it.
+    """
+
+    def __init__(self, number_repeated: bool) -> None:
+        self._number_repeated = number_repeated
+        self._seen: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def add(self, name: str, place: str) -> str:
+        """Return an id that was not given before.
+
+        Args:
+            name: the id as its record has it.
+            place: of the record, for the error.
+
+        Raises:
+            UserError: the id came before, and repeated ids are not numbered.
+        """
+        given = name
+        if name in self._seen:
+            if not self._number_repeated:
+                raise UserError(
+                    f"{place}: the id {name!r} came before; ids must be unique; --number-repeated-ids numbers them."
+                )
+            # The numbered id may be another document's own.
+            tried = (f"{name}#{number}" for number in count(self._last.get(name, 1) + 1))
+            given = next(each for each in tried if each not in self._seen)
+            self._last[name] = int(given.rpartition("#")[2])
+        self._seen.add(given)
+        return given
