@@ -18,13 +18,17 @@ if TYPE_CHECKING:
     from pyramidions.inference.documents import Document
 
 _PATIENCE = 5.0  # seconds without a progress bar
+_NAMED = 20  # skipped files that are named
+_BATCHES = 4  # that are read at a time, so that documents of like length can share one
 _CHARACTERS = 16_000_000  # of documents that are held for one batch
+_MORE_CHARACTERS = 4_000_000  # likewise, for more than one
 
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--field", default="text", show_default=True, help="Of the objects in .jsonl files.")
+@click.option("--field", default="text", show_default=True, help="Of the objects in .jsonl files, with the text.")
+@click.option("--id-field", help="Likewise, with the id.  [default: id or article_id, else the position]")
 @click.option(
     "--long",
     "long",
@@ -34,7 +38,7 @@ _CHARACTERS = 16_000_000  # of documents that are held for one batch
     help="A document longer than the model reads loses its end, or is summarized piece by piece.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write a JSON object a document.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
 @click.option(
     "--explain",
     "page",
@@ -43,8 +47,14 @@ _CHARACTERS = 16_000_000  # of documents that are held for one batch
     help="Of a single document, write a page that shows what in it was read, and what each word drew on.",
 )
 @click.option("--beam", type=click.IntRange(1), help="Hypotheses of a document.  [default: the model's]")
-@click.option("--min-len", type=click.IntRange(0), help="Fewest tokens of a summary.  [default: the model's]")
-@click.option("--max-len", type=click.IntRange(1), help="Most tokens of a summary.  [default: the model's]")
+@click.option(
+    "--min-len",
+    type=click.IntRange(0),
+    help="Fewest tokens of a summary.  [default: the model's, less for a short text]",
+)
+@click.option(
+    "--max-len", type=click.IntRange(1), help="Most tokens of a summary.  [default: the model's, less for a short text]"
+)
 @click.option("--length-penalty", type=float, help="Above 1 favours long summaries.  [default: the model's]")
 @click.option("--no-repeat-ngram", type=click.IntRange(0), default=0, help="No n-gram of this n comes twice.")
 @click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Texts read at once.")
@@ -53,6 +63,7 @@ def summarize(
     model: Path,
     files: tuple[Path, ...],
     field: str,
+    id_field: str | None,
     long: str,
     as_json: bool,
     out: Path | None,
@@ -64,8 +75,8 @@ def summarize(
     """Summarize documents.
 
     MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
-    export`. FILES end in .txt, .md, .html, .pdf or .jsonl, or are folders of such files; without any, the text on
-    standard input is one document. A file or a line of a .jsonl file that cannot be read is named, and the others are
+    export`. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard
+    input is one document. A file or a line of a .jsonl file that cannot be read is named, and the others are
     summarized: the exit status is then 1. Summaries come in the order of the documents, while others are still read.
 
     \b
@@ -74,6 +85,7 @@ def summarize(
       pyramidions summarize my-summarizer paper.pdf notes/ --long chunk
       pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
     """
+    from pyramidions.cli.options import naming_options
     from pyramidions.data.atomic import atomic_file
     from pyramidions.errors import UserError
     from pyramidions.inference import Summarizer
@@ -81,11 +93,13 @@ def summarize(
 
     if page is not None and long == "chunk":
         raise click.UsageError("--explain shows what is read in one go: it cannot be had with --long chunk.")
-    paths = list_files(files)
+    as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
+    paths, skipped = list_files(files)
     _check_targets(paths, {"--out": out, "--explain": page})
-    summarizer = Summarizer.from_pretrained(model, device)
-    with closing(_Report(paths)) as report:
-        names, documents = _look_ahead(_readable(paths, field, report))
+    with naming_options("device", *decoding), closing(_Report(paths)) as report:
+        summarizer = Summarizer.from_pretrained(model, device)
+        report.skip(skipped)
+        names, documents = _look_ahead(_readable(paths, field, id_field, report))
         if page is None:
             parts = _parts(documents, summarizer, long == "chunk")
             results = _results(parts, summarizer, batch_size, decoding, report)
@@ -93,7 +107,8 @@ def summarize(
             raise UserError(f"--explain needs a single document, but there are {' and '.join(names)}.")
         else:
             results = _explained(documents, summarizer, decoding, report, page)
-        lines = (_line(name, summaries, as_json, max(len(names), len(paths)) > 1) for name, summaries in results)
+        ids = _Ids(paths) if as_json else None
+        lines = (_line(name, summaries, ids, max(len(names), len(paths)) > 1) for name, summaries in results)
         if out is None:
             for line in lines:
                 with report.hidden():
@@ -123,6 +138,16 @@ class _Report:
         with self.hidden():
             click.echo(f"Error: {message}", err=True)
 
+    def skip(self, paths: list[Path]) -> None:
+        """Name the files in folders that are of no kind that is read."""
+        from pyramidions.data.bounded import printable
+        from pyramidions.data.progress import counted
+
+        if paths:
+            named = ", ".join(map(printable, paths[:_NAMED]))
+            more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
+            click.echo(f"Skipped {counted(len(paths), 'file')}: {named}{more}.", err=True)
+
     def add(self, size: float) -> None:
         """Count bytes of the files: half of each when its text is read, half when its summary is written."""
         self._done += size / 2
@@ -148,17 +173,13 @@ class _Report:
             self._bar.close()
 
 
-def _readable(paths: list[Path], field: str, report: _Report) -> Iterator["Document"]:
+def _readable(paths: list[Path], field: str, id_field: str | None, report: _Report) -> Iterator["Document"]:
     from pyramidions.errors import UserError
     from pyramidions.inference.documents import read_documents
 
     for path in paths:
         try:
-            for document in read_documents(path, field):
-                if isinstance(document, UserError):
-                    report.fail(str(document))
-                else:
-                    yield document
+            yield from read_documents(path, field, id_field, refuse=lambda error: report.fail(str(error)))
         except UserError as error:
             report.fail(str(error))
         except OSError as error:
@@ -175,12 +196,13 @@ def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
     """Refuse to write where something is read or written already."""
     from pyramidions.errors import UserError
 
-    taken = {path.resolve() for path in paths}
+    # `Path.resolve` raises where a link leads back to itself.
+    taken = {os.path.realpath(path) for path in paths}
     for option, path in targets.items():
         if path is not None:
-            if path.resolve() in taken:
+            if os.path.realpath(path) in taken:
                 raise UserError(f"{option} must replace neither a document nor another output, but is {path}.")
-            taken.add(path.resolve())
+            taken.add(os.path.realpath(path))
     page = targets["--explain"]
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"--explain must end in .html, but is {page}.")
@@ -248,24 +270,46 @@ def _count(report: _Report, byte: float, characters: int) -> None:
 
 
 def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
-    """Gather parts, fewer where they are long: what is held in memory is bounded."""
+    """Gather parts for several batches, fewer where they are long: what is held in memory is bounded."""
     group: list[_Part] = []
+    characters = 0
     for part in parts:
         group.append(part)
-        if len(group) == most or sum(len(each.text) for each in group) > _CHARACTERS:
+        characters += len(part.text)
+        enough = len(group) == _BATCHES * most or (len(group) >= most and characters > _MORE_CHARACTERS)
+        if enough or characters > _CHARACTERS:
             yield group
-            group = []
+            group, characters = [], 0
     if group:
         yield group
 
 
-def _line(name: str, summaries: list["Summary"], as_json: bool, named: bool) -> str:
-    """Return what is written about a document: a JSON object, or its summary and what was left out or cut."""
+class _Ids:
+    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        from pyramidions.data.ids import UniqueIds
+
+        self._by_position = len(paths) == 1 and paths[0].suffix.lower() == ".jsonl"
+        self._given = UniqueIds(number_repeated=True)
+
+    def of(self, name: str) -> str:
+        """Return the id of the document that comes next."""
+        from pyramidions.inference.documents import Name
+
+        own = name.id if isinstance(name, Name) else None
+        position = name.rpartition(":")[2] if self._by_position else str(name)
+        return self._given.add(position if own is None else own, name)
+
+
+def _line(name: str, summaries: list["Summary"], ids: _Ids | None, named: bool) -> str:
+    """Return what is written about a document: a JSON object where ids are given, else its summary and notes."""
     text = " ".join(summary.text for summary in summaries)
     read = sum(summary.read_tokens for summary in summaries)
     whole = sum(summary.document_tokens for summary in summaries)
-    if as_json:
+    if ids is not None:
         about = {
+            "id": ids.of(name),
             "name": name,
             "summary": text,
             "pieces": len(summaries),
@@ -275,6 +319,8 @@ def _line(name: str, summaries: list["Summary"], as_json: bool, named: bool) -> 
     notes = []
     if len(summaries) > 1:
         notes.append(f"in {len(summaries)} pieces, summarized one by one")
+    if (short := summaries[-1].shortened_to) is not None:
+        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
     if read < whole:
         notes.append(f"only the first {read:,} of {whole:,} tokens were read")
     note = f" ({'; '.join(notes)})" if notes else ""

@@ -7,79 +7,130 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, printable, regular_size, require_at_most
+from pyramidions.data.ids import ID_FIELDS
 from pyramidions.data.windows import holds_text
 from pyramidions.errors import UserError
 from pyramidions.inference.page_text import page_text
 
-_MEBIBYTE = 2**20
 #: The largest file of a kind that is read, for .jsonl the longest line, in MiB: it is held in memory, some kinds as a
 #: multiple of it.
-LIMITS = {".txt": 1024, ".md": 1024, ".html": 256, ".htm": 256, ".pdf": 256, ".jsonl": 128}
+LIMITS = {
+    ".txt": 1024,
+    ".md": 1024,
+    ".html": 256,
+    ".htm": 256,
+    ".pdf": 256,
+    ".docx": 256,
+    ".jsonl": LINE_LIMIT,
+}
 #: Likewise, what draws a page of a .pdf file: its text is found in a time that grows with the square of it.
 PAGE_LIMIT = 16
+#: Likewise, the XML in a .docx file, unpacked: a tree is built of it.
+XML_LIMIT = 64
 ENDINGS = tuple(LIMITS)
 #: The path of standard input, whose text is one document.
 STANDARD_INPUT = Path("-")
 
 
+class Name(str):
+    """Where a document comes from; ``id`` is what its record calls it, or None."""
+
+    id: str | None
+
+    def __new__(cls, place: str, id: str | None = None) -> "Name":
+        """Name a place."""
+        name = super().__new__(cls, place)
+        name.id = id
+        return name
+
+
 class Document(NamedTuple):
     """A text, where it comes from, and how many bytes of its file it takes."""
 
-    name: str
+    name: Name
     text: str
     size: int
 
 
-def list_files(given: Iterable[Path]) -> list[Path]:
+class Files(NamedTuple):
+    """Files to read, and those found in folders that are not read."""
+
+    paths: list[Path]
+    skipped: list[Path]
+
+
+def list_files(given: Iterable[Path]) -> Files:
     """Return files and, in place of each folder, the files inside that `read_documents` reads.
 
     A folder without any stays, to be refused when it is read. Without any path, standard input is the only file.
     """
-    paths: list[Path] = []
+    files = Files([], [])
     for path in given:
-        inside = path.rglob("*") if _is_folder(path) else ()
-        paths += sorted(p for p in inside if p.suffix.lower() in ENDINGS and not _is_folder(p)) or [path]
-    return paths or [STANDARD_INPUT]
+        inside = _inside(path, files.skipped) if _is_folder(path) else []
+        files.paths.extend([file for file in inside if _is_readable(file)] or [path])
+        files.skipped.extend(file for file in inside if not _is_readable(file))
+    return files if files.paths else Files([STANDARD_INPUT], [])
 
 
-def read_documents(path: Path, field: str) -> Iterator[Document | UserError]:
+def _inside(folder: Path, unreadable: list[Path]) -> list[Path]:
+    """Return all files of a folder and its subfolders in order; links to folders are not followed."""
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=lambda error: unreadable.append(Path(error.filename))):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        found += [Path(place) / name for name in [*names, *links]]
+    return sorted(found)
+
+
+def _is_readable(path: Path) -> bool:
+    return path.suffix.lower() in ENDINGS and path.is_file()
+
+
+def read_documents(
+    path: Path, field: str, id_field: str | None = None, *, refuse: Callable[[UserError], object]
+) -> Iterator[Document]:
     """Yield the documents of a file: one, or those of the lines of a .jsonl file.
 
     Args:
-        path: .txt, .md, .html, .htm, .pdf or .jsonl; its ending decides. Or `STANDARD_INPUT`.
-        field: of the objects in a .jsonl file.
+        path: .txt, .md, .html, .htm, .pdf, .docx or .jsonl; its ending decides. Or `STANDARD_INPUT`.
+        field: of the objects in a .jsonl file, with the text.
+        id_field: likewise, with the id; `id` or `article_id`, where an object has one, if None.
+        refuse: told of each document without text and of each line that is no document; the others are read.
 
     Yields:
-        Documents that hold text, and an error in place of each that does not and of each line that is no document.
+        Documents that hold text.
 
     Raises:
-        UserError: a folder, another ending, or a file that is too large or not what its ending says; of a .jsonl file,
-            its first line decides.
+        UserError: a folder, another ending, or a file that is not regular, too large or not what its ending says; of a
+            .jsonl file, its first line decides.
         OSError: a file that cannot be read at all.
     """
-    for document in _documents(path, field):
-        if isinstance(document, Document) and not holds_text(document.text):
-            yield UserError(f"{document.name} holds no text.")
-        else:
+    for document in _documents(path, field, id_field, refuse):
+        if holds_text(document.text):
             yield document
+        else:
+            refuse(UserError(f"{document.name} holds no text."))
 
 
-def _documents(path: Path, field: str) -> Iterator[Document | UserError]:
-    ending, name = path.suffix.lower(), _printable(path)
+def _documents(
+    path: Path, field: str, id_field: str | None, refuse: Callable[[UserError], object]
+) -> Iterator[Document]:
+    ending, name = path.suffix.lower(), printable(path)
     if path == STANDARD_INPUT:
         yield _standard_input()
     elif _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
     elif ending not in ENDINGS:
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
-    elif ending == ".jsonl":
-        yield from _json_lines(path, field)
     else:
-        size = path.stat().st_size
-        _require_at_most(LIMITS[ending], size, name)
-        yield Document(name, _READERS[ending](path), size)
+        size = regular_size(path)
+        if ending == ".jsonl":
+            yield from _json_lines(path, field, id_field, refuse)
+        else:
+            require_at_most(LIMITS[ending], size, name)
+            yield Document(Name(name), _READERS[ending](path), size)
 
 
 def _is_folder(path: Path) -> bool:
@@ -91,26 +142,8 @@ def _is_folder(path: Path) -> bool:
 def _standard_input() -> Document:
     if sys.stdin.isatty():
         print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
-    content = _at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
-    return Document("standard input", _decoded(content, "Standard input"), len(content))
-
-
-def _printable(path: Path) -> str:
-    """Return a path as text, also where its bytes are not UTF-8."""
-    return os.fsencode(path).decode("utf-8", "replace")
-
-
-def _require_at_most(limit: int, size: int, name: str) -> None:
-    if size > limit * _MEBIBYTE:
-        raise UserError(f"{name} must hold at most {limit} MiB, but holds {size / _MEBIBYTE:,.1f}.")
-
-
-def _at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
-    # One byte beyond the limit tells that there is too much.
-    content = read(limit * _MEBIBYTE + 1)
-    if len(content) > limit * _MEBIBYTE:
-        raise UserError(f"{name} must hold at most {limit} MiB, but holds more.")
-    return content
+    content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
+    return Document(Name("standard input"), _decoded(content, "Standard input"), len(content))
 
 
 def _decoded(content: bytes, name: str) -> str:
@@ -121,11 +154,11 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _text(path: Path) -> str:
-    return _decoded(path.read_bytes(), _printable(path))
+    return _decoded(path.read_bytes(), printable(path))
 
 
 def _page(path: Path) -> str:
-    return page_text(_text(path))
+    return page_text(_text(path), printable(path))
 
 
 def _pdf(path: Path) -> str:
@@ -135,13 +168,13 @@ def _pdf(path: Path) -> str:
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every flaw that it gets over
-    name = _printable(path)
+    name = printable(path)
     texts = []
     with path.open("rb") as file:
         try:
             for number, page in enumerate(PdfReader(file).pages, 1):
                 if (drawing := page.get_contents()) is not None:
-                    _require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
+                    require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
                 texts.append(page.extract_text())
         except UserError:
             raise
@@ -156,49 +189,87 @@ def _pdf(path: Path) -> str:
     return text
 
 
-def _json_lines(path: Path, field: str) -> Iterator[Document | UserError]:
+def _docx(path: Path) -> str:
+    import zipfile
+
+    import mammoth
+
+    name = printable(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+        size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
+        require_at_most(XML_LIMIT, size, f"The XML in {name}")
+        with path.open("rb") as file:
+            return str(mammoth.extract_raw_text(file).value)
+    except UserError:
+        raise
+    except Exception as error:
+        # A damaged file makes it raise whatever it happens to run into.
+        raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
+
+
+def _json_lines(
+    path: Path, field: str, id_field: str | None, refuse: Callable[[UserError], object]
+) -> Iterator[Document]:
     """Yield the documents line by line; a file whose first line is none is refused as a whole."""
     any_found = False
     with path.open("rb") as file:
         for number in count(1):
-            place = f"{_printable(path)}:{number}"
+            place = f"{printable(path)}:{number}"
             try:
                 line = _line(file, place)
                 if not line and number == 1:
-                    raise UserError(f"{_printable(path)} holds no line.")
+                    raise UserError(f"{printable(path)} holds no line.")
                 if not line:
                     return
                 if not line.strip():
                     continue
-                found: Document | UserError = Document(place, _field(line, place, field), len(line))
-                any_found = True
+                record = _record(line, place)
+                text, name = _field(record, place, field), Name(place, _id(record, place, id_field))
             except UserError as error:
                 if not any_found:
                     raise
-                found = error
-            yield found
+                refuse(error)
+                continue
+            any_found = True
+            yield Document(name, text, len(line))
 
 
 def _line(file: BinaryIO, place: str) -> bytes:
     """Read a line; of one that is too long, the rest is passed over."""
     try:
-        return _at_most(file.readline, LIMITS[".jsonl"], place)
+        return at_most(file.readline, LIMITS[".jsonl"], place)
     except UserError:
-        while (rest := file.readline(_MEBIBYTE)) and not rest.endswith(b"\n"):
+        while (rest := file.readline(MEBIBYTE)) and not rest.endswith(b"\n"):
             pass
         raise
 
 
-def _field(line: bytes, place: str, field: str) -> str:
+def _record(line: bytes, place: str) -> dict[str, Any]:
     text = _decoded(line, place)
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise UserError(f"{place} must be a JSON object.") from None
-    if not isinstance(found, dict) or not isinstance(found.get(field), str):
-        held = f", but holds {', '.join(map(repr, found)) or 'nothing'}" if isinstance(found, dict) else ""
-        raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field){held[:200]}.")
-    return str(found[field])
+        found = None
+    if not isinstance(found, dict):
+        raise UserError(f"{place} must be a JSON object.")
+    return found
 
 
-_READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf}
+def _field(record: dict[str, Any], place: str, field: str) -> str:
+    if isinstance(text := record.get(field), str):
+        return text
+    held = ", ".join(map(repr, record)) or "nothing"
+    raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field), but holds {held[:200]}.")
+
+
+def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:
+    fields = ID_FIELDS if id_field is None else (id_field,)
+    found = next((record[field] for field in fields if record.get(field) is not None), None)
+    if found is None and id_field is not None:
+        raise UserError(f"{place} must be a JSON object with an id under {id_field!r} (--id-field), but has none.")
+    return None if found is None else str(found)
+
+
+_READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}

@@ -1,20 +1,23 @@
 """Summaries of texts, in a few lines of Python."""
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
+from pyramidions.data.parallel import chunks
 from pyramidions.data.tokenizer import EOS, PAD
 from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.inference.summary import Summary
-from pyramidions.nn import BeamSearch, Hypothesis
+from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
+
+_PENALTIES = 10.0  # powers of a length beyond which a score may be no number any more
 
 
 class _Document(NamedTuple):
@@ -34,11 +37,14 @@ class Summarizer:
     Args:
         model: a trained model.
         device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+
+    Raises:
+        UserError: there is no such device.
     """
 
     def __init__(self, model: SavedModel, device: str | torch.device | None = None) -> None:
         self.model = model
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = _found(device)
         self._transformer = model.transformer.to(self.device).eval()
 
     @classmethod
@@ -46,9 +52,10 @@ class Summarizer:
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
 
         Raises:
-            UserError: there is none, or it is damaged.
+            UserError: there is none, or it is damaged; or there is no such device.
         """
-        return cls(load_model(path), device)
+        found = _found(device)
+        return cls(load_model(path), found)
 
     @torch.inference_mode()
     def summarize(
@@ -65,7 +72,10 @@ class Summarizer:
     ) -> list[Summary]:
         """Summarize documents.
 
-        What is None is as the model was made to decode. Documents of like length are read together.
+        `None` uses the model's decoding default. Documents of like length are read together.
+
+        Those defaults are lowered for a document that is shorter than they are: its summary has at most n tokens and
+        need not have more than n / 2, where n is the document's number of tokens, rounded down to a power of two.
 
         Args:
             texts: the documents; each must hold text. They are asked for one by one, and none is kept.
@@ -81,21 +91,23 @@ class Summarizer:
             The summaries, in the order of ``texts``.
 
         Raises:
-            ValueError: an argument that breaks a rule.
-            UserError: a document without text.
+            UserError: an argument that breaks a rule, or a document without text.
         """
         if isinstance(texts, str):
             raise UserError("`texts` must be a list of documents, but is a single text: put it in brackets.")
+        if not isinstance(texts, Iterable):
+            raise UserError(f"`texts` must be a list of documents, but is a {type(texts).__name__}.")
         if batch_size < 1:
-            raise ValueError(f"`batch_size` must be at least 1, but is {batch_size}.")
+            raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
         search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
         documents = [self._read(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
         longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].tokens)
         found: dict[int, Summary] = {}
-        for start in range(0, len(documents), batch_size):
-            batch = longest_first[start : start + batch_size]
-            best = self._best([documents[index] for index in batch], search)
-            found.update((i, self._summary(documents[i], b)) for i, b in zip(batch, best, strict=True))
+        # Those of one batch have the same bounds.
+        for bounded, alike in groupby(longest_first, lambda index: search.of(documents[index].tokens)):
+            for batch in chunks(alike, batch_size):
+                best = self._best([documents[index] for index in batch], bounded)
+                found.update((i, self._summary(documents[i], b, bounded)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
     @torch.inference_mode()
@@ -117,17 +129,17 @@ class Summarizer:
             beam, min_len, max_len, length_penalty, no_repeat_ngram, on_read: as in `summarize`, which writes the same.
 
         Raises:
-            ValueError: an argument that breaks a rule.
-            UserError: a document without text.
+            UserError: an argument that breaks a rule, or a document without text.
         """
         search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
         if not isinstance(text, str):
             raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
         document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
-        (best,) = self._best([document], search)
+        bounded = search.of(document.tokens)
+        (best,) = self._best([document], bounded)
         head = torch.tensor(document.head, device=self.device)
         return Explanation(
-            self._summary(document, best),
+            self._summary(document, best, bounded),
             [*islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1), ""],
             tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, head, best.tokens, EOS),
@@ -140,27 +152,37 @@ class Summarizer:
         max_len: int | None,
         length_penalty: float | None,
         no_repeat_ngram: int,
-    ) -> BeamSearch:
+    ) -> "_Searches":
         config = self.model.config
         # One position is the end of the text.
         longest = self.model.max_target_positions - 1
         if max_len is not None and max_len > longest:
-            raise ValueError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
-        most = min(longest, config.decoding_max_length if max_len is None else max_len)
-        least = config.decoding_min_length if min_len is None else min_len
-        return BeamSearch(
+            raise UserError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
+        penalty = config.decoding_length_penalty if length_penalty is None else length_penalty
+        # Not so for NaN, either.
+        if not abs(penalty) <= _PENALTIES:
+            raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
+        vocabulary = self.model.tokenizer.vocab_size
+        if beam is not None and beam > vocabulary - 2:
+            raise UserError(
+                f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {beam}."
+            )
+        searches = _Searches(
             config.decoding_beam if beam is None else beam,
-            # A shorter limit that the user sets leaves no room for the model's own least length.
-            min(least, most) if min_len is None else least,
-            most,
-            config.decoding_length_penalty if length_penalty is None else length_penalty,
+            config.decoding_min_length if min_len is None else min_len,
+            min(longest, config.decoding_max_length if max_len is None else max_len),
+            penalty,
             no_repeat_ngram,
-            eos=EOS,
-            best=1,
+            min_len is None,
+            max_len is None,
         )
+        searches.of(2**30)  # refuses a wrong argument before anything is read
+        return searches
 
     def _read(self, text: str, what: str, on_read: Callable[[int], object] | None = None) -> _Document:
         """Keep the head of a text and count the rest, window by window."""
+        if not isinstance(text, str):
+            raise UserError(f"A document must be a text, but {what} is a {type(text).__name__}.")
         # One position is the end of the text.
         most = self.model.max_source_positions - 1
         head: list[int] = []
@@ -172,13 +194,88 @@ class Summarizer:
             raise UserError(f"A document must hold text, but {what} holds none.")
         return _Document([*head, EOS], tokens + 1)
 
-    def _best(self, documents: list[_Document], search: BeamSearch) -> list[Hypothesis]:
+    def _best(self, documents: list[_Document], search: "_Search") -> list[Hypothesis]:
         batch = pad_sequence([torch.tensor(each.head) for each in documents], batch_first=True, padding_value=PAD)
-        return [best for best, *_ in search(self._transformer, batch.to(self.device))]
+        try:
+            return [best for best, *_ in search.made()(self._transformer, batch.to(self.device))]
+        except NoSummaryError as error:
+            raise UserError(str(error)) from None
 
-    def _summary(self, document: _Document, best: Hypothesis) -> Summary:
+    def _summary(self, document: _Document, best: Hypothesis, search: "_Search") -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
-        return Summary(text, best.score, len(best.tokens), document.tokens, len(document.head))
+        return Summary(
+            text,
+            best.score,
+            len(best.tokens),
+            document.tokens,
+            len(document.head),
+            search.max_len if search.is_short else None,
+        )
+
+
+class _Search(NamedTuple):
+    """How a document is decoded; documents that share it can share a batch."""
+
+    beam: int
+    min_len: int
+    max_len: int
+    length_penalty: float
+    no_repeat_ngram: int
+    is_short: bool  # whether the document is too short for the shortest summary that is usual
+
+    def made(self) -> BeamSearch:
+        """Build what decodes so."""
+        try:
+            return BeamSearch(
+                self.beam, self.min_len, self.max_len, self.length_penalty, self.no_repeat_ngram, eos=EOS, best=1
+            )
+        except ValueError as error:
+            raise UserError(str(error)) from None
+
+
+class _Searches(NamedTuple):
+    """How documents of any length are decoded: bounds that nobody asked for are lowered for short ones."""
+
+    beam: int
+    min_len: int
+    max_len: int
+    length_penalty: float
+    no_repeat_ngram: int
+    lowers_min: bool
+    lowers_max: bool
+
+    def of(self, tokens: int) -> _Search:
+        """Return how a document of so many tokens, its end included, is decoded."""
+        # Rounded down, so that documents of like length share a batch.
+        length = 2 ** (max(tokens - 1, 1).bit_length() - 1)
+        most, least = self.max_len, self.min_len
+        if self.lowers_max:
+            most = min(most, length if self.lowers_min else max(length, least))
+        if self.lowers_min:
+            # A shorter limit that the user sets leaves no room for the model's own least length.
+            least = min(least, length // 2, most)
+        is_short = self.lowers_min and length // 2 < self.min_len
+        search = _Search(self.beam, least, most, self.length_penalty, self.no_repeat_ngram, is_short)
+        search.made()
+        return search
+
+
+def _found(device: str | torch.device | None) -> torch.device:
+    """Return a device that holds what is put there.
+
+    Raises:
+        UserError: there is none of this name.
+    """
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=found).item()
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, AssertionError, ImportError, TypeError, ValueError):
+        gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        here = ", ".join(["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])])
+        raise UserError(f"`device` must be one that torch finds here ({here}), but is {str(device)!r}.") from None
+    return found
 
 
 def _watched(text: str, on_read: Callable[[int], object] | None) -> Iterator[str]:

@@ -19,10 +19,10 @@ S    tokens written so far for a document, by all of its hypotheses
 ===  ==========================================================
 """
 
-from pyramidions.nn.beam_search import BeamSearch, Hypothesis
+from pyramidions.nn.beam_search import BeamSearch, Hypothesis, NoSummaryError
 from pyramidions.nn.decoder import Decoder
 from pyramidions.nn.decoder_cache import DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
 from pyramidions.nn.transformer import Transformer
 
-__all__ = ["BeamSearch", "Decoder", "DecoderCache", "Encoded", "Encoder", "Hypothesis", "Transformer"]
+__all__ = ["BeamSearch", "Decoder", "DecoderCache", "Encoded", "Encoder", "Hypothesis", "NoSummaryError", "Transformer"]

@@ -25,6 +25,10 @@ class Hypothesis(NamedTuple):
     token_scores: Tensor
 
 
+class NoSummaryError(ValueError):
+    """A model and the rules for its summaries leave none: scores are NaN, or n-gram blocking forbids every token."""
+
+
 class _Rows(NamedTuple):
     """What is written so far, a row per hypothesis; W of them belong to each document that is still in the batch."""
 
@@ -198,7 +202,7 @@ class BeamSearch:
         sums, ending = torch.stack([totals, ends.to(totals.dtype)]).tolist()
         # NaN counts as the highest score, so that it stays once it is there.
         if any(total != total for row in sums for total in row):
-            raise ValueError("The model's scores must be numbers, but are NaN.")
+            raise NoSummaryError("The model's scores must be numbers, but are NaN.")
         return [
             (document, column, sums[document][column])
             for document, row in enumerate(ending)
@@ -224,7 +228,7 @@ class BeamSearch:
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:
-            raise ValueError(
+            raise NoSummaryError(
                 f"No summary of {self.min_len} to {self.max_len} tokens was found that holds every "
                 f"{self.no_repeat_ngram}-gram once at most (`no_repeat_ngram`)."
             )

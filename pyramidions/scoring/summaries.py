@@ -10,6 +10,10 @@ from pyramidions.errors import UserError
 from pyramidions.scoring.generate_output import is_generate_output, parse_generate_output
 
 
+class TextReference(Reference):
+    """A line of a text file, which has no id but its position."""
+
+
 def read_references(path: str | Path) -> list[Reference]:
     """References from a `.jsonl` file of `{"id", "summary"}`, or from a text file with one a line.
 
@@ -18,15 +22,17 @@ def read_references(path: str | Path) -> list[Reference]:
     path = Path(path)
     if path.suffix == ".jsonl":
         return parse_references(path)
-    return [Reference(str(index), line) for index, line in enumerate(read_lines(path))]
+    return [TextReference(str(index), line) for index, line in enumerate(read_lines(path))]
 
 
 def read_summaries(path: str | Path, references: Sequence[Reference]) -> list[str]:
     """One summary a reference, in the references' order.
 
     Args:
-        path: output of `fairseq-generate`; or a `.jsonl` file of `{"id", "summary"}` in any order; or a text
-            file with one summary a line, in the references' order.
+        path: output of `fairseq-generate`; or a `.jsonl` file of `{"id", "summary"}`, such as `pyramidions summarize
+            --json` writes, in any order; or a text file with one summary a line, in the references' order. Where the
+            references come from a text file, which has no ids, and the summaries have other ids than its positions,
+            those of a `.jsonl` file must be in the references' order, too.
         references: the documents that must be there.
 
     Raises:
@@ -34,15 +40,26 @@ def read_summaries(path: str | Path, references: Sequence[Reference]) -> list[st
     """
     path = Path(path)
     if path.suffix == ".jsonl":
-        return _in_order_of(references, parse_references(path), path)
+        summaries = parse_references(path)
+        if {each.id for each in summaries} == {each.id for each in references} or not _are_text(references):
+            return _in_order_of(references, summaries, path)
+        return _one_each([each.summary for each in summaries], references, path)
     lines = read_lines(path)
     if is_generate_output(lines):
         return parse_generate_output(lines, len(references), str(path))
-    if len(lines) != len(references):
-        found = f"{len(lines):,} {'summary' if len(lines) == 1 else 'summaries'}"
+    return _one_each(lines, references, path)
+
+
+def _are_text(references: Sequence[Reference]) -> bool:
+    return all(isinstance(reference, TextReference) for reference in references)
+
+
+def _one_each(summaries: list[str], references: Sequence[Reference], path: Path) -> list[str]:
+    if len(summaries) != len(references):
+        found = f"{len(summaries):,} {'summary' if len(summaries) == 1 else 'summaries'}"
         expected = counted(len(references), "reference")
         raise UserError(f"{path} has {found}, but needs one for each of {expected}.")
-    return lines
+    return summaries
 
 
 def _in_order_of(references: Sequence[Reference], summaries: list[Reference], path: Path) -> list[str]:

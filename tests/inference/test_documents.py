@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -21,7 +22,10 @@ KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scope
 
 def read(path: Path, content: bytes) -> list[Document | UserError]:
     path.write_bytes(content)
-    return list(read_documents(path, "text"))
+    found: list[Document | UserError] = []
+    for document in read_documents(path, "text", refuse=found.append):
+        found.append(document)
+    return found
 
 
 def sentence(path: Path, content: bytes) -> str:
@@ -132,10 +136,10 @@ def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -
     for size in (2**20, 2**20 + 1):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * size)))
         if size == 2**20:
-            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT, "")] == [size]
+            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT, "", refuse=print)] == [size]
         else:
             with pytest.raises(UserError, match="Standard input must hold at most 1 MiB, but holds more."):
-                list(read_documents(documents.STANDARD_INPUT, ""))
+                list(read_documents(documents.STANDARD_INPUT, "", refuse=print))
 
 
 def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
@@ -171,13 +175,23 @@ def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
     assert "".join(page_text("".join(parts)).split()) == "".join(soup.get_text().split())
 
 
-def test_folders_stand_for_the_files_inside(tmp_path: Path) -> None:
+def test_folders_stand_for_the_files_inside_and_the_others_are_told(tmp_path: Path) -> None:
     (tmp_path / "inner.txt").mkdir()
     for name in ("b.txt", "a.MD", "inner.txt/c.html", "picture.png"):
         (tmp_path / name).touch()
-    found = [str(path.relative_to(tmp_path)) for path in list_files([tmp_path, tmp_path / "b.txt", tmp_path / "none"])]
-    assert found == ["a.MD", "b.txt", "inner.txt/c.html", "b.txt", "none"]
-    assert list_files([]) == [documents.STANDARD_INPUT]
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    (tmp_path / "up.txt").symlink_to(tmp_path, target_is_directory=True)
+    os.mkfifo(tmp_path / "pipe.txt")
+    paths, skipped = list_files([tmp_path, tmp_path / "b.txt", tmp_path / "none"])
+    assert [str(path.relative_to(tmp_path)) for path in paths] == [
+        "a.MD",
+        "b.txt",
+        "inner.txt/c.html",
+        "b.txt",
+        "none",
+    ]
+    assert [path.name for path in skipped] == ["loop.txt", "picture.png", "pipe.txt", "up.txt"]
+    assert list_files([]) == ([documents.STANDARD_INPUT], [])
 
 
 def test_a_path_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
