@@ -28,9 +28,9 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
 
     RUN is what fairseq-train or fairseq-hydra-train printed, in any --log-format, or a folder with such a log, as
-    `pyramidions reproduce` makes one a row. Training curves are thin, validation has markers; of several validation
-    subsets the first is drawn, and --csv has all. Where a killed run was resumed, what it did after its checkpoint is
-    left out.
+    `pyramidions reproduce` makes one a row. A training curve is thin; a point of it is the mean over an interval or an
+    epoch, whichever is shorter. Validation has markers; of several subsets the first is drawn, and --csv has all. Where
+    a killed run was resumed, what it did after its checkpoint is left out.
 
     \b
     Example:

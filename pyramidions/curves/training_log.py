@@ -8,9 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from pyramidions.curves.stretches import Stretch, training_curve
+
 #: Split of the training curve; that of a validation curve is its subset, as "valid".
 TRAIN = "train"
 _INNER = "train_inner"
+_LOSSES = ("loss", "nll_loss")  # the first that a line has is kept
 _LONGEST = 1 << 16  # characters of a line; fairseq's have about a thousand
 _KEPT = re.compile(r"rouge\w{0,20}|sharpness_\d{1,4}", re.ASCII)
 # "epoch 001:     11 / 50 loss=11.501, ..." within an epoch, "epoch 001 | loss 11.387 | ..." at its end.
@@ -55,11 +58,13 @@ class TrainingLog(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """One line with numbers: the split it speaks of, the update, and what we keep of it."""
+    """One line with numbers: the split it speaks of, the update, what we keep of it, and how large an update was."""
 
     split: str
     update: int
     values: Mapping[str, float]
+    tokens: float
+    documents: float
 
 
 class _Resumed(NamedTuple):
@@ -68,31 +73,39 @@ class _Resumed(NamedTuple):
     update: int
 
 
+class _Line(NamedTuple):
+    """A record, and the last update before those whose mean it is; of a validation, that is its own update."""
+
+    since: int
+    record: _Record
+
+
 def read_training_log(path: Path) -> TrainingLog:
     """Read the curves in a log of fairseq 0.12 in any of its formats.
 
-    The training curve is that of the lines within epochs, or of those at their ends where there are no others. Where a
-    killed run was resumed, what it had done after its checkpoint is dropped. Torn lines and foreign ones are skipped.
+    The training curve is made of the lines within epochs and of those at their ends, the finer ones first, and ends
+    where the last of them does (`training_curve`). Where a killed run was resumed, what it had done after its
+    checkpoint is dropped. Torn lines and foreign ones are skipped.
 
     Raises:
         OSError: the file cannot be read.
     """
-    series: dict[tuple[str, str], dict[int, float]] = {}
+    lines: dict[str, dict[int, _Line]] = {}
     resumed: int | None = None
-    latest = -1
+    latest = begun = -1
     for found in _entries(path):
         if isinstance(found, _Resumed):
             # Nothing is dropped before there is something in its place.
-            resumed = found.update
+            resumed = begun = found.update
             continue
         # A log may lack the messages of a start: updates that go back say the same.
         if resumed is not None or found.update < latest:
-            _drop_after(min(resumed if resumed is not None else found.update, found.update - 1), series)
+            _drop_after(min(resumed if resumed is not None else found.update, found.update - 1), lines)
             resumed = None
         latest = found.update
-        for measure, value in found.values.items():
-            series.setdefault((found.split, measure), {})[found.update] = value
-    return _log(series)
+        of_split = lines.setdefault(found.split, {})
+        of_split[found.update] = _Line(_since(found, of_split, begun), found)
+    return _log(lines)
 
 
 def is_training_log(path: Path) -> bool:
@@ -100,25 +113,50 @@ def is_training_log(path: Path) -> bool:
     return any(isinstance(found, _Record) for found in _entries(path))
 
 
-def _drop_after(update: int, series: Mapping[Any, dict[int, float]]) -> None:
-    # Updates only ever grow within a series, so that the last one in is the greatest.
-    for points in series.values():
-        while points and next(reversed(points)) > update:
-            points.popitem()
+def _drop_after(update: int, lines: Mapping[str, dict[int, _Line]]) -> None:
+    # Updates only ever grow within a split, so that the last one in is the greatest.
+    for of_split in lines.values():
+        while of_split and next(reversed(of_split)) > update:
+            of_split.popitem()
 
 
-def _log(series: Mapping[tuple[str, str], Mapping[int, float]]) -> TrainingLog:
-    has_inner = any(split == _INNER and points for (split, _), points in series.items())
+def _since(found: _Record, before: dict[int, _Line], begun: int) -> int:
+    """Return the last update before those whose mean a record is.
+
+    Args:
+        found: the record.
+        before: those of its split.
+        begun: the update where the training was resumed the last time.
+    """
+    if found.split not in (TRAIN, _INNER):
+        return found.update
+    last = next((line for update, line in reversed(before.items()) if update < found.update), None)
+    if last is None:
+        return min(max(begun, 0), found.update - 1)
+    # The checkpoint at the end of an epoch is written before its line, with the mean so far: the resumed run goes on
+    # with that.
+    return last.since if found.split == TRAIN and last.record.update == begun else last.record.update
+
+
+def _log(lines: Mapping[str, Mapping[int, _Line]]) -> TrainingLog:
+    points: dict[tuple[str, str], list[Stretch]] = {}
+    for split, of_split in lines.items():
+        for since, record in of_split.values():
+            for measure, value in record.values.items():
+                weight = record.tokens if measure in _LOSSES else record.documents
+                key = (TRAIN if split == _INNER else split, measure)
+                points.setdefault(key, []).append(Stretch(since, record.update, value, weight))
     curves: list[Curve] = []
     left_out: dict[str, int] = {}
-    for (split, measure), points in series.items():
-        if split == (TRAIN if has_inner else _INNER):
-            continue
-        finite = tuple((update, value) for update, value in points.items() if math.isfinite(value))
-        if len(finite) < len(points):
-            left_out[measure] = left_out.get(measure, 0) + len(points) - len(finite)
+    for (split, measure), stretches in points.items():
+        if not all(stretch.weight for stretch in stretches):
+            stretches = [stretch._replace(weight=1.0) for stretch in stretches]
+        every = training_curve(stretches) if split == TRAIN else stretches
+        finite = tuple((stretch.until, stretch.value) for stretch in every if math.isfinite(stretch.value))
+        if len(finite) < len(every):
+            left_out[measure] = left_out.get(measure, 0) + len(every) - len(finite)
         if finite:
-            curves.append(Curve(TRAIN if split == _INNER else split, measure, finite))
+            curves.append(Curve(split, measure, finite))
     return TrainingLog(tuple(sorted(curves, key=lambda curve: curve.split != TRAIN)), left_out)
 
 
@@ -151,7 +189,9 @@ def _from_json(text: str) -> _Record | None:
     split = next((key.removesuffix(ending) for key in stats if key.endswith(ending)), None)
     if split is None:
         return _made(_INNER, stats)
-    return _made(split, {key.removeprefix(f"{split}_"): value for key, value in stats.items()})
+    stats = {key.removeprefix(f"{split}_"): value for key, value in stats.items()}
+    # Only training tells how long it took.
+    return _made(split if split == TRAIN and "wall" in stats else _validated(split), stats)
 
 
 def _from_text(line: str) -> _Record | None:
@@ -167,7 +207,7 @@ def _from_text(line: str) -> _Record | None:
         stats = {key[0]: value for key, value in pairs if key}
     else:
         if subset := _SUBSET.fullmatch(fields[0].strip()):
-            split = subset[1]
+            split = _validated(subset[1])
         stats = {key: value for key, _, value in (f.strip().partition(" ") for f in fields)}
     if (split == _INNER or not line.endswith("\n")) and next(reversed(stats), None) == "num_updates":
         # The line may be cut, by a kill or a progress bar in a narrow terminal: there may be more digits.
@@ -175,15 +215,27 @@ def _from_text(line: str) -> _Record | None:
     return _made(split, stats)
 
 
+def _validated(subset: str) -> str:
+    """Return the split of a validation, which is another than that of the training even on the same documents."""
+    return f"{subset} (validation)" if subset in (TRAIN, _INNER) else subset
+
+
 def _made(split: str, stats: Mapping[str, Any]) -> _Record | None:
     update = _number(stats.get("num_updates"))
     # Large ones come as "1.23457e+06".
     if update is None or not 0 <= update < 1e12:
         return None
-    loss = "loss" if "loss" in stats else "nll_loss"
+    loss = next((name for name in _LOSSES if name in stats), None)
     numbers = {key: _number(value) for key, value in stats.items() if key == loss or _KEPT.fullmatch(key)}
     values = {key: value for key, value in numbers.items() if value is not None}
-    return _Record(split, round(update), values) if values else None
+    tokens, documents = (_size(stats.get(key)) for key in ("wpb", "bsz"))
+    return _Record(split, round(update), values, tokens, documents) if values else None
+
+
+def _size(value: Any) -> float:
+    """Return the mean size of an update that a line names; 0 where it names none."""
+    size = _number(value)
+    return size if size is not None and 0 < size < 1e12 else 0.0
 
 
 def _number(value: Any) -> float | None:

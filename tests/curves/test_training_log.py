@@ -66,7 +66,10 @@ def test_json_lines_give_the_same(read):
         ("train_inner", {"update": 0.1, "loss": "11.5", "sharpness_2": "0.9", "num_updates": "5", "wall": "0"}),
         ("train_inner", {"update": 0.2, "loss": "11.25", "sharpness_2": "0.9", "num_updates": "10", "train_wall": "1"}),
         ("valid", {**ends, "valid_num_updates": "10"}),
-        ("train", {"train_loss": "11.387", "train_sharpness_2": "0.874", "train_num_updates": "10"}),
+        (
+            "train",
+            {"train_loss": "11.387", "train_sharpness_2": "0.874", "train_num_updates": "10", "train_wall": "75"},
+        ),
     ]
     text = "".join(f"{STAMP}{tag} | {json.dumps({'epoch': 1, **stats})}\n" for tag, stats in lines)
     assert read(text) == read(SIMPLE)
@@ -90,6 +93,51 @@ def test_a_progress_bar_cut_by_a_narrow_terminal_counts_for_nothing(read):
 def test_where_nothing_was_logged_within_epochs_their_ends_are_the_curve(read):
     log = read("".join(f"epoch 00{e} | loss {9 - e} | num_updates {e * 25} | wall 5\n" for e in (1, 2)))
     assert points(log, "train", "loss") == [(25, 8.0), (50, 7.0)]
+
+
+def ends(*lines: tuple[int, float], epoch: int = 1) -> str:
+    return "".join(f"epoch 00{epoch} | loss {loss} | wpb 10 | bsz 4 | num_updates {n} | wall 5\n" for n, loss in lines)
+
+
+def test_an_interval_over_several_epochs_takes_the_place_of_none(read):
+    log = read(ends((40, 9.0), (80, 8.0)) + inner(100, loss=8.4) + ends((120, 7.0)))
+    assert points(log, "train", "loss") == [(40, 9.0), (80, 8.0), (120, 7.0)]
+
+
+def test_the_curve_ends_where_the_log_does(read):
+    # 150 updates of mean 7, of which 100 have mean 8: the others have 5.
+    log = read(inner(50, 100, loss=8.0) + ends((150, 7.0)))
+    assert points(log, "train", "loss") == [(50, 8.0), (100, 8.0), (150, 5.0)]
+    assert log.updates == 150
+
+
+def test_an_epoch_that_ends_within_an_interval_adds_what_is_behind_the_last_one(read):
+    text = inner(100, loss=9.0) + ends((150, 8.0)) + inner(200, loss=6.0) + ends((300, 4.0)).replace("300", "250")
+    # Of the second epoch's 100 updates of mean 4, 50 are half of the interval of mean 6: the others have 2.
+    assert points(read(text), "train", "loss") == [(100, 9.0), (200, 6.0), (250, 2.0)]
+
+
+def test_a_long_update_counts_by_its_tokens_and_sharpness_by_documents(read):
+    line = "epoch 001: 10 / 15 loss=8, sharpness_2=0.5, wpb=30, bsz=4, num_updates=10, lr=1\n"
+    log = read(line + "epoch 001 | loss 7 | sharpness_2 0.6 | wpb 25 | bsz 4 | num_updates 15 | wall 5\n")
+    # 375 tokens of mean 7, of which 300 have mean 8: the other 75 have 3.
+    assert points(log, "train", "loss") == [(10, 8.0), (15, pytest.approx(3.0))]
+    assert points(log, "train", "sharpness_2") == [(10, 0.5), (15, pytest.approx(0.8))]
+
+
+def test_of_a_run_that_was_resumed_at_the_end_of_an_epoch_the_next_line_is_the_mean_of_both(read):
+    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 2 @ 20 updates)\n"
+    log = read(ends((10, 9.0), (20, 8.0)) + resumed + ends((30, 7.0), (40, 6.0), epoch=3))
+    assert points(log, "train", "loss") == [(10, 9.0), (20, 8.0), (30, 6.0), (40, 6.0)]
+
+
+def test_a_validation_on_the_training_documents_is_no_training_curve(read):
+    text = VALID.replace("'valid'", "'train'").format(n=10, loss=5, rouge=1) + ends((10, 9.0))
+    log = read(text)
+    assert points(log, "train", "loss") == [(10, 9.0)] and points(log, "train (validation)", "loss") == [(10, 5.0)]
+    stats = {"epoch": 1, "train_loss": "5", "train_num_updates": "10"}
+    assert points(read(json.dumps(stats)), "train (validation)", "loss") == [(10, 5.0)]
+    assert points(read(json.dumps({**stats, "train_wall": "3"})), "train", "loss") == [(10, 5.0)]
 
 
 def test_nll_loss_takes_the_place_of_a_loss_that_is_not_there(read):
