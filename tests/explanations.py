@@ -29,5 +29,12 @@ def example(length: int = 6, vectors: int = 3, written: tuple[str, ...] = (" ge"
 
 
 def page_data(page: str) -> dict:
-    """Return what a page shows."""
+    """Return all that a page shows."""
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def only_piece(page: str) -> dict:
+    """Return the figures of the only piece of the only document of a page."""
+    (document,) = page_data(page)["documents"]
+    (piece,) = document["pieces"]
+    return piece

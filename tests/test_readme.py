@@ -12,7 +12,7 @@ import click
 import pytest
 from conftest import SAMPLE
 from documents import pdf
-from explanations import page_data
+from explanations import only_piece
 from fairseq import options
 from fairseq_commands import TINY, run
 
@@ -102,7 +102,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     assert "pieces, summarized one by one" in run_in(folder, ["8" if word == "300" else word for word in summarize])
     (folder / "paper.pdf").write_bytes(pdf("One two three."))
     run_in(folder, command("pyramidions", "summarize", "checkpoints", "paper.pdf"))
-    assert "".join(page_data((folder / "page.html").read_text())["document"]).strip() == "One two three."
+    assert "".join(only_piece((folder / "page.html").read_text())["document"]).strip() == "One two three."
     run_in(folder, command("pyramidions", "export"))
     assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
     example, explained = (block for block in python_examples() if "summarizer." in block)

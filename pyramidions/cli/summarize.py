@@ -44,7 +44,7 @@ _MORE_CHARACTERS = 4_000_000  # likewise, for more than one
     "page",
     metavar="PAGE.html",
     type=click.Path(path_type=Path),
-    help="Of a single document, write a page that shows what in it was read, and what each word drew on.",
+    help="Write a page that shows what was read of each document, and what each word of its summary drew on.",
 )
 @click.option("--beam", type=click.IntRange(1), help="Hypotheses of a document.  [default: the model's]")
 @click.option(
@@ -87,12 +87,9 @@ def summarize(
     """
     from pyramidions.cli.options import naming_options
     from pyramidions.data.atomic import atomic_file
-    from pyramidions.errors import UserError
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files
 
-    if page is not None and long == "chunk":
-        raise click.UsageError("--explain shows what is read in one go: it cannot be had with --long chunk.")
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
     _check_targets(paths, {"--out": out, "--explain": page})
@@ -103,10 +100,9 @@ def summarize(
         if page is None:
             parts = _parts(documents, summarizer, long == "chunk")
             results = _results(parts, summarizer, batch_size, decoding, report)
-        elif len(names) > 1:
-            raise UserError(f"--explain needs a single document, but there are {' and '.join(names)}.")
         else:
-            results = _explained(documents, summarizer, decoding, report, page)
+            about = "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
+            results = _explained(documents, summarizer, long == "chunk", decoding, report, page, about)
         ids = _Ids(paths) if as_json else None
         lines = (_line(name, summaries, ids, max(len(names), len(paths)) > 1) for name, summaries in results)
         if out is None:
@@ -249,20 +245,39 @@ def _results(
 
 
 def _explained(
-    documents: Iterable["Document"], summarizer: "Summarizer", decoding: dict[str, Any], report: _Report, page: Path
+    documents: Iterable["Document"],
+    summarizer: "Summarizer",
+    in_pieces: bool,
+    decoding: dict[str, Any],
+    report: _Report,
+    target: Path,
+    model: str,
 ) -> Iterator[tuple[str, list["Summary"]]]:
-    """Yield a document's name and summary, its page written."""
+    """Yield the name of each document with the summaries of its pieces; after the last, the page is written."""
     from pyramidions.data.atomic import atomic_file
-    from pyramidions.inference import html_page
+    from pyramidions.inference import ExplanationPage
+    from pyramidions.inference.explanation_page import MOST
 
-    for name, text, size in documents:
-        counted = partial(_count, report, size / len(text))
-        # Opened before the work: a place that cannot be written is told at once.
-        with atomic_file(page) as file:
-            explanation = summarizer.explain(text, **decoding, on_read=counted)
-            file.write(html_page(explanation, name).encode())
-        report.add(size)
-        yield name, [explanation.summary]
+    documents = iter(documents)
+    if (first := next(documents, None)) is None:
+        return
+    page = ExplanationPage(model)
+    # Opened before the work: a place that cannot be written is told at once.
+    with atomic_file(target) as file:
+        for name, text, size in chain([first], documents):
+            options = {**decoding, "on_read": partial(_count, report, size / len(text))}
+            explained = (
+                summarizer.explain_pieces(text, **options) if in_pieces else [summarizer.explain(text, **options)]
+            )
+            summaries = page.add(name, explained)
+            report.add(size)
+            yield name, summaries
+        file.write(page.html().encode())
+    if page.left_out:
+        are = "document is" if page.left_out == 1 else "documents are"
+        report.fail(
+            f"{target} holds at most {MOST // 2**20} MiB: {page.left_out:,} {are} not on it, or not to the end."
+        )
 
 
 def _count(report: _Report, byte: float, characters: int) -> None:

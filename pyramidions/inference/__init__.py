@@ -1,9 +1,18 @@
 """Summaries from trained models, without fairseq."""
 
 from pyramidions.inference.explanation import Explanation
-from pyramidions.inference.explanation_page import html_page
+from pyramidions.inference.explanation_page import ExplanationPage, html_page
 from pyramidions.inference.saved_model import SavedModel, export_model, load_model
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
-__all__ = ["Explanation", "SavedModel", "Summarizer", "Summary", "html_page", "export_model", "load_model"]
+__all__ = [
+    "Explanation",
+    "ExplanationPage",
+    "SavedModel",
+    "Summarizer",
+    "Summary",
+    "export_model",
+    "html_page",
+    "load_model",
+]

@@ -1,6 +1,7 @@
 """What a model read: which tokens reached its decoder, and which ones a word of the summary drew on."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -69,16 +70,18 @@ class Explanation:
 
     Attributes:
         summary: as `Summarizer.summarize` returns it.
-        document: the text of each token that was read, with the space before it; empty for the end and for markers
-            between sentences. L of them.
+        document: the text of each token that was read, with the space, line break, or empty line before it; empty for
+            the end and for markers between sentences. L of them.
         written: likewise, of the summary. T of them.
         trace: the way from one to the other.
+        settings: of the model and of its beam search, each by its name.
     """
 
     summary: Summary
     document: list[str]
     written: list[str]
     trace: Trace
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def reached(self) -> Tensor | None:

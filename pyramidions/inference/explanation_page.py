@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -9,31 +10,92 @@ import torch
 from torch import Tensor
 
 from pyramidions.inference.explanation import Explanation, LayerTrace
+from pyramidions.inference.summary import Summary
 
 #: tokens of the document that the page names for a word, the strongest ones
 TOKENS_A_WORD = 64
+#: bytes of all documents on a page, at most: what browsers open in a few seconds, and mail takes
+MOST = 24 * 2**20
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
-def html_page(explanation: Explanation, name: str) -> str:
-    """Return a page in HTML.
+class ExplanationPage:
+    """A page of documents and their summaries, gathered one by one.
 
-    Beside the document, each token shaded by how much of it is left after a layer, stands the summary; a word of it
+    Beside a document, each token shaded by how much of it is left after a layer, stands the summary; a word of it
     shows the tokens that it drew on. Shares of tokens are rounded to thousandths, those of attention to
     hundred-thousandths.
 
     Args:
+        model: what to call the model.
+        most: bytes of all documents; pieces beyond are left out.
+    """
+
+    def __init__(self, model: str = "", most: int = MOST) -> None:
+        self._model = model
+        self._most = most
+        self._size = 0
+        self._documents: list[str] = []
+        self._settings: dict[str, str] = {}
+        self.left_out = 0  #: documents that are not on the page, or not to their end
+
+    def add(self, name: str, explanations: Iterable[Explanation]) -> list[Summary]:
+        """Add a document.
+
+        Args:
+            name: of the document, its heading.
+            explanations: of its pieces in order; of a document that was read in one go, a single one.
+
+        Returns:
+            The summaries of all pieces, of those that are left out as well.
+        """
+        kept: list[str] = []
+        summaries: list[Summary] = []
+        for explanation in explanations:
+            summaries.append(explanation.summary)
+            if len(kept) < len(summaries) - 1:
+                continue
+            self._settings = self._settings or dict(explanation.settings)
+            piece = _json(_piece(explanation))
+            self._size += len(piece.encode())
+            if self._size <= self._most:
+                kept.append(piece)
+        missing = len(summaries) - len(kept)
+        self.left_out += missing > 0
+        if kept:
+            about = _json({"name": name, "missing": missing})
+            self._documents.append(f'{about[:-1]},"pieces":[{",".join(kept)}]}}')
+        return summaries
+
+    def html(self) -> str:
+        """Return the page: one file that needs no network."""
+        template = files("pyramidions.inference").joinpath("explanation_page.html").read_text(encoding="utf-8")
+        named = {"model": self._model} if self._model else {}
+        about = _json({"settings": {**named, **self._settings}, "left_out": self.left_out})
+        # Nothing in a document may end the script element that holds it.
+        text = f'{about[:-1]},"documents":[{",".join(self._documents)}]}}'.replace("<", "\\u003c")
+        return template.replace("@DATA@", text, 1)
+
+
+def html_page(explanation: Explanation, name: str, model: str = "") -> str:
+    """Return the page of a single document that was read in one go (`ExplanationPage`).
+
+    Args:
         explanation: what to show.
         name: of the document, its heading.
+        model: what to call the model.
     """
-    page = files("pyramidions.inference").joinpath("explanation_page.html").read_text(encoding="utf-8")
-    text = json.dumps(_data(explanation, name), ensure_ascii=False, separators=(",", ":"))
-    # Nothing in a document may end the script element that holds it.
-    return page.replace("@DATA@", text.replace("<", "\\u003c"), 1)
+    page = ExplanationPage(model)
+    page.add(name, [explanation])
+    return page.html()
 
 
-def _data(explanation: Explanation, name: str) -> dict[str, Any]:
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def _piece(explanation: Explanation) -> dict[str, Any]:
     # Layers that do not pool hand on what they received: each list of shares is written once.
     reached: list[list[int]] = []
     last: Tensor | None = None
@@ -44,7 +106,6 @@ def _data(explanation: Explanation, name: str) -> dict[str, Any]:
         last = layer.reached
         layers.append(_layer(layer, None if last is None else len(reached) - 1))
     return {
-        "name": name,
         "tokens": explanation.summary.document_tokens,
         "read": explanation.summary.read_tokens,
         "document": explanation.document,

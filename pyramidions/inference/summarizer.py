@@ -12,8 +12,11 @@ from pyramidions.data.parallel import chunks
 from pyramidions.data.tokenizer import EOS, PAD
 from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
+from pyramidions.inference.chunking import pieces
 from pyramidions.inference.explanation import Explanation, trace
+from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.saved_model import SavedModel, load_model
+from pyramidions.inference.settings import settings
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
 
@@ -110,7 +113,6 @@ class Summarizer:
                 found.update((i, self._summary(documents[i], b, bounded)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
-    @torch.inference_mode()
     def explain(
         self,
         text: str,
@@ -134,15 +136,53 @@ class Summarizer:
         search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
         if not isinstance(text, str):
             raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
+        return self._explained(text, LineBreaks(text), search, on_read)
+
+    def explain_pieces(
+        self,
+        text: str,
+        *,
+        beam: int | None = None,
+        min_len: int | None = None,
+        max_len: int | None = None,
+        length_penalty: float | None = None,
+        no_repeat_ngram: int = 0,
+        on_read: Callable[[int], object] | None = None,
+    ) -> Iterator[Explanation]:
+        """Summarize a document of any length piece by piece, each as long as the model reads, and explain each.
+
+        Args:
+            text: the document.
+            beam, min_len, max_len, length_penalty, no_repeat_ngram, on_read: as in `explain`.
+
+        Yields:
+            An explanation of each piece, in order.
+
+        Raises:
+            UserError: an argument that breaks a rule, or a document without text.
+        """
+        search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        line_breaks, piece = LineBreaks(text), ""
+        for piece in pieces(text, self.model.tokenizer, self.model.max_source_positions):
+            yield self._explained(piece, line_breaks, search, on_read)
+        if not piece:
+            raise UserError("A document must hold text, but `text` holds none.")
+
+    @torch.inference_mode()
+    def _explained(
+        self, text: str, line_breaks: LineBreaks, search: "_Searches", on_read: Callable[[int], object] | None
+    ) -> Explanation:
         document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
         bounded = search.of(document.tokens)
         (best,) = self._best([document], bounded)
         head = torch.tensor(document.head, device=self.device)
+        tokens = islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1)
         return Explanation(
             self._summary(document, best, bounded),
-            [*islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1), ""],
+            [*line_breaks.restore(tokens), ""],
             tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, head, best.tokens, EOS),
+            settings(self.model, bounded.made()),
         )
 
     def _search(

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from explanations import example, page_data
+from explanations import example, only_piece, page_data
 
 from pyramidions.inference import html_page
 from pyramidions.inference.explanation import Trace
@@ -14,8 +14,10 @@ from pyramidions.inference.explanation_page import words
 
 def test_its_figures_are_those_of_the_api() -> None:
     explanation = example()
-    found = page_data(html_page(explanation, "a.pdf"))
-    assert (found["name"], found["tokens"], found["read"]) == ("a.pdf", 10, 6)
+    page = html_page(explanation, "a.pdf")
+    found = only_piece(page)
+    assert page_data(page)["documents"][0]["name"] == "a.pdf"
+    assert (found["tokens"], found["read"]) == (10, 6)
     assert found["document"] == explanation.document
     assert [(x["received"], x["handed_on"], x["sharpness"]) for x in found["layers"]] == [
         (6, 6, None),
@@ -40,7 +42,7 @@ def test_its_figures_are_those_of_the_api() -> None:
 
 def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:
     explanation = example(length=500, vectors=9)
-    word = page_data(html_page(explanation, "a"))["words"][0]
+    word = only_piece(html_page(explanation, "a"))["words"][0]
     drew = explanation.drew_on(0, 2)
     assert word["text"] == " gene"
     assert word["drew"]["tokens"] == drew.argsort(descending=True)[:64].tolist()
@@ -69,7 +71,7 @@ def test_no_document_can_break_out_of_its_place() -> None:
     evil = "</script><script>alert(1)</script><!-- $data @DATA@ \u2028"
     explanation = example()
     page = html_page(replace(explanation, document=[evil, *explanation.document[1:]]), evil)
-    assert page_data(page)["document"][0] == page_data(page)["name"] == evil
+    assert only_piece(page)["document"][0] == page_data(page)["documents"][0]["name"] == evil
     assert page.count("<script") == html_page(explanation, "a").count("<script")
     assert "<!--" not in page
 
@@ -86,7 +88,7 @@ def test_what_is_unknown_is_said() -> None:
         explanation.trace.layers[0],
         *(x._replace(sharpness=None, reached=None) for x in explanation.trace.layers[1:]),
     ]
-    found = page_data(html_page(replace(explanation, trace=Trace(layers, 3, None, explanation.trace.attention)), "a"))
+    found = only_piece(html_page(replace(explanation, trace=Trace(layers, 3, None, explanation.trace.attention)), "a"))
     assert [x["reached"] for x in found["layers"]] == [0, None, None]
     assert found["traced"] is False and {word["drew"] for word in found["words"]} == {None}
 

@@ -179,7 +179,7 @@ def test_after_a_click_there_is_still_one_stop_for_all_words(page: Page) -> None
 
 
 def test_arrows_go_with_the_eye_where_writing_runs_to_the_left(page: Page) -> None:
-    page.run("document.getElementById('summary').dir = 'rtl'")
+    page.run("document.querySelector('#summary p').dir = 'rtl'")
     page.press(Keys.TAB, Keys.ARROW_LEFT)
     assert page.run("return document.activeElement.textContent") == "map"
 

@@ -1,0 +1,66 @@
+"""The lines and paragraphs of a text, given back to its tokens."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from pyramidions.data.text import normalize
+from pyramidions.data.windows import windows
+
+_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x85\u2028\u2029]")
+_LINE, _PARAGRAPH = "\n", "\n\n"
+_SPACES = str.maketrans("", "", " ▁")
+
+
+class LineBreaks:
+    r"""Puts the line breaks of a text back before its tokens, which lost them when the text was normalised.
+
+    Tokens and text share their visible characters, in order: a token begins a line if as many of them stand before it
+    as before a line of the text.
+
+    Args:
+        text: as it was before it was normalised.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._breaks = _breaks(text)
+        self._next = next(self._breaks, None)
+        self._passed = 0  # visible characters
+
+    def restore(self, tokens: Iterable[str]) -> list[str]:
+        r"""Return tokens with "\n" in place of the space before them where a line begins, "\n\n" for a paragraph.
+
+        Args:
+            tokens: that follow those of the last call. Empty ones stay empty.
+        """
+        return [self._restored(token) if token else "" for token in tokens]
+
+    def _restored(self, token: str) -> str:
+        found = ""
+        while self._next is not None and self._next[0] <= self._passed:
+            found = max(found, self._next[1])
+            self._next = next(self._breaks, None)
+        self._passed += _visible(token)
+        return f"{found}{token.lstrip(' ') or ' '}" if found else token
+
+
+def _breaks(text: str) -> Iterator[tuple[int, str]]:
+    """Yield how many visible characters stand before each line but the first, and how it is set apart."""
+    before, found = 0, ""
+    for line in _lines(text):
+        visible = sum(_visible(normalize(window)) for window in windows(line))
+        if visible and before:
+            yield before, found
+        found = _LINE if visible else _PARAGRAPH
+        before += visible
+
+
+def _lines(text: str) -> Iterator[str]:
+    start = 0
+    for end in _LINE_END.finditer(text):
+        yield text[start : end.start()]
+        start = end.end()
+    yield text[start:]
+
+
+def _visible(text: str) -> int:
+    return len(text.translate(_SPACES))

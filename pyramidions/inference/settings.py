@@ -1,0 +1,58 @@
+"""What a model is and how it writes, in words."""
+
+from dataclasses import asdict
+
+from pyramidions.inference.saved_model import SavedModel
+from pyramidions.models import PRESETS, PyramidionConfig, preset
+from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.nn import BeamSearch
+
+# They say how a model is trained or writes, not what it is.
+_NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
+
+
+def settings(model: SavedModel, search: BeamSearch) -> dict[str, str]:
+    """Return what is to be known of a model that wrote a summary, and how it wrote, each by its name."""
+    config = model.config
+    name, changes = _nearest(config)
+    millions = sum(p.numel() for p in model.transformer.parameters()) / 1e6
+    changed = ", ".join(f"{field} {value}" for field, value in changes.items())
+    repeats = f"none of {search.no_repeat_ngram} tokens" if search.no_repeat_ngram else "allowed"
+    return {
+        "architecture": f"{name} with {changed}" if changed else name,
+        "parameters": f"{millions:,.1f} million",
+        "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
+        "pooling": _pooling(config),
+        "reads at most": f"{model.max_source_positions:,} tokens",
+        "beam": f"{search.beam}",
+        "length of a summary": f"{search.min_len:,} to {search.max_len:,} tokens",
+        "length penalty": f"{search.length_penalty:g}",
+        "repeated n-grams": repeats,
+    }
+
+
+def _nearest(config: PyramidionConfig) -> tuple[str, dict[str, object]]:
+    """Return the preset with the fewest fields that differ, and those."""
+    differences = {name: _changes(config, preset(name)) for name in PRESETS}
+    name = min(differences, key=lambda name: (len(differences[name]), _stages(config) != _stages(preset(name))))
+    return name, differences[name]
+
+
+def _changes(config: PyramidionConfig, other: PyramidionConfig) -> dict[str, object]:
+    base = asdict(other)
+    return {
+        name: value
+        for name, value in asdict(config).items()
+        if value != base[name] and not any(part in name for part in _NO_SHAPE)
+    }
+
+
+def _stages(config: PyramidionConfig) -> list[int]:
+    """Return the layers that pool."""
+    return list(parse_pooling_lengths(config.pooling_lengths, config.encoder_layers))
+
+
+def _pooling(config: PyramidionConfig) -> str:
+    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    kept = ", ".join(f"{length:,} vectors after layer {layer + 1}" for layer, length in lengths.items())
+    return f"{config.pooling}, scorer {config.scorer}: {kept}" if kept else "none"
