@@ -17,9 +17,9 @@ _LOSSES = ("loss", "nll_loss")  # the first that a line has is kept
 _LONGEST = 1 << 16  # characters of a line; fairseq's have about a thousand
 _KEPT = re.compile(r"rouge\w{0,20}|sharpness_\d{1,4}", re.ASCII)
 # "epoch 001:     11 / 50 loss=11.501, ..." within an epoch, "epoch 001 | loss 11.387 | ..." at its end.
-_EPOCH = re.compile(r"\bepoch \d+(: | \| )")
+_EPOCH = re.compile(r"\bepoch (\d{1,9})(: | \| )")
 _SUBSET = re.compile(r"valid on '(.*)' subset")
-_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d+ @ (\d{1,12}) updates\)|No existing checkpoint found")
+_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch (\d{1,9}) @ (\d{1,12}) updates\)|No existing checkpoint found")
 
 
 class Curve(NamedTuple):
@@ -58,9 +58,10 @@ class TrainingLog(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """One line with numbers: the split it speaks of, the update, what we keep of it, and how large an update was."""
+    """One line with numbers: the split and where it stands, what we keep of it, and how large an update was."""
 
     split: str
+    epoch: int
     update: int
     values: Mapping[str, float]
     tokens: float
@@ -68,8 +69,9 @@ class _Record(NamedTuple):
 
 
 class _Resumed(NamedTuple):
-    """A start of the training: the last update that its checkpoint knows; -1 without a checkpoint."""
+    """A start of the training: its epoch, and the last update that its checkpoint knows; -1 without a checkpoint."""
 
+    epoch: int
     update: int
 
 
@@ -91,20 +93,18 @@ def read_training_log(path: Path) -> TrainingLog:
         OSError: the file cannot be read.
     """
     lines: dict[str, dict[int, _Line]] = {}
-    resumed: int | None = None
-    latest = begun = -1
+    begun, resumed, latest = _Resumed(0, -1), False, -1
     for found in _entries(path):
         if isinstance(found, _Resumed):
             # Nothing is dropped before there is something in its place.
-            resumed = begun = found.update
+            begun, resumed = found, True
             continue
         # A log may lack the messages of a start: updates that go back say the same.
-        if resumed is not None or found.update < latest:
-            _drop_after(min(resumed if resumed is not None else found.update, found.update - 1), lines)
-            resumed = None
+        if resumed or found.update < latest:
+            _drop_after(min(begun.update if resumed else found.update, found.update - 1), lines)
+            resumed = False
         latest = found.update
-        of_split = lines.setdefault(found.split, {})
-        of_split[found.update] = _Line(_since(found, of_split, begun), found)
+        lines.setdefault(found.split, {})[found.update] = _Line(_since(found, lines, begun), found)
     return _log(lines)
 
 
@@ -120,22 +120,26 @@ def _drop_after(update: int, lines: Mapping[str, dict[int, _Line]]) -> None:
             of_split.popitem()
 
 
-def _since(found: _Record, before: dict[int, _Line], begun: int) -> int:
+def _since(found: _Record, lines: Mapping[str, dict[int, _Line]], begun: _Resumed) -> int:
     """Return the last update before those whose mean a record is.
 
     Args:
         found: the record.
-        before: those of its split.
-        begun: the update where the training was resumed the last time.
+        lines: those before it, by split.
+        begun: the last start of the training.
     """
     if found.split not in (TRAIN, _INNER):
         return found.update
-    last = next((line for update, line in reversed(before.items()) if update < found.update), None)
+    before = reversed(lines.get(found.split, {}).items())
+    last = next((line for update, line in before if update < found.update), None)
     if last is None:
-        return min(max(begun, 0), found.update - 1)
-    # The checkpoint at the end of an epoch is written before its line, with the mean so far: the resumed run goes on
-    # with that.
-    return last.since if found.split == TRAIN and last.record.update == begun else last.record.update
+        return min(max(begun.update, 0), found.update - 1)
+    # fairseq's means go on from a checkpoint within an epoch, also where the run had ended there and printed them, and
+    # start anew from one at an epoch's end.
+    ended = lines.get(TRAIN, {}).get(begun.update)
+    if ended is not None and ended.record.epoch < begun.epoch:
+        return max(last.record.update, begun.update)
+    return last.since if last is ended else last.record.update
 
 
 def _log(lines: Mapping[str, Mapping[int, _Line]]) -> TrainingLog:
@@ -165,7 +169,7 @@ def _entries(path: Path) -> Iterator[_Record | _Resumed]:
     with path.open(encoding="utf-8", errors="replace", newline=None) as file:
         for line in _lines(file):
             if "checkpoint" in line and (match := _RESUMED.search(line)):
-                yield _Resumed(int(match[1] or -1))
+                yield _Resumed(int(match[1] or 0), int(match[2] or -1))
             elif "num_updates" in line and (found := _record(line)):
                 yield found
 
@@ -189,7 +193,7 @@ def _from_json(text: str) -> _Record | None:
     split = next((key.removesuffix(ending) for key in stats if key.endswith(ending)), None)
     if split is None:
         return _made(_INNER, stats)
-    stats = {key.removeprefix(f"{split}_"): value for key, value in stats.items()}
+    stats = {key.removeprefix(f"{split}_"): value for key, value in stats.items()}  # "epoch" has none
     # Only training tells how long it took.
     return _made(split if split == TRAIN and "wall" in stats else _validated(split), stats)
 
@@ -198,9 +202,9 @@ def _from_text(line: str) -> _Record | None:
     match = _EPOCH.search(line)
     if match is None:
         return None
-    fields = line[match.end() :].split("," if match[1] == ": " else " | ")
+    fields = line[match.end() :].split("," if match[2] == ": " else " | ")
     split = TRAIN
-    if match[1] == ": ":
+    if match[2] == ": ":
         split = _INNER
         # What stands before the first key is the progress: "11 / 50 loss=11.501".
         pairs = [(key.split()[-1:], value.strip(" \n]")) for key, _, value in (f.partition("=") for f in fields)]
@@ -212,7 +216,7 @@ def _from_text(line: str) -> _Record | None:
     if (split == _INNER or not line.endswith("\n")) and next(reversed(stats), None) == "num_updates":
         # The line may be cut, by a kill or a progress bar in a narrow terminal: there may be more digits.
         return None
-    return _made(split, stats)
+    return _made(split, {**stats, "epoch": match[1]})
 
 
 def _validated(subset: str) -> str:
@@ -229,7 +233,9 @@ def _made(split: str, stats: Mapping[str, Any]) -> _Record | None:
     numbers = {key: _number(value) for key, value in stats.items() if key == loss or _KEPT.fullmatch(key)}
     values = {key: value for key, value in numbers.items() if value is not None}
     tokens, documents = (_size(stats.get(key)) for key in ("wpb", "bsz"))
-    return _Record(split, round(update), values, tokens, documents) if values else None
+    epoch = _number(stats.get("epoch"))
+    epoch = round(epoch) if epoch is not None and 0 <= epoch < 1e9 else 0
+    return _Record(split, epoch, round(update), values, tokens, documents) if values else None
 
 
 def _size(value: Any) -> float:

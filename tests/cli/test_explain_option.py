@@ -1,12 +1,14 @@
 """`pyramidions summarize --explain`: the summary as ever, and a page beside it."""
 
+import json
 from pathlib import Path
 
 import pytest
+from explanations import page_data
 from fairseq_commands import run
 
 from pyramidions.cli import main
-from pyramidions.inference import Summarizer, html_page
+from pyramidions.inference import ExplanationPage, Summarizer, html_page
 
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3]
 
@@ -16,26 +18,46 @@ def test_the_page_is_that_of_the_api_and_the_summary_as_without(checkpoint: Path
     alone = run("pyramidions", "summarize", checkpoint, "a.txt", *SHORT, folder=tmp_path)
     explained = run("pyramidions", "summarize", checkpoint, "a.txt", *SHORT, "--explain", "p.html", folder=tmp_path)
     assert explained.returncode == 0 and explained.stdout == alone.stdout
+    name = "/".join(checkpoint.parts[-2:])
     explanation = Summarizer.from_pretrained(checkpoint).explain(
         "One two three. Four five.", beam=1, min_len=3, max_len=3
     )
-    assert (tmp_path / "p.html").read_text(encoding="utf-8") == html_page(explanation, "a.txt")
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == html_page(explanation, "a.txt", name)
 
 
-def test_several_documents_have_no_page(checkpoint: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"text": "One."}\n{"text": "Two."}\n')
-    done = run("pyramidions", "summarize", checkpoint, "a.jsonl", "--explain", "p.html", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (
-        1,
-        "Error: --explain needs a single document, but there are a.jsonl:1 and a.jsonl:2.\n",
-    )
-    assert not (tmp_path / "p.html").exists()
+def test_several_documents_and_their_pieces_are_on_one_page(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = " ".join(f"Sentence {i} is about cells." for i in range(40))
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": long}) + '\n{"text": "Two."}\n')
+    page = tmp_path / "p.html"
+    command = ["summarize", checkpoint, tmp_path / "a.jsonl", *SHORT, "--long", "chunk", "--json"]
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, command), "--explain", str(page)])
+    explained = capsys.readouterr().out
+    assert end.value.code == 0
+    with pytest.raises(SystemExit):
+        main([*map(str, command)])
+    assert explained == capsys.readouterr().out
+    first, second = page_data(page.read_text(encoding="utf-8"))["documents"]
+    assert (first["name"][-9:], second["name"][-9:]) == ("a.jsonl:1", "a.jsonl:2")
+    assert len(first["pieces"]) == json.loads(explained.splitlines()[0])["pieces"] > 1
+    # Nothing of a long document is left out.
+    assert "".join(token for piece in first["pieces"] for token in piece["document"]).split() == long.split()
 
 
-def test_pieces_have_no_page(checkpoint: Path, tmp_path: Path) -> None:
-    done = run("pyramidions", "summarize", checkpoint, "--long", "chunk", "--explain", "p.html", folder=tmp_path)
-    assert done.returncode == 2
-    assert "--explain shows what is read in one go: it cannot be had with --long chunk." in done.stdout
+def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ExplanationPage.__init__, "__defaults__", ("", 1))
+    (tmp_path / "a.txt").write_text("One.")
+    page = tmp_path / "p.html"
+    with pytest.raises(SystemExit) as end:
+        main([*map(str, ["summarize", checkpoint, tmp_path / "a.txt", *SHORT]), "--explain", str(page)])
+    done = capsys.readouterr()
+    assert end.value.code == 1 and done.out.strip()
+    assert done.err == f"Error: {page} holds at most 24 MiB: 1 document is not on it, or not to the end.\n"
+    assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 
 @pytest.mark.parametrize(

@@ -125,10 +125,20 @@ def test_a_long_update_counts_by_its_tokens_and_sharpness_by_documents(read):
     assert points(log, "train", "sharpness_2") == [(10, 0.5), (15, pytest.approx(0.8))]
 
 
-def test_of_a_run_that_was_resumed_at_the_end_of_an_epoch_the_next_line_is_the_mean_of_both(read):
-    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 2 @ 20 updates)\n"
-    log = read(ends((10, 9.0), (20, 8.0)) + resumed + ends((30, 7.0), (40, 6.0), epoch=3))
-    assert points(log, "train", "loss") == [(10, 9.0), (20, 8.0), (30, 6.0), (40, 6.0)]
+def test_means_go_on_from_a_checkpoint_within_an_epoch(read):
+    # As fairseq did with --max-update 5, then 9, in epochs of 3 updates.
+    first = ends((3, 12.0)) + ends((5, 10.0), epoch=2)
+    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 2 @ 5 updates)\n"
+    log = read(first + resumed + ends((6, 9.0), epoch=2) + ends((9, 6.0), epoch=3))
+    # The mean over 4 to 6 is 9, that over 4 and 5 is 10: the last has 7.
+    assert points(log, "train", "loss") == [(3, 12.0), (5, 10.0), (6, 7.0), (9, 6.0)]
+
+
+def test_means_start_anew_from_a_checkpoint_at_the_end_of_an_epoch(read):
+    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 3 @ 6 updates)\n"
+    log = read(inner(4) + ends((6, 8.0), epoch=2) + resumed + inner(8) + ends((9, 7.5), epoch=3))
+    # The second interval has updates 7 and 8 only, and the third epoch 7 to 9: the last has 8.5.
+    assert points(log, "train", "loss")[-2:] == [(8, 7.0), (9, 8.5)]
 
 
 def test_a_validation_on_the_training_documents_is_no_training_curve(read):
