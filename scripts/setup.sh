@@ -3,11 +3,14 @@
 #
 #   scripts/setup.sh [train|dev]       train (the default) is enough to use it; dev adds lint, types and tests
 #
-#   PYTHON   the Python 3.11 or 3.12 to use; found on the PATH if not given
-#   TORCH    what pip installs as torch; the CPU build if not given. Any arguments of pip will do, as in
+#   PYTHON   the Python 3.11, 3.12 or 3.13 to use; found on the PATH if not given
+#   TORCH    what pip installs as torch; if not given, the CUDA build where nvidia-smi lists a GPU, else the CPU build.
+#            TORCH=torch==2.13.0 takes the CUDA build on a machine that has no GPU itself, such as a cluster's login
+#            node. Any arguments of pip will do, as in
 #            TORCH="torch==2.13.0 --index-url <the index your platform needs, see pytorch.org>"
 #
-# Safe to run again: a finished .venv is kept, an outdated one updated, a broken or half-made one made anew.
+# Safe to run again: a finished .venv is kept with its torch, an outdated one updated, a broken or half-made one made
+# anew.
 set -euo pipefail
 
 readonly torch_version=2.13.0
@@ -19,7 +22,7 @@ readonly root
 readonly venv=$root/.venv
 readonly log=$venv/setup.log
 readonly extra=${1:-train}
-readonly torch=${TORCH:-torch==$torch_version+cpu}
+readonly pythons="3.11, 3.12 or 3.13"
 
 say() { printf '%s\n' "$*"; }
 stop() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -27,24 +30,26 @@ stop() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 # Prints the version as 3.11; fails where the argument is no Python that runs.
 python_version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 
+is_supported() { [[ -n $1 && ", ${pythons/ or/,}," == *", $1,"* ]]; }
+
 find_python() {
     local candidate version seen=""
     if [[ -n ${PYTHON:-} ]]; then
         version=$(python_version "$PYTHON") || stop "PYTHON=$PYTHON is not a Python that runs."
-        [[ $version == 3.11 || $version == 3.12 ]] ||
-            stop "pyramidions needs Python 3.11 or 3.12, but PYTHON=$PYTHON is Python $version."
+        is_supported "$version" ||
+            stop "the set-up needs Python $pythons, but PYTHON=$PYTHON is Python $version."
         python=$PYTHON
         return
     fi
-    for candidate in python3.11 python3.12 python3 python; do
+    for candidate in python3.11 python3.12 python3.13 python3 python; do
         version=$(python_version "$candidate") || continue
-        if [[ $version == 3.11 || $version == 3.12 ]]; then
+        if is_supported "$version"; then
             python=$candidate
             return
         fi
         seen="$seen, but $candidate is Python $version"
     done
-    stop "pyramidions needs Python 3.11 or 3.12${seen:-, but no Python was found}; \
+    stop "the set-up needs Python $pythons${seen:-, but no Python was found}; \
 install one, or name it with PYTHON=/path/to/python3.11."
 }
 
@@ -81,6 +86,38 @@ find_compiler() {
 install one (Debian, Ubuntu: g++; macOS: xcode-select --install)."
 }
 
+# Prints the first NVIDIA GPU as "NVIDIA H100 80GB HBM3"; nothing where there is none.
+first_gpu() {
+    local line
+    command -v nvidia-smi >/dev/null || return 0
+    while read -r line; do
+        if [[ $line =~ ^GPU\ [0-9]+:\ (.*)\ \(UUID ]]; then
+            say "${BASH_REMATCH[1]}"
+            return
+        fi
+    done < <(nvidia-smi -L 2>/dev/null)
+}
+
+# Sets asked, what TORCH says or said when the .venv was made, and torch, what pip installs: that; else the build that
+# the .venv has, since machines with and without a GPU may share a disk; else the build that this machine can use.
+choose_torch() {
+    local made_with=""
+    asked=${TORCH:-}
+    [[ -n $asked || ! -s $venv/.torch ]] || asked=$(<"$venv/.torch")
+    [[ ! -s $venv/.base ]] || { read -r _ && read -r made_with; } <"$venv/.base" || true
+    if [[ -n $asked ]]; then
+        torch=$asked
+    elif [[ $made_with == *+cpu ]]; then
+        torch=torch==$torch_version+cpu
+    elif [[ -n $made_with ]]; then
+        torch=torch==$torch_version
+    elif [[ -n $gpu ]]; then
+        torch=torch==$torch_version
+    else
+        torch=torch==$torch_version+cpu
+    fi
+}
+
 # A .venv of the same base (place, torch) can be updated; with the same files it is finished.
 base_stamp() { printf '%s\n' "$root" "$torch"; }
 full_stamp() { base_stamp; cksum <"$root/setup.py"; cksum <"$root/pyproject.toml"; cksum <"${BASH_SOURCE[0]}"; }
@@ -97,7 +134,7 @@ is_sound() {
     local version wanted
     [[ ! -e $venv/.unfinished ]] || return 1
     version=$(python_version "$venv/bin/python") || return 1
-    [[ $version == 3.11 || $version == 3.12 ]] || return 1
+    is_supported "$version" || return 1
     if [[ -n ${PYTHON:-} ]] && wanted=$(python_version "$PYTHON"); then
         [[ $version == "$wanted" ]] || return 1
     fi
@@ -113,10 +150,11 @@ step() {
     shift
     say "  $what"
     printf '\n### %s\n' "$*" >>"$log"
+    # The sleep outlives its loop, and who reads what we say must not wait for it.
     if [[ -t 1 ]]; then
-        while sleep 1; do printf '\r    %d s ' $((SECONDS - start)); done &
+        while sleep 1 &>/dev/null; do printf '\r    %d s ' $((SECONDS - start)); done &
     else
-        while sleep 30; do printf '    … %d s\n' $((SECONDS - start)); done &
+        while sleep 30 &>/dev/null; do printf '    … %d s\n' $((SECONDS - start)); done &
     fi
     ticker=$!
     trap 'kill $ticker 2>/dev/null || true; say ""; stop "interrupted; run it again to start over."' INT TERM
@@ -139,8 +177,15 @@ install_torch() {
     local -a wanted
     local answer=""
     read -ra wanted <<<"$torch"
+    if [[ -n $asked ]]; then
+        say "  TORCH asks for $torch."
+    elif [[ $torch == *+cpu ]]; then
+        say "  torch is the CPU build${gpu:+, as it was before} (TORCH=... chooses another)."
+    else
+        say "  torch is the CUDA build, several GB${gpu:+, for the GPU ($gpu)} (TORCH=... chooses another)."
+    fi
     # Not every index has a CPU build under this name; the plain one serves, and the user hears of it.
-    if [[ -z ${TORCH:-} ]]; then
+    if [[ -z $asked && $torch == *+cpu ]]; then
         answer=$(pip install --dry-run --no-deps "${wanted[@]}" 2>&1 || true)
     fi
     if [[ $answer == *"No matching distribution found"* ]]; then
@@ -159,12 +204,31 @@ hold_torch() {
     hold=(--constraint "$constraints" --no-build-isolation)
 }
 
+# Says which torch there is, and whether it can use the GPU.
+report_torch() {
+    local told
+    say "Set-up: $venv is ready."
+    [[ -n $gpu ]] || return 0
+    told=$("$venv/bin/python" -c 'import torch; print(torch.__version__, torch.cuda.is_available())')
+    if [[ $told == *True ]]; then
+        say "  torch ${told% *} computes on the GPU ($gpu)."
+    elif [[ $told == *+cpu* ]]; then
+        say "  torch ${told% *} does not use the GPU ($gpu): TORCH=torch==$torch_version scripts/setup.sh $extra installs the" \
+            "build that does."
+    else
+        say "  torch ${told% *} cannot use the GPU ($gpu), perhaps because its driver is too old for this build:" \
+            "nvidia-smi names the newest CUDA it can run, pytorch.org the build for it, and TORCH=... takes that."
+    fi
+}
+
 main() {
-    local python
+    local python torch asked gpu
     local -a hold
     [[ $extra == train || $extra == dev ]] || stop "the extra must be train or dev, but it is '$extra'."
+    gpu=$(first_gpu)
+    choose_torch
     if is_sound && is_finished; then
-        say "Set-up: $venv is ready."
+        report_torch
         return
     fi
     find_python
@@ -190,11 +254,12 @@ main() {
     step "pyramidions with [$extra] (about 1 minute)" pip install "${hold[@]}" --editable "${root}[$extra]"
     step "check (some seconds)" "$venv/bin/python" -c 'import fairseq.data.data_utils_fast, pyramidions'
 
+    [[ -z $asked ]] || printf '%s' "$asked" >"$venv/.torch"
     base_stamp >"$venv/.base"
     full_stamp >"$venv/.ready-$extra"
     [[ $extra != dev ]] || full_stamp >"$venv/.ready-train"
     rm "$venv/.unfinished"
-    say "Set-up: $venv is ready."
+    report_torch
 }
 
 main
