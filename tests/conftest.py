@@ -1,6 +1,7 @@
 """What several tests share: a prepared data folder of real papers, and a trained model."""
 
 import lzma
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,12 @@ from fairseq_commands import run, train
 from pyramidions.data.folder import DataFolder
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample"
+
+
+def pytest_configure() -> None:
+    """Take interrupts as usual: a shell ignores them for what it starts in the background, and children inherit it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
