@@ -5,7 +5,7 @@
 #   scripts/quickstart.sh
 #
 #   OUT             where data, checkpoints and summaries go (quickstart)
-#   UPDATES         training updates (400, two to four minutes)
+#   UPDATES         training updates (400, two to four minutes; after five the training stops, and another run goes on)
 #   PYTHON, TORCH   as in scripts/setup.sh
 #
 # Safe to run again: what is prepared or trained is kept, and an interrupted training goes on from its last checkpoint.
@@ -20,22 +20,67 @@ esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 OUT=${OUT:-quickstart}
 UPDATES=${UPDATES:-400}
+readonly LIMIT=300  # seconds that one run trains at most, however slow the machine
 
 say() { printf '\n%s\n' "$*"; }
 # logged LOG command...   Keeps what a command says in a file, and shows its end where the command fails.
 logged() {
     local log=$1
     shift
-    "$@" || { tail -20 "$log" >&2; echo "quickstart: $1 failed; all of its output is in $log." >&2; exit 1; }
+    "$@" || failed "$1" "$log"
 }
-# Where there is no terminal for a progress bar, fairseq logs a line from time to time: those are shown.
-steps() { if [[ -t 2 ]]; then cat >/dev/null; else grep --line-buffered -o 'epoch [0-9]*:.*num_updates=[0-9]*' || true; fi; }
+failed() {
+    tail -20 "$2" >&2
+    echo "quickstart: $1 failed; all of its output is in $2." >&2
+    exit 1
+}
+# count_updates AFTER   Turns the log of a training that goes on AFTER updates into one line that counts them, or where
+# there is no terminal into a line from time to time.
+count_updates() {
+    local line text before=$1 updates loss shown=0 start=$SECONDS elapsed left most
+    while IFS= read -r line; do
+        [[ $line =~ \ loss=([0-9.]+),.*\ num_updates=([0-9]+), ]] || continue
+        loss=${BASH_REMATCH[1]} updates=${BASH_REMATCH[2]} elapsed=$((SECONDS - start))
+        left=$((elapsed * (UPDATES - updates) / (updates > before ? updates - before : 1))) most=$((LIMIT - elapsed))
+        ((left < most)) || left=$((most > 0 ? most : 0))
+        printf -v text '  %d of %d updates, loss %s, %d:%02d left' "$updates" "$UPDATES" "$loss" $((left / 60)) $((left % 60))
+        if [[ -t 1 ]]; then
+            printf '\r%-60s' "$text"
+        elif ((SECONDS - shown >= 15)); then
+            shown=$SECONDS
+            printf '%s\n' "$text"
+        fi
+    done
+    [[ ! -t 1 ]] || printf '\n'
+}
+# Prints the updates of the newest checkpoint that is whole, and the hours they took plus those that this run may take.
+trained() {
+    python - "$OUT/checkpoints" "$LIMIT" <<'PYTHON'
+import sys
+from pathlib import Path
+
+import torch
+
+updates, seconds = 0, 0.0
+for path in sorted(Path(sys.argv[1]).glob("*.pt"), key=lambda path: path.stat().st_mtime):
+    try:
+        state = torch.load(path, weights_only=True)
+    except Exception:
+        continue  # fairseq's task takes the newest that is whole, too
+    updates = state["optimizer_history"][-1]["num_updates"]
+    seconds = state["extra_state"]["previous_training_time"]
+print(updates, (seconds + float(sys.argv[2])) / 3600)
+PYTHON
+}
+interrupted() {
+    printf '\nquickstart: interrupted; run it again to go on.\n' >&2
+    exit 130
+}
 
 scripts/setup.sh train
 PATH=$PWD/.venv/bin:$PATH
 plugin=$(pyramidions user-dir)
-# fairseq warns of its own use of what newer versions of torch and hydra deprecate.
-export PYTHONWARNINGS=ignore
+trap interrupted INT
 # Threads that wait must not take the processor from others that work.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 
@@ -43,12 +88,14 @@ say "1. Prepare 260 papers ($OUT/data)"
 pyramidions prepare data/sample --out "$OUT/data" --vocab-size 4000
 
 say "2. Train a tiny DeepPyramidion for $UPDATES updates, 2 to 5 minutes ($OUT/checkpoints; log in $OUT/train.log)"
-if [[ -e $OUT/checkpoints/trained-$UPDATES ]]; then
-    echo "It is trained already, for $(cat "$OUT/checkpoints/trained-$UPDATES") updates."
+read -r updates hours < <(trained)
+if ((updates >= UPDATES)); then
+    echo "It is trained already, for $updates updates."
 else
-    # The preset's shape (six layers each, pooling after the second and third of the encoder) in a small size; five
-    # minutes at most, however slow the machine.
-    logged "$OUT/train.log" fairseq-train "$OUT/data" --user-dir "$plugin" --cpu \
+    ((updates == 0)) || echo "It has $updates updates of an earlier run and goes on."
+    # The preset's shape (six layers each, pooling after the second and third of the encoder) in a small size. fairseq
+    # counts hours from the start of the first run.
+    fairseq-train "$OUT/data" --user-dir "$plugin" --cpu \
         --task long_document_summarization --arch deep_pyramidion \
         --max-source-positions 1024 --max-target-positions 200 \
         --embed-dim 96 --ffn-embed-dim 192 --num-heads 4 --normalize-before \
@@ -56,16 +103,16 @@ else
         --dropout 0 --attention-dropout 0 --activation-dropout 0 \
         --criterion pooled_cross_entropy \
         --optimizer adam --adam-betas '(0.9, 0.98)' --lr 3e-3 --lr-scheduler inverse_sqrt --warmup-updates 50 \
-        --clip-norm 1 --batch-size 8 --max-update "$UPDATES" --stop-time-hours 0.083 --disable-validation \
+        --clip-norm 1 --batch-size 8 --max-update "$UPDATES" --disable-validation \
+        --stop-time-hours "$hours" \
         --save-dir "$OUT/checkpoints" --save-interval-updates 100 --keep-interval-updates 1 --no-epoch-checkpoints \
-        --log-format tqdm --log-interval 25 > >(tee -a "$OUT/train.log" | steps)
-    updates=$(python -c 'import sys, torch
-print(torch.load(sys.argv[1], weights_only=True)["optimizer_history"][-1]["num_updates"])' "$OUT/checkpoints/checkpoint_last.pt")
+        --log-format simple --log-interval 5 2>&1 | tee -ai "$OUT/train.log" | count_updates "$updates" ||
+        failed fairseq-train "$OUT/train.log"
+    read -r updates hours < <(trained)
     if ((updates < UPDATES)); then
-        echo "Stopped after $updates of $UPDATES updates, since five minutes were over: on a faster or quieter machine the" \
-            "summaries read better."
+        echo "Stopped after $updates of $UPDATES updates, since five minutes were over. Run it again to train on: the" \
+            "summaries get better."
     fi
-    echo "$updates" >"$OUT/checkpoints/trained-$UPDATES"
 fi
 
 say "3. Summarize the 40 held-out papers, 10 to 60 seconds, minutes on a busy machine ($OUT/generate-test.txt)"
