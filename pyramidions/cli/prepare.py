@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pyramidions.cli.options import naming_options, option
+from pyramidions.cli.naming import naming_options, option
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
 

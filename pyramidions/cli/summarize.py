@@ -85,7 +85,7 @@ def summarize(
       pyramidions summarize my-summarizer paper.pdf notes/ --long chunk
       pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
     """
-    from pyramidions.cli.options import naming_options
+    from pyramidions.cli.naming import naming_options
     from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files
