@@ -7,6 +7,9 @@ import torch
 from fairseq.data import BaseWrapperDataset
 from torch import Tensor
 
+#: Where more than this share of all tokens is cut off, the log warns.
+MUCH = 0.25
+
 
 class HeadDataset(BaseWrapperDataset):
     """Texts that end in ``eos``, those longer than ``max_length`` tokens cut so that they still do.
@@ -45,9 +48,25 @@ class HeadDataset(BaseWrapperDataset):
         return int(self._sizes[index])
 
     @property
+    def longest(self) -> int:
+        """Length of the longest text before the cut."""
+        return int(self._full.max(initial=0))
+
+    @property
+    def lost_tokens(self) -> int:
+        """How many tokens were cut off."""
+        return int(self._full.sum() - self._sizes.sum())
+
+    @property
+    def lost_share(self) -> float:
+        """How much of all tokens that is, 0 to 1."""
+        return self.lost_tokens / max(int(self._full.sum()), 1)
+
+    @property
     def report(self) -> str:
         """How many texts were cut, and what share of all tokens was lost."""
         cut = int((self._full > self.max_length).sum())
-        lost = int(self._full.sum() - self._sizes.sum())
-        share = 100 * lost / max(int(self._full.sum()), 1)
-        return f"{cut} of {len(self._full)} cut at {self.max_length} tokens ({lost} tokens lost, {share:.1f}%)"
+        return (
+            f"{cut} of {len(self._full)} cut at {self.max_length} tokens "
+            f"({self.lost_tokens} tokens lost, {100 * self.lost_share:.1f}%)"
+        )

@@ -17,10 +17,10 @@ from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
 from pyramidions.tasks import decoding
-from pyramidions.tasks.head_dataset import HeadDataset
+from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.run_checkpoints import RunCheckpoints, check_given
-from pyramidions.tasks.run_checks import check_run, run_of
+from pyramidions.tasks.run_checks import check_run, is_first_worker, run_of, warn_of_schedule
 from pyramidions.tasks.stopping import StoppingRule
 from pyramidions.tasks.validation_rouge import ValidationRouge, WithReferences
 
@@ -105,6 +105,8 @@ class LongDocumentSummarizationTask(FairseqTask):
         # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
         # safe loading of torch refuses: no run on several GPUs could resume.
         parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+        # fairseq's own default is BLEU, which says little about summaries.
+        parser.set_defaults(scoring="rouge")
 
     def _use(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -190,8 +192,13 @@ class LongDocumentSummarizationTask(FairseqTask):
         longest_source, longest_target = self.max_positions()
         documents = HeadDataset(source, source.sizes, longest_source, EOS)
         summaries = HeadDataset(target, target.sizes, longest_target, EOS)
-        logger.info("%s: documents: %s", split, documents.report)
-        logger.info("%s: summaries: %s", split, summaries.report)
+        for texts, name, flag in (
+            (documents, "documents", "--max-source-positions"),
+            (summaries, "summaries", "--max-target-positions"),
+        ):
+            loud = texts.lost_share > MUCH and is_first_worker(self.cfg)
+            advice = f": train with a higher {flag}; the longest has {texts.longest} tokens" if loud else ""
+            logger.log(logging.WARNING if loud else logging.INFO, "%s: %s: %s%s", split, name, texts.report, advice)
         dataset = self._pairs(documents, summaries, shuffle=not split.startswith(("valid", "test")))
         if self._rouge is not None and split != "train":
             dataset = WithReferences(dataset, [reference.summary for reference in self.folder.references(split)])
@@ -266,6 +273,8 @@ class LongDocumentSummarizationTask(FairseqTask):
         # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
         batches.persistent_workers = False
         if self._stopping is not None and dataset is self.datasets.get(self._stopping.run.dataset.train_subset):
+            if self._stopping.epochs is None:
+                warn_of_schedule(self.cfg, len(batches))
             self._stopping.epochs = batches
         return batches
 

@@ -29,19 +29,21 @@ def hypotheses(log: str) -> dict[int, tuple[float, str]]:
 
 
 def test_every_test_document_is_summarized_and_scored(data: DataFolder, checkpoint: Path) -> None:
-    log = generate(data, checkpoint, *SHORT, "--batch-size", "4", "--scoring", "rouge")
+    log = generate(data, checkpoint, *SHORT, "--batch-size", "4")
     assert sorted(hypotheses(log)) == list(range(10))
     assert re.search(r"Generate test with beam=2: rouge1 \d+\.\d+ \[.*\].* \| stemmer \| .* \| n=10 ", log)
 
 
 def test_decoding_settings_of_the_preset_travel_and_yield_to_flags(data: DataFolder, checkpoint: Path) -> None:
     # The tiny model's targets end at 48 tokens: the preset's 966 cannot be reached, its 72 not be asked for.
-    log = generate(data, checkpoint, "--min-len", "6", "--batch-size", "10", "--scoring", "rouge")
+    log = generate(data, checkpoint, "--min-len", "6", "--batch-size", "10")
     assert "Generate test with beam=2" in log
     refused = run("fairseq-generate", data.path, *TASK, "--gen-subset", "test", "--path", checkpoint)
     assert refused.returncode != 0
     assert "must have at most 47 tokens, as many as the model may write, but has 72." in refused.stdout
-    assert "Generate test with beam=5" in generate(data, checkpoint, *SHORT, "--beam", "5", "--scoring", "rouge")
+    # So does our score.
+    log = generate(data, checkpoint, *SHORT, "--beam", "5", "--scoring", "bleu")
+    assert "Generate test with beam=5: BLEU4 = " in log
 
 
 def test_no_ngram_is_written_twice(data: DataFolder, checkpoint: Path) -> None:

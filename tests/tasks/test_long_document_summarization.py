@@ -43,6 +43,24 @@ def test_what_was_cut_is_reported(data: DataFolder, caplog: pytest.LogCaptureFix
     assert "valid: summaries: 6 of 6 cut at 16 tokens" in caplog.text
 
 
+def test_a_loss_of_more_than_a_quarter_is_a_warning_with_what_to_do(
+    caplog: pytest.LogCaptureFixture, data: DataFolder
+) -> None:
+    make(data, max_source_positions=64, max_target_positions=600).load_dataset("valid")
+    (loud,) = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    longest = data.manifest["splits"]["valid"]["source_tokens"]["max"]
+    assert loud.startswith("valid: documents: 6 of 6 cut at 64 tokens (")
+    assert loud.endswith(f": train with a higher --max-source-positions; the longest has {longest} tokens")
+
+
+def test_a_small_loss_is_no_warning(caplog: pytest.LogCaptureFixture, data: DataFolder) -> None:
+    longest = data.manifest["splits"]["valid"]["source_tokens"]["max"]
+    with caplog.at_level(logging.INFO):
+        make(data, max_source_positions=longest - 1, max_target_positions=2000).load_dataset("valid")
+    assert "valid: documents: 1 of 6 cut at" in caplog.text
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
 def test_documents_are_padded_on_the_right_everywhere(data: DataFolder) -> None:
     task = make(data, max_source_positions=64)
     task.load_dataset("valid")
