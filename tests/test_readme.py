@@ -79,6 +79,7 @@ def run_in(folder: Path, words: list[str], *more: object) -> str:
 
 def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     run_in(folder, command("pyramidions", "prepare", "documents/"), "--vocab-size", "600")
+    assert "\nfairseq-train prepared --user-dir" in run_in(folder, command("pyramidions", "recipe"))
     short = ["--cpu", "--min-len", "2", "--max-len-b", "8"]
     eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
     log = run_in(
@@ -236,7 +237,7 @@ def test_no_command_is_left_out() -> None:
     checked = [
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
-        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
+        ("pyramidions", "prepare"), ("pyramidions", "recipe"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "plot"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),

@@ -24,6 +24,7 @@ _COMMANDS = {
     "export": "pyramidions.cli.export:export",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
+    "recipe": "pyramidions.cli.recipe:recipe",
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",
     "score": "pyramidions.cli.score:score",

@@ -1,0 +1,160 @@
+"""`pyramidions recipe`."""
+
+import shlex
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.measure.recipe import Corpus, Recipe
+
+# Operations a second that are assumed unless the user knows better: half of an A100 in float32, and two cores.
+_GPU_TFLOPS, _CPU_TFLOPS = 10.0, 0.03
+_SMALL_VOCABULARY = 8000
+_WIDTH = 100
+
+
+@click.command(short_help="Print a training command that fits a corpus.")
+@click.argument("prepared", type=click.Path(path_type=Path))
+@click.option("--gpus", type=click.IntRange(0), help="GPUs that train; 0 for the CPU.  [default: all that torch finds]")
+@click.option(
+    "--gpu-memory",
+    type=click.FloatRange(1),
+    default=40,
+    show_default=True,
+    help="Memory of each, or of the CPU, in GB.",
+)
+@click.option(
+    "--tflops",
+    type=click.FloatRange(0, min_open=True),
+    help="10^12 operations a second that each sustains.  "
+    f"[default: {_GPU_TFLOPS:g}, about half of an A100 in float32; CPU: {_CPU_TFLOPS:g}]",
+)
+@click.option("--save-dir", default="checkpoints", show_default=True, help="Folder of checkpoints.")
+def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | None, save_dir: str) -> None:
+    """Print a fairseq-train command for the folder PREPARED, with the memory and the hours that it needs.
+
+    Hundreds of documents train a small model, thousands the shallow one of the paper, hundreds of thousands the deep
+    one. Updates, warm-up and lengths follow from the number of documents and their lengths. Memory and hours are
+    estimates by arithmetic, not measured: 16 bytes a parameter and the activations of the longest batch in float32;
+    three forward passes a step, without validation. All but the command is a comment, so that it can be kept as a
+    script.
+
+    \b
+    Example:
+      pyramidions recipe prepared --gpus 1 > train.sh
+    """
+    from pyramidions.measure.recipe import recipe as recipe_for
+
+    if gpus is None:
+        import torch
+
+        gpus = torch.cuda.device_count()
+    corpus = _corpus(prepared)
+    found = recipe_for(corpus, max(gpus, 1), gpu_memory * 1e9)
+    rate = tflops or (_GPU_TFLOPS if gpus else _CPU_TFLOPS)
+    for note in _before(corpus, found):
+        click.echo(_comment(note))
+    click.echo(_command(prepared, found, gpus, save_dir))
+    for note in _after(found, gpus, gpu_memory, rate):
+        click.echo(_comment(note))
+
+
+def _corpus(prepared: Path) -> "Corpus":
+    from pyramidions.data.folder import DataFolder
+    from pyramidions.measure.recipe import Corpus
+
+    manifest = DataFolder(prepared).manifest
+    for split in ("train", "valid"):
+        if split not in manifest["splits"]:
+            raise UserError(f"{prepared} must hold the splits train and valid, but lacks {split}.")
+    train = manifest["splits"]["train"]
+    source, target = train["source_tokens"], train["target_tokens"]
+    if not ("p95" in source and "min" in target):
+        raise UserError(f"{prepared} must have the manifest of `pyramidions prepare`, but its lengths are incomplete.")
+    return Corpus(
+        train["documents"],
+        manifest["vocab_size"],
+        source["mean"],
+        source["p95"],
+        target["mean"],
+        target["min"],
+        target["max"],
+    )
+
+
+def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
+    words = ["--task", "long_document_summarization", *found.flags, "--save-dir", save_dir]
+    words += ["--distributed-world-size", str(gpus)] if gpus else ["--cpu"]
+    flags: list[str] = []
+    for word in words:
+        if word.startswith("--"):
+            flags.append(word)
+        else:
+            flags[-1] += f" {shlex.quote(word)}"
+    lines = textwrap.wrap(
+        # Words that belong together stay on one line.
+        " ".join(flag.replace(" ", "\0") for flag in flags),
+        _WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    start = f'fairseq-train {shlex.quote(str(prepared))} --user-dir "$(pyramidions user-dir)"'
+    return " \\\n    ".join([start, *(line.replace("\0", " ") for line in lines)])
+
+
+def _before(corpus: "Corpus", found: "Recipe") -> list[str]:
+    from pyramidions.measure.recipe import TIERS
+
+    notes = [
+        f"{corpus.documents:,} documents of {corpus.source_mean:,.0f} tokens on average, 95% of them of at most "
+        f"{corpus.source_p95:,.0f}; {found.source:,} are read. Summaries have {corpus.target_mean:,.0f} tokens on "
+        f"average, at most {corpus.target_max:,}; {found.target:,} are kept.",
+        f"The recipe for {found.tier.name} of documents: {found.tier.arch}, {found.parameters / 1e6:.1f} million "
+        "parameters.",
+    ]
+    if found.tier is TIERS[0]:
+        notes.append(
+            "So few documents teach what a summary looks like, and little about the document at hand. If you have a "
+            "trained model, fine-tune that one instead."
+        )
+        if corpus.vocab_size > _SMALL_VOCABULARY:
+            notes.append(
+                f"{corpus.vocab_size:,} pieces are many for so few documents: prepare them again with "
+                "--vocab-size 4000."
+            )
+    else:
+        notes.append("It follows the paper, and has not been run at this size yet.")
+    return notes
+
+
+def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[str]:
+    from pyramidions.data.progress import counted
+
+    each = "GPU" if gpus else "CPU"
+    hours = found.operations / (rate * 1e12) / 3600
+    weights, kept = _rounded(found.weight_bytes / 1e9), _rounded(found.activation_bytes / 1e9)
+    notes = [
+        f"{counted(found.epoch_updates, 'update')} an epoch, {found.updates:,} in at most {found.tier.epochs} epochs; "
+        f"warm-up {found.warmup:,}.",
+        f"Memory, estimated: {_rounded(found.memory / 1e9)} GB on each {each}, {weights} for weights, gradients and "
+        f"Adam, {kept} for activations of {found.batch} of the longest documents.",
+        f"Time, estimated: {_rounded(hours)} {each} hours, {_rounded(hours / max(gpus, 1))} by the clock, if each "
+        f"sustains {rate:g} x 10^12 operations a second (assumed; --tflops). Validation comes on top.",
+    ]
+    if found.memory > gpu_memory * 1e9:
+        notes.append(f"This is more than --gpu-memory {gpu_memory:g}: see --checkpoint-activations.")
+    return notes
+
+
+def _rounded(value: float) -> str:
+    """Two digits, for what is no more exact than that."""
+    return f"{float(f'{value:.2g}'):,g}" if value >= 0.01 else "0.01"
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="# ", subsequent_indent="# ")

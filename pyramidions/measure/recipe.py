@@ -1,0 +1,216 @@
+"""Training settings that fit a corpus by its size, with the memory and the time that they need by arithmetic."""
+
+import math
+from typing import Any, NamedTuple
+
+from pyramidions.measure.activations import activations
+from pyramidions.measure.cost import multiplications, parameters
+from pyramidions.measure.shapes import Lengths
+from pyramidions.models import PyramidionConfig, preset
+
+#: float32: the weight, its gradient and Adam's two moments
+BYTES_A_PARAMETER = 16
+
+
+class Corpus(NamedTuple):
+    """What is known of a prepared corpus.
+
+    Attributes:
+        documents: for training.
+        vocab_size: pieces, specials included.
+        source_mean, source_p95: tokens of a document.
+        target_mean, target_min, target_max: tokens of a summary.
+    """
+
+    documents: int
+    vocab_size: int
+    source_mean: float
+    source_p95: float
+    target_mean: float
+    target_min: int
+    target_max: int
+
+
+class Tier(NamedTuple):
+    """What suits corpora up to a size.
+
+    Attributes:
+        name: of the size.
+        most: documents up to which it is taken; None for any number.
+        arch: the preset.
+        fields: what differs from it.
+        pooled: after each layer, by how much the longest document is condensed; None where a layer keeps all.
+        longest: most tokens of a document that are read.
+        update: documents an update.
+        epochs: most epochs.
+        warmup: updates of the warm-up at most, and epochs at most.
+        flags: of the training, beside.
+    """
+
+    name: str
+    most: int | None
+    arch: str
+    fields: dict[str, Any]
+    pooled: tuple[int | None, ...]
+    longest: int
+    update: int
+    epochs: int
+    warmup: tuple[int, int]
+    flags: tuple[str, ...]
+
+
+_ROUGE = ("--eval-rouge", "--eval-rouge-args", '{"beam": 2}')
+_BEST_ROUGE = ("--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
+_DECAY = ("--lr-scheduler", "inverse_sqrt", "--adam-betas", "(0.9, 0.98)")
+TIERS = (
+    Tier(
+        name="hundreds",
+        most=2_000,
+        arch="pyramidion",
+        fields={
+            "embed_dim": 128,
+            "ffn_embed_dim": 512,
+            "num_heads": 4,
+            "normalize_before": True,
+            "self_attention_args": '{"block_size": 256}',
+        },
+        pooled=(4, 16),
+        longest=2048,
+        update=8,
+        epochs=20,
+        warmup=(500, 2),
+        flags=("--lr", "2e-3", *_DECAY, "--validate-interval", "1", "--stopping-patience", "3"),
+    ),
+    # The best shallow model of table 2, row 8.
+    Tier(
+        name="thousands",
+        most=50_000,
+        arch="transpooler",
+        fields={"normalize_before": True},
+        pooled=(None, 4),
+        longest=8192,
+        update=32,
+        epochs=30,
+        warmup=(2_000, 3),
+        flags=("--lr", "5e-4", *_DECAY, *_ROUGE, *_BEST_ROUGE, "--validate-interval", "3", "--stopping-patience", "5"),
+    ),
+    # The paper's run (tables 3 and 6, appendix D.1).
+    Tier(
+        name="hundreds of thousands",
+        most=None,
+        arch="deep_pyramidion",
+        fields={},
+        pooled=(None, 4, 16, None, None, None),
+        longest=8192,
+        update=256,
+        epochs=30,
+        warmup=(5_000, 10),
+        flags=(
+            *("--lr", "5e-4", "--lr-scheduler", "fixed", "--weight-decay", "0.1", *_ROUGE, *_BEST_ROUGE),
+            *("--validate-interval", "3", "--stopping-patience", "7"),
+        ),
+    ),
+)
+
+
+class Recipe(NamedTuple):
+    """Settings for a corpus, and what they need.
+
+    Attributes:
+        tier: of the corpus.
+        flags: of fairseq-train, but for its folders.
+        source, target: most tokens of a document and of a summary that are read.
+        batch: documents that a worker holds at a time.
+        epoch_updates, updates, warmup: updates of an epoch, of the run at most, and of the warm-up.
+        parameters: of the model.
+        weight_bytes: weights, gradients and Adam's moments.
+        activation_bytes: of a batch of the longest documents.
+        operations: floating-point operations of the whole run, validation left out.
+    """
+
+    tier: Tier
+    flags: tuple[str, ...]
+    source: int
+    target: int
+    batch: int
+    epoch_updates: int
+    updates: int
+    warmup: int
+    parameters: int
+    weight_bytes: int
+    activation_bytes: int
+    operations: float
+
+    @property
+    def memory(self) -> int:
+        """Bytes that each worker needs, without what the framework takes and buffers of a moment."""
+        return self.weight_bytes + self.activation_bytes
+
+
+def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
+    """Return the settings for a corpus.
+
+    Args:
+        corpus: what is known of it.
+        workers: GPUs, or 1 for the CPU.
+        memory: bytes of each; the batch is as large as fits, and at least one document.
+    """
+    tier = next(tier for tier in TIERS if tier.most is None or corpus.documents <= tier.most)
+    source = min(tier.longest, _rounded_up(corpus.source_p95, 512))
+    target = min(1024, _rounded_up(corpus.target_max + 1, 64))
+    config = preset(tier.arch, **_fields(tier, source, corpus))
+    size = parameters(config, corpus.vocab_size)
+    batch = max(1, tier.update // workers)
+    while batch > 1 and BYTES_A_PARAMETER * size + _activations(config, corpus, source, target, batch) > memory:
+        batch //= 2
+    frequency = max(1, round(tier.update / (batch * workers)))
+    epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
+    most, epochs = tier.warmup
+    warmup = min(most, epochs * epoch_updates)
+    # Blocks are what most work is done in, so that it grows with a document's length: the mean decides.
+    mean = Lengths(min(source, round(corpus.source_mean)), min(target, round(corpus.target_mean)), 1, corpus.vocab_size)
+    forward = multiplications(config, mean).total()
+    flags = (
+        *("--arch", tier.arch, *_model_flags(tier, source, corpus)),
+        *("--max-source-positions", str(source), "--max-target-positions", str(target)),
+        *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
+        *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
+        *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
+    )
+    return Recipe(
+        tier,
+        flags,
+        source,
+        target,
+        batch,
+        epoch_updates,
+        tier.epochs * epoch_updates,
+        warmup,
+        size,
+        BYTES_A_PARAMETER * size,
+        _activations(config, corpus, source, target, batch),
+        # A multiplication comes with an addition; a step with its backward pass counts three times.
+        3 * 2 * forward * float(corpus.documents) * tier.epochs,
+    )
+
+
+def _activations(config: PyramidionConfig, corpus: Corpus, source: int, target: int, batch: int) -> int:
+    return sum(activations(config, Lengths(source, target, batch, corpus.vocab_size)).values())
+
+
+def _rounded_up(tokens: float, multiple: int) -> int:
+    return math.ceil(tokens / multiple) * multiple
+
+
+def _fields(tier: Tier, source: int, corpus: Corpus) -> dict[str, Any]:
+    fields = {**tier.fields, "pooling_lengths": ",".join(str(by and source // by) for by in tier.pooled)}
+    if corpus.target_min < PyramidionConfig.decoding_min_length:
+        fields["decoding_min_length"] = corpus.target_min
+    return fields
+
+
+def _model_flags(tier: Tier, source: int, corpus: Corpus) -> list[str]:
+    words = []
+    for name, value in _fields(tier, source, corpus).items():
+        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return words
