@@ -150,6 +150,31 @@ def test_two_processes_validate_one_checkpoint_to_the_same_rouge(
     assert rouge(one) == rouge(two)
 
 
+@pytest.mark.slow
+def test_two_processes_go_on_from_the_newest_whole_checkpoint_and_end_at_once_when_finished(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    flags = [
+        "--batch-size",
+        "2",
+        "--save-interval-updates",
+        "2",
+        "--keep-interval-updates",
+        "1",
+        "--disable-validation",
+    ]
+    run, unused = tmp_path / "run", tmp_path / "unused"
+    in_two_processes(*train_command(data, run, *flags, "--max-update", "4"), losses=unused)
+    last = run / "checkpoint_last.pt"
+    last.write_bytes(last.read_bytes()[:-200])
+    rest = in_two_processes(*train_command(data, run, *flags, "--max-update", "6"), losses=tmp_path / "again")
+    assert "checkpoint_last.pt is checkpoint_1_4.pt now, the newest whole one, at update 4." in rest
+    assert sorted(updates(rest)) == [5, 6]
+    before = last.stat().st_mtime_ns
+    end = in_two_processes(*train_command(data, run, *flags, "--max-update", "6"), losses=tmp_path / "end")
+    assert "is finished, it has 6 updates" in end and not updates(end) and last.stat().st_mtime_ns == before
+
+
 DDP = """
 import sys, torch, torch.distributed as dist
 from pyramidions.models import PRESETS, build, preset

@@ -1,4 +1,7 @@
+import gc
 import logging
+import multiprocessing
+import time
 from argparse import ArgumentParser, Namespace
 from types import SimpleNamespace
 from typing import Any
@@ -84,6 +87,22 @@ def test_no_document_is_ever_dropped(data: DataFolder, batch_size: int) -> None:
         task.dataset("test"), max_sentences=batch_size, max_positions=(10, 10), required_batch_size_multiple=8
     ).next_epoch_itr(shuffle=False)
     assert sorted(i for batch in iterator for i in batch["id"].tolist()) == list(range(10))
+
+
+def test_data_workers_end_at_once_when_their_epoch_does(data: DataFolder) -> None:
+    task = make(data, max_source_positions=64)
+    task.load_dataset("valid")
+    iterator = task.get_batch_iterator(task.dataset("valid"), max_sentences=2, num_workers=1, data_buffer_size=10)
+    epoch = iterator.next_epoch_itr(shuffle=False)
+    assert len(list(epoch)) == 3
+    began = time.monotonic()
+    # A cycle, as around the loaders of a training: only the garbage collector ends what is in it.
+    cycle: list[Any] = [iterator, epoch]
+    cycle.append(cycle)
+    del iterator, epoch, cycle
+    gc.collect()
+    assert time.monotonic() - began < 3
+    assert not multiprocessing.active_children()
 
 
 def test_max_tokens_below_the_longest_document_is_refused(data: DataFolder) -> None:

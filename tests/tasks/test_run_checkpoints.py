@@ -1,0 +1,166 @@
+"""Whole runs of fairseq-train, in this process: how they begin, save and end."""
+
+import errno
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils, options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import train as fairseq_train
+from fairseq_commands import train_command
+
+from pyramidions.data.archive import is_whole
+from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
+from pyramidions.tasks.checkpoint_folder import Facts
+from pyramidions.tasks.run_checkpoints import check_given
+
+# What fairseq does that newer versions of hydra and torch deprecate.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+# Epochs have six updates.
+FLAGS = ["--save-interval-updates", "4", "--keep-interval-updates", "1", "--no-epoch-checkpoints"]
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_process_of_its_own() -> Iterator[None]:
+    # fairseq keeps the best score on its function; torch's global state is the other tests' as well.
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    yield
+    torch.set_rng_state(state)
+    torch.set_num_threads(threads)
+    if hasattr(checkpoint_utils.save_checkpoint, "best"):
+        del checkpoint_utils.save_checkpoint.best
+
+
+def config(data: DataFolder, save_dir: Path, *flags: str) -> Any:
+    words = [str(word) for word in train_command(data, save_dir, *FLAGS, *flags)][1:]
+    parser = options.get_training_parser()
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+
+
+def train(data: DataFolder, save_dir: Path, *flags: str) -> None:
+    fairseq_train.main(config(data, save_dir, *flags))
+
+
+def updates(path: Path) -> int:
+    facts = Facts.of(path)
+    assert facts is not None
+    return facts.updates
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--max-update", "6"), "is finished, it has 6 updates (--max-update 6): nothing is trained or written."),
+        (("--stop-time-hours", "1e-9"), "hours (--stop-time-hours 1e-09): nothing is trained or written."),
+        (("--max-epoch", "1"), "done training in 0.0 seconds"),
+    ],
+    ids=["updates", "hours", "epochs"],
+)
+def test_a_finished_run_ends_at_once_and_overwrites_nothing(
+    data: DataFolder, tmp_path: Path, flags: tuple[str, ...], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(data, tmp_path, *flags)
+    before = contents(tmp_path)
+    assert {"checkpoint_last.pt", "checkpoint_best.pt"} <= before.keys()
+    caplog.clear()
+    with caplog.at_level("INFO"):
+        train(data, tmp_path, *flags)
+    assert said in caplog.text
+    assert contents(tmp_path) == before
+
+
+def test_a_run_with_more_updates_to_do_goes_on(data: DataFolder, tmp_path: Path) -> None:
+    train(data, tmp_path, "--max-update", "4", "--disable-validation")
+    train(data, tmp_path, "--max-update", "5", "--disable-validation")
+    assert updates(tmp_path / "checkpoint_last.pt") == 5
+
+
+def test_fine_tuning_of_a_finished_run_trains(data: DataFolder, tmp_path: Path) -> None:
+    flags = ("--max-update", "2", "--disable-validation")
+    train(data, tmp_path / "first", *flags)
+    first = tmp_path / "first" / "checkpoint_last.pt"
+    train(data, tmp_path / "second", *flags, "--finetune-from-model", str(first))
+    train(data, tmp_path / "third", *flags, "--restore-file", str(first), "--reset-optimizer")
+    assert [updates(tmp_path / run / "checkpoint_last.pt") for run in ("second", "third")] == [2, 2]
+
+
+def test_a_disk_that_is_full_for_a_moment_leaves_whole_checkpoints(
+    data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    save, attempts = torch.save, []
+
+    def full_at_first(obj: Any, file: Any) -> None:
+        attempts.append(file)
+        if len(attempts) % 2:
+            whole = io.BytesIO()
+            save(obj, whole)
+            file.write(whole.getvalue()[:50_000])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        save(obj, file)
+
+    monkeypatch.setattr(torch, "save", full_at_first)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    train(data, tmp_path, "--max-update", "8")
+    assert len(attempts) == 6
+    files = sorted(tmp_path.iterdir())
+    assert {"checkpoint_best.pt", "checkpoint_last.pt"} <= {file.name for file in files}
+    assert all(is_whole(file) for file in files)
+    assert updates(tmp_path / "checkpoint_last.pt") == 8
+    assert "was written while the disk was full, and is whole again" in caplog.text
+
+
+def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_one(
+    data: DataFolder, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(data, tmp_path / "whole", "--max-update", "8", "--disable-validation")
+    train(data, tmp_path / "cut", "--max-update", "4", "--disable-validation")
+    last = tmp_path / "cut" / "checkpoint_last.pt"
+    last.write_bytes(last.read_bytes()[:-200])
+    train(data, tmp_path / "cut", "--max-update", "8", "--disable-validation")
+    assert f"{last} is checkpoint_1_4.pt now, the newest whole one, at update 4." in caplog.text
+    one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True) for run in ("whole", "cut"))
+    assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+
+
+@pytest.mark.parametrize("flag", ["--restore-file", "--finetune-from-model"])
+def test_a_damaged_checkpoint_that_the_user_names_is_named(data: DataFolder, tmp_path: Path, flag: str) -> None:
+    torch.save({"model": torch.zeros(9)}, tmp_path / "first.pt")
+    content = (tmp_path / "first.pt").read_bytes()
+    (tmp_path / "first.pt").write_bytes(content[:-30])
+    with pytest.raises(UserError, match=rf"The checkpoint .*first\.pt \({flag}\) is damaged: not every record"):
+        train(data, tmp_path / "run", flag, str(tmp_path / "first.pt"))
+
+
+def test_a_damaged_checkpoint_to_generate_with_is_named(data: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "part.pt").write_bytes(b"PK")
+    cfg = config(data, tmp_path)
+    check_given(cfg)
+    cfg.common_eval.path = f"{tmp_path / 'none.pt'}:{tmp_path / 'part.pt'}"
+    with pytest.raises(UserError, match=r"The checkpoint .*part\.pt \(--path\) is damaged"):
+        check_given(cfg)
+
+
+def test_checkpoints_that_cannot_be_verified_are_refused(data: DataFolder, tmp_path: Path) -> None:
+    cfg = config(data, tmp_path)
+    cfg.checkpoint.write_checkpoints_asynchronously = True
+    task = fairseq_train.tasks.setup_task(cfg.task)
+    with pytest.raises(UserError, match="--write-checkpoints-asynchronously must not be given"):
+        task.build_model(cfg.model)
+
+
+def test_checkpoints_do_not_tell_where_the_plugin_lies(data: DataFolder, tmp_path: Path) -> None:
+    train(data, tmp_path, "--max-update", "1", "--disable-validation")
+    cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]
+    assert cfg["common"]["user_dir"] is None
+    assert str(Path(__file__).parents[2]) not in str(cfg)
