@@ -45,7 +45,7 @@ class DataFolder:
 
         sentencepiece.model         tokenizer
         dict.txt                    fairseq's dictionary: the pieces from id 4 on
-        manifest.json               counts, lengths, hashes, settings; written last
+        manifest.json               counts, lengths, hashes, sizes, settings; written last
         SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>
         SPLIT.target.{bin,idx}      summaries, likewise
         SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
@@ -153,6 +153,11 @@ def _lacking(manifest: dict[str, Any]) -> str | None:
         ("splits",): dict,
         ("files",): dict,
     }
+    if "sizes" in manifest:  # 0.1.0 wrote none
+        kinds["sizes",] = dict
+    for entry, of_each in (("files", str), ("sizes", int)):
+        listed = manifest.get(entry)
+        kinds |= {(entry, file): of_each for file in (listed if isinstance(listed, dict) else ())}
     splits = manifest.get("splits")
     for split in splits if isinstance(splits, dict) else ():
         kinds["inputs", split, "skipped"] = int

@@ -95,7 +95,9 @@ class IndexedReader:
         header = struct.calcsize("<9sQBQ")
         if len(index) < header or not index.startswith(_MAGIC):
             raise UserError(f"{prefix}.idx must be an index in fairseq's mmap format.")
-        _, _, code, items = struct.unpack("<9sQBQ", index[:header])
+        _, version, code, items = struct.unpack("<9sQBQ", index[:header])
+        if version != _VERSION:
+            raise UserError(f"{prefix}.idx must have the version {_VERSION} of its format, but has {version}.")
         dtype = next((dtype for dtype, known in _DTYPE_CODES.items() if known == code), None)
         if dtype is None:
             codes = " or ".join(map(str, _DTYPE_CODES.values()))
@@ -105,6 +107,10 @@ class IndexedReader:
             raise UserError(f"{prefix}.idx is damaged: it is not as long as its {items} items make it.")
         self._lengths = np.frombuffer(index, np.int32, items, header)
         self._ends = np.cumsum(self._lengths, dtype=np.int64)
+        begins = np.frombuffer(index, np.int64, items, header + 4 * items)
+        expected = (self._ends - self._lengths) * np.dtype(dtype).itemsize
+        if (self._lengths < 1).any() or not np.array_equal(begins, expected):
+            raise UserError(f"{prefix}.idx is damaged: its texts do not follow each other.")
         tokens = int(self._ends[-1]) if items else 0
         if Path(f"{prefix}.bin").stat().st_size != tokens * np.dtype(dtype).itemsize:
             raise UserError(f"{prefix}.bin is damaged: it does not hold the {tokens} tokens that the index counts.")

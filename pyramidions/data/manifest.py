@@ -1,4 +1,4 @@
-"""What a data folder says about itself: counts, lengths, hashes, settings and versions.
+"""What a data folder says about itself: counts, lengths, hashes, sizes, settings and versions.
 
 It holds neither times nor paths, so that the same input gives the same bytes anywhere.
 """
@@ -69,13 +69,15 @@ def write_manifest(
 ) -> None:
     """Write `manifest.json` over the files that the folder holds; hidden ones are no part of it."""
     paths = [path for path in sorted(folder.path.iterdir()) if not path.name.startswith(".")]
+    paths = [path for path in paths if path != folder.manifest_path]
     manifest = {
         "format": FORMAT,
         "settings": settings,
         "vocab_size": vocab_size,
         "inputs": inputs,
         "splits": splits,
-        "files": {path.name: file_hash(path) for path in paths if path != folder.manifest_path},
+        "files": {path.name: file_hash(path) for path in paths},
+        "sizes": {path.name: path.stat().st_size for path in paths},
         "versions": _versions(),
     }
     with folder.manifest_path.open("wb") as file:

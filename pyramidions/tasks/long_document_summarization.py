@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
+from pyramidions.data.verify import verify_split, verify_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
 from pyramidions.tasks import decoding
@@ -61,6 +62,10 @@ class LongDocumentSummarizationConfig(FairseqDataclass):
             "--best-checkpoint-metric, restarts or not; 0 never does"
         },
     )
+    check_data: bool = field(
+        default=False,
+        metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
+    )
 
 
 @register_task("long_document_summarization", dataclass=LongDocumentSummarizationConfig)
@@ -95,6 +100,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         self._stopping: Optional[StoppingRule] = None
         self._checkpoints: Optional[RunCheckpoints] = None
         if self.folder.sentencepiece_path.exists():
+            verify_tokenizer(self.folder)
             self._use(self.folder.tokenizer())
 
     @classmethod
@@ -185,10 +191,9 @@ class LongDocumentSummarizationTask(FairseqTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split; say what was cut."""
         self._need_tokenizer()
+        verify_split(self.folder, split, hashes=self.cfg.check_data)
         source = data_utils.load_indexed_dataset(self.folder.indexed(split, "source"), self.dictionary, "mmap")
         target = data_utils.load_indexed_dataset(self.folder.indexed(split, "target"), self.dictionary, "mmap")
-        if len(source) != len(target):
-            raise UserError(f"{self.cfg.data} holds {len(source)} documents but {len(target)} summaries in {split!r}.")
         longest_source, longest_target = self.max_positions()
         documents = HeadDataset(source, source.sizes, longest_source, EOS)
         summaries = HeadDataset(target, target.sizes, longest_target, EOS)
@@ -201,7 +206,13 @@ class LongDocumentSummarizationTask(FairseqTask):
             logger.log(logging.WARNING if loud else logging.INFO, "%s: %s: %s%s", split, name, texts.report, advice)
         dataset = self._pairs(documents, summaries, shuffle=not split.startswith(("valid", "test")))
         if self._rouge is not None and split != "train":
-            dataset = WithReferences(dataset, [reference.summary for reference in self.folder.references(split)])
+            references = self.folder.references(split)
+            if len(references) != len(target):
+                path = self.folder.references_path(split)
+                raise UserError(
+                    f"{path} must have {len(target)} summaries, one for each document, but has {len(references)}."
+                )
+            dataset = WithReferences(dataset, [reference.summary for reference in references])
         self.datasets[split] = dataset
 
     def _pairs(self, documents: HeadDataset, summaries: Optional[HeadDataset], shuffle: bool) -> Any:
