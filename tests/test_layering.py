@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "pyramidions.nn": ("nn",),
     "pyramidions.models": ("errors", "nn", "strict_json", "models"),
     "pyramidions.measure": ("errors", "nn", "models", "measure"),
-    "pyramidions.data": ("data", "errors"),
+    "pyramidions.data": ("data", "errors", "strict_json"),
     "pyramidions.scoring": ("data", "errors", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),

@@ -119,13 +119,14 @@ def _read(
 ) -> "tuple[PyramidionConfig, Lengths]":
     """Return a config and the lengths that are asked for, or its own."""
     from pyramidions.measure import Lengths
+    from pyramidions.models.config import LONGEST_TEXT
     from pyramidions.models.experiment import read_experiment
 
     experiment = read_experiment(name, overrides)
     config, longest, most = experiment.model, experiment.max_source_positions, experiment.max_target_positions
     if not experiment.run:
         # A preset is one for documents of any length.
-        longest, most = source or longest, max(target or 0, most)
+        longest, most = min(source or longest, LONGEST_TEXT), max(target or 0, most)
         config = replace(config, max_source_positions=longest)
     for option, tokens, limit in (("--source-tokens", source, longest), ("--target-tokens", target, most)):
         if tokens is not None and tokens > limit:

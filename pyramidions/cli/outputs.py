@@ -1,17 +1,29 @@
 """What a command may write to, checked before the work: nothing of the user's is lost to a slip of the keyboard."""
 
-from collections.abc import Iterable
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pyramidions.errors import UserError
 
-# How a file of each kind begins; an output replaces an older one of its kind, and nothing else.
-_BEGINNINGS = {
-    "a JSON file": (b"{", b"["),
-    "a checkpoint": (b"PK\x03\x04",),
-    "a .png file": (b"\x89PNG",),
-    "a .svg file": (b"<?xml", b"<svg"),
-    "a CSV file with our columns": (b"run,",),
+
+def _is_text(begin: bytes) -> bool:
+    if b"\0" in begin or begin.startswith(b"%PDF"):
+        return False
+    try:
+        return bool(getincrementaldecoder("utf-8")().decode(begin))
+    except UnicodeDecodeError:
+        return False
+
+
+# Whether a file that begins like this is of a kind: an output replaces an older one of its kind, and nothing else.
+_KINDS: dict[str, Callable[[bytes], bool]] = {
+    "a text": _is_text,
+    "a JSON file": lambda begin: begin.lstrip().startswith((b"{", b"[")),
+    "a checkpoint": lambda begin: begin.startswith(b"PK\x03\x04"),
+    "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
+    "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),
+    "a CSV file with our columns": lambda begin: begin.startswith(b"run,"),
 }
 
 
@@ -36,6 +48,6 @@ def check_output(option: str, path: Path | None, kind: str, inputs: Iterable[Pat
     # A pipe or a device is written as it is.
     if path.is_file():
         with path.open("rb") as file:
-            found = file.read(16).lstrip()
-        if found and not found.startswith(_BEGINNINGS[kind]):
+            begin = file.read(1024)
+        if begin and not _KINDS[kind](begin):
             raise UserError(f"{option} must not replace a file of another kind, but {path} is not {kind}.")

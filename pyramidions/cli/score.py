@@ -78,6 +78,8 @@ def score(
     split = _split(summaries, split)
     folder = None if data is None else DataFolder(data)
     if folder is not None:
+        if folder.manifest_path.exists():
+            _refuse_damaged(folder, folder.references_path(split))
         expected = folder.references(split)
     else:
         assert references is not None
@@ -109,6 +111,16 @@ def _split(summaries: Path, asked: str | None) -> str:
     return asked or (named[1] if named else "test")
 
 
+def _refuse_damaged(folder: "DataFolder", *paths: Path) -> None:
+    """Compare files of a data folder with its manifest: one flipped bit would give another score."""
+    from pyramidions.data.manifest import file_hash
+
+    hashes = folder.manifest["files"]
+    for path in paths:
+        if path.is_file() and path.name in hashes and file_hash(path) != hashes[path.name]:
+            raise UserError(f"{path} is damaged: its SHA-256 is not the one in {folder.manifest_path.name}.")
+
+
 def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:
     """The first sentences of each document, decoded from its tokens: what has no piece reads ⁇."""
     from pyramidions.data.indexed import IndexedReader
@@ -121,6 +133,7 @@ def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) 
         if train is None:
             raise UserError(f"--lead needs --lead-words, since {folder.path} has no train split.")
         words = round(train["target_words"]["mean"])
+    _refuse_damaged(folder, folder.tokens_path(split, "source"), folder.sentencepiece_path)
     tokenizer = folder.tokenizer()
     documents = IndexedReader(folder.indexed(split, "source"))
     # No word takes more than some pieces: the rest of a long document need not be decoded.

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pyramidions.cli.outputs import check_output
+
 if TYPE_CHECKING:
     from pyramidions.inference import Summarizer, Summary
     from pyramidions.inference.documents import Document
@@ -202,6 +204,8 @@ def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
     page = targets["--explain"]
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"--explain must end in .html, but is {page}.")
+    for option, path in targets.items():
+        check_output(option, path, "a text")
 
 
 class _Part(NamedTuple):

@@ -1,6 +1,5 @@
 """The layout of a data folder, in one place."""
 
-import json
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -8,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 from pyramidions.data.lines import read_lines
 from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
+from pyramidions.strict_json import parse_json
 
 Side = Literal["source", "target"]
 SPLITS = ("train", "valid", "test")
@@ -30,7 +30,7 @@ def parse_references(path: Path) -> list[Reference]:
     references = []
     for number, line in enumerate(read_lines(path), 1):
         try:
-            record = json.loads(line)
+            record = parse_json(line)
             reference = Reference(str(record["id"]), record["summary"])
         except (ValueError, KeyError, TypeError):
             reference = None
@@ -116,7 +116,7 @@ class DataFolder:
         """
         path = self._require(self.manifest_path)
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = parse_json(path.read_bytes())
         except ValueError:
             manifest = None
         if not isinstance(manifest, dict):

@@ -52,7 +52,7 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
 
 def _loaded(path: Path) -> Any:
     if path.exists() and not path.is_file():
-        kind = "a folder" if path.is_dir() else "none"
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise UserError(f"The checkpoint {path} must be a file, but is {kind}.")
     try:
         file = path.open("rb")
@@ -69,6 +69,6 @@ def _loaded(path: Path) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
             # Bytes that are no checkpoint make torch raise whatever they happen to run into.
-            if isinstance(error, pickle.UnpicklingError) and "Unsupported global" in str(error):
+            if isinstance(error, pickle.UnpicklingError) and "unsupported global" in str(error).lower():
                 raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
             raise UserError(f"{path} is damaged or no checkpoint.") from None

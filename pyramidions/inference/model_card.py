@@ -102,11 +102,11 @@ def _scores(path: Path) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line such that Markdown and HTML show it as it stands, in a table's cell as well."""
+    """Return a text on one line such that Markdown and HTML show it as it stands."""
     # A name of a file may hold bytes that are no UTF-8, and line breaks.
     line = " ".join(text.encode("utf-8", "replace").decode().split())
     # An underscore inside a word is one.
-    escaped = re.sub(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", html.escape(line, quote=False))
+    escaped = re.sub(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", html.escape(line, quote=False))
     # What makes a line a heading, a list or a rule.
     return re.sub(r"^(?:[#+=-]|\d+(?=[.)]))", _escaped_mark, escaped)
 
@@ -118,4 +118,4 @@ def _escaped_mark(match: re.Match[str]) -> str:
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)

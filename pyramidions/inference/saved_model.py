@@ -64,7 +64,9 @@ def load_model(path: str | Path) -> SavedModel:
     for name in CHECKPOINTS:
         if (path / name).exists():
             return _from_checkpoint(path / name)
-    raise UserError(f"{path} must hold an exported model ({CONFIG}) or {' or '.join(CHECKPOINTS)}, but holds neither.")
+    raise UserError(
+        f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
+    )
 
 
 def _from_checkpoint(path: Path) -> SavedModel:
@@ -174,11 +176,11 @@ def refuse_foreign(folder: Path) -> None:
     Raises:
         UserError: there is a file, or a folder that holds anything else.
     """
-    if file := next((parent for parent in folder.absolute().parents if parent.exists() and not parent.is_dir()), None):
+    if file := next((parent for parent in folder.parents if parent.exists() and not parent.is_dir()), None):
         raise UserError(f"The folder of an export must lie in a folder, but {file} is a file.")
     rule = f"The folder of an export must be new, empty or an older export, but {folder}"
     if folder.exists() and not folder.is_dir():
-        raise UserError(f"{rule} is a file.")
+        raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if others := found - {WEIGHTS, CONFIG, TOKENIZER, CARD} if CONFIG in found else found:
         raise UserError(f"{rule} holds {min(others)}.")

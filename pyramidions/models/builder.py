@@ -95,9 +95,7 @@ def _check(config: PyramidionConfig) -> None:
             raise UserError(f"`{name}` must be one of {names}, but is {getattr(config, name)!r}.")
     for name, (least, most) in _RANGES.items():
         if not least <= getattr(config, name) <= most:
-            raise UserError(
-                f"`{name}` must be at least {least} and at most {most:,}, but is {shown(getattr(config, name))}."
-            )
+            raise UserError(f"`{name}` must be from {least} to {most:,}, but is {shown(getattr(config, name))}.")
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(config, name) < 1:
             raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from pyramidions.errors import UserError
-from pyramidions.models.builder import preset
+from pyramidions.models.builder import build, preset
 from pyramidions.models.config import (
     MAX_SOURCE_POSITIONS,
     MAX_TARGET_POSITIONS,
@@ -81,6 +83,9 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     try:
         check_lengths(*lengths)
         model = config_of({key: value for key, value in run["model"].items() if key != "_name"})
+        # The parts know their own rules; without memory, they are told at once.
+        with torch.device("meta"):
+            build(model, vocab_size=8)
     except UserError as error:
         raise UserError(f"{config}: {error}") from None
     return Experiment(name, model, *lengths, run)

@@ -119,11 +119,11 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"self_attention": "fulll"}, "`self_attention` must be one of .*, full, .*but is 'fulll'."),
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
-        ({"encoder_layers": 0}, "`encoder_layers` must be at least 1 and at most 1,000, but is 0."),
+        ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
         ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),
         ({"pooling_lengths": "None,None", "pooling_args": '{"base": 2}'}, "but nothing is pooled"),
-        ({"decoding_beam": 0}, "`decoding_beam` must be at least 1 and at most 1,024, but is 0."),
+        ({"decoding_beam": 0}, "`decoding_beam` must be from 1 to 1,024, but is 0."),
         ({"pooling": "mean", "pooling_lengths": "None,4", "scorer": "random"}, "`pooling` 'mean' asks no scorer."),
         ({"pooling": "funnel", "pooling_lengths": "None,4"}, "must name one length, after a layer that another one"),
         (
@@ -137,7 +137,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ),
         (
             {"pooling": "funnel", "pooling_lengths": "4,None", "max_source_positions": 12},
-            "Funnel pooling needs blocks that are a multiple of its window, but 512 is none of 3.",
+            r"The block size of funnel pooling \(512\) must be divisible by its window \(3\).",
         ),
         (
             {

@@ -22,7 +22,7 @@ class MultiheadAttention(nn.Module):
     def __init__(self, embed_dim: int, num_heads: int, attention: CoreAttention) -> None:
         super().__init__()
         if num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(f"`embed_dim` must be a multiple of `num_heads`, but {embed_dim} is none of {num_heads}.")
+            raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
         self.num_heads = num_heads
         self.attention = attention
         self.q_proj = nn.Linear(embed_dim, embed_dim)

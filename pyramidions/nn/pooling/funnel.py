@@ -29,7 +29,7 @@ class FunnelPooler(Pooler):
         super().__init__()
         if confined_to is not None and confined_to % window:
             raise ValueError(
-                f"Funnel pooling needs blocks that are a multiple of its window, but {confined_to} is none of {window}."
+                f"The block size of funnel pooling ({confined_to}) must be divisible by its window ({window})."
             )
         self.window = window
         self.layer = layer

@@ -16,5 +16,5 @@ def test_it_equals_torch_multihead_attention() -> None:
 
 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:
-    with pytest.raises(ValueError, match="`embed_dim` must be a multiple of `num_heads`, but 16 is none of 3."):
+    with pytest.raises(ValueError, match=r"`embed_dim` \(16\) must be divisible by `num_heads` \(3\)."):
         MultiheadAttention(16, 3, FullAttention())

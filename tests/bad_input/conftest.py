@@ -1,0 +1,63 @@
+"""What every case starts from: whole inputs of each kind, tiny."""
+
+import json
+import random
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from pyramidions.cli import main
+from pyramidions.data.tokenizer import PAD, Tokenizer
+from pyramidions.inference import export_model, load_model
+from pyramidions.models import build, preset
+
+WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
+LOG = "".join(
+    f"2026-01-01 00:00:0{n} | INFO | train | epoch 00{n} | loss {9 - n} | num_updates {n}0 | lr 0.1\n"
+    for n in (1, 2, 3)
+)
+
+
+def some_text(draw: random.Random, sentences: int) -> str:
+    """Return sentences of made-up words."""
+    return " ".join(" ".join(draw.choices(WORDS, k=6)) + "." for _ in range(sentences))
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a whole input of each kind."""
+    folder, draw = tmp_path_factory.mktemp("whole"), random.Random(7)
+    for split, count in (("train", 12), ("test", 4)):
+        (folder / "papers").mkdir(exist_ok=True)
+        lines = [
+            json.dumps({"id": f"{split}-{i}", "article": some_text(draw, 9), "abstract": some_text(draw, 2)})
+            for i in range(count)
+        ]
+        (folder / "papers" / f"{split}.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    arguments = ["prepare", str(folder / "papers"), "--out", str(folder / "data"), "--vocab-size", "60"]
+    made = CliRunner().invoke(main, [*arguments, "--workers", "1"])
+    assert made.exit_code == 0, made.output
+    (folder / "summaries.txt").write_text("".join(f"{some_text(draw, 2)}\n" for _ in range(4)))
+    (folder / "paper.txt").write_text(some_text(draw, 9))
+    (folder / "train.log").write_text(LOG)
+    torch.save(_state(folder / "data" / "sentencepiece.model"), folder / "whole.pt")
+    export_model(load_model(folder / "whole.pt"), folder / "export", "# A model\n")
+    return folder
+
+
+def _state(tokenizer: Path) -> dict[str, object]:
+    """Return what fairseq-train saves of an untrained model, as far as it concerns us."""
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 64}
+    config = preset("pyramidion", **size, self_attention_args='{"block_size": 16}', pooling_lengths="16,4")
+    torch.manual_seed(1)
+    model_bytes = tokenizer.read_bytes()
+    model = build(config, Tokenizer(model_bytes).vocab_size, PAD)
+    return {
+        "cfg": {"model": {"_name": "pyramidion", **asdict(config)}},
+        "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},
+        "task_state": {"max_source_positions": 64, "max_target_positions": 16, "tokenizer": model_bytes},
+        "last_optimizer_state": {},
+    }

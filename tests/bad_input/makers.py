@@ -1,0 +1,179 @@
+"""Makes the inputs that a case names: a whole one with something wrong, or a file of certain bytes."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+def changed(values: Any, path: str, value: Any) -> Any:
+    """Return nested values in which the one at a path ("model.embed_dim") is another.
+
+    "(missing)" stands for none at all, "(deep)" for brackets within brackets.
+    """
+    if not path:
+        return deep() if value == "(deep)" else value
+    name, _, rest = path.partition(".")
+    if value == "(missing)" and not rest:
+        return {key: kept for key, kept in values.items() if key != name}
+    return {**values, name: changed(values.get(name), rest, value)}
+
+
+def deep(levels: int = 100_000) -> str:
+    """Return brackets within brackets, more than a reader can follow."""
+    return levels * "["
+
+
+def damage(path: Path, how: str) -> None:
+    """Damage one file of a folder."""
+    content = path.read_bytes() if path.exists() else b""
+    path.unlink(missing_ok=True)
+    if how == "folder":
+        path.mkdir()
+    elif how != "missing":
+        middle = len(content) // 2
+        path.write_bytes(
+            {
+                "empty": b"",
+                "truncated": content[:middle],
+                "text": b"This is a text.\n",
+                "deep": deep().encode(),
+                "latin-1": "café\n".encode("latin-1"),
+                "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+                "longer": content + b"\0",
+                "all ones": b"\xff" * len(content),
+            }[how]
+        )
+
+
+def export(path: Path, whole: Path, *change: Any) -> None:
+    """Make an exported model of whose config.json one value is another."""
+    shutil.copytree(whole / "export", path)
+    about = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(changed(about, *change)))
+
+
+def export_file(path: Path, whole: Path, name: str, how: str) -> None:
+    """Make an exported model of which one file is damaged."""
+    shutil.copytree(whole / "export", path)
+    damage(path / name, how)
+
+
+def checkpoint(path: Path, whole: Path, *change: Any) -> None:
+    """Make a checkpoint of which one value is another."""
+    torch.save(changed(torch.load(whole / "whole.pt", weights_only=True), *change), path)
+
+
+WEIGHT = "decoder.core.layers.0.feed_forward.fc1.bias"
+WEIGHTS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
+    "nan": lambda weights: weights[WEIGHT].fill_(float("nan")),
+    "infinite": lambda weights: weights[WEIGHT].fill_(float("inf")),
+    "too large": lambda weights: weights.update({WEIGHT: weights[WEIGHT].double().fill_(1e300)}),
+    "complex": lambda weights: weights.update({WEIGHT: weights[WEIGHT] + 1j}),
+    "sparse": lambda weights: weights.update({WEIGHT: weights[WEIGHT].to_sparse()}),
+    "whole numbers": lambda weights: weights.update({WEIGHT: weights[WEIGHT].long()}),
+    "missing": lambda weights: weights.pop(WEIGHT),
+    "unknown": lambda weights: weights.update({"encoder.core.extra": torch.ones(1)}),
+    "of another shape": lambda weights: weights.update({WEIGHT: torch.ones(3)}),
+    "named by a number": lambda weights: weights.update({7: torch.ones(1)}),  # type: ignore[dict-item]
+    "a list": lambda weights: weights.update({WEIGHT: [1.0]}),  # type: ignore[dict-item]
+}
+
+
+def weights(path: Path, whole: Path, kind: str) -> None:
+    """Make a checkpoint of which one weight is wrong."""
+    state = torch.load(whole / "whole.pt", weights_only=True)
+    WEIGHTS[kind](state["model"])
+    torch.save(state, path)
+
+
+def damaged(path: Path, whole: Path, of: str, how: str) -> None:
+    """Make a whole input's file anew, damaged."""
+    shutil.copy(whole / of, path)
+    damage(path, how)
+
+
+def data(path: Path, whole: Path, name: str, how: str) -> None:
+    """Make a prepared folder of which one file is damaged."""
+    shutil.copytree(whole / "data", path)
+    damage(path / name, how)
+
+
+def manifest(path: Path, whole: Path, *change: Any) -> None:
+    """Make a prepared folder of whose manifest one value is another."""
+    shutil.copytree(whole / "data", path)
+    about = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(changed(about, *change)))
+
+
+def config(path: Path, whole: Path, text: str) -> None:
+    """Make a folder of configs beside base.yaml, with one row of this text."""
+    configs = Path(__file__).parents[2] / "configs"
+    (path / "own").mkdir(parents=True)
+    shutil.copy(configs / "base.yaml", path)
+    shutil.copy(configs / "paper.csv", path)
+    (path / "own" / "row.yaml").write_text(f"# @package _global_\n{text}")
+
+
+def text(path: Path, whole: Path, content: str) -> None:
+    """Write a text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8", errors="surrogatepass")
+
+
+def content(path: Path, whole: Path, kind: str) -> None:
+    """Write a file that holds something else than text."""
+    path.write_bytes(
+        {
+            "latin-1": "Das Café.\n".encode("latin-1"),
+            "zeros": bytes(1000),
+            "deep": deep().encode(),
+            "deep object": (20_000 * '{"a":').encode(),
+            "many digits": b'{"id": "a", "summary": ' + 5000 * b"1" + b"}\n",
+        }[kind]
+    )
+
+
+def folder(path: Path, whole: Path, *files: str) -> None:
+    """Make a folder with empty files."""
+    path.mkdir()
+    for name in files:
+        (path / name).touch()
+
+
+def pipe(path: Path, whole: Path) -> None:
+    """Make a pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def pickled(path: Path, whole: Path) -> None:
+    """Make a checkpoint that would run code if it were trusted."""
+    torch.save({"model": {}, "cfg": Code()}, path)
+
+
+class Code:
+    """Removes a file when it is unpickled."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return os.remove, ("paper.txt",)
+
+
+MAKERS: dict[str, Callable[..., None]] = {
+    "export": export,
+    "export file": export_file,
+    "checkpoint": checkpoint,
+    "weights": weights,
+    "damaged": damaged,
+    "data": data,
+    "manifest": manifest,
+    "config": config,
+    "text": text,
+    "content": content,
+    "folder": folder,
+    "pipe": pipe,
+    "pickled": pickled,
+}
