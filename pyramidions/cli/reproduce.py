@@ -134,9 +134,13 @@ def _gpus(asked: int | None, scale: str, dry_run: bool) -> int:
         return asked
     import torch
 
+    from pyramidions.measure.gpus import why_no_gpu
+
     there = torch.cuda.device_count()
     if asked is None and there == 0:
-        raise UserError("--gpus must be given where torch finds no GPU: 0 trains on the CPU, at the paper's size.")
+        raise UserError(f"--gpus must be given, since {why_no_gpu()}. 0 trains on the CPU, at the paper's size.")
+    if asked and there == 0:
+        raise UserError(f"--gpus must be 0, but is {asked}: {why_no_gpu()}.")
     if (asked or 0) > there:
         raise UserError(f"--gpus must be at most {there}, what torch finds, but is {asked}.")
     return there if asked is None else asked

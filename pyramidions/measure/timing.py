@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.errors import UserError
+from pyramidions.measure.gpus import why_no_gpu
 from pyramidions.measure.provenance import commit, hardware, versions
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
@@ -82,7 +83,7 @@ class Plan:
             if getattr(self, name) not in known:
                 raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {getattr(self, name)!r}.")
         if self.device == "cuda" and not torch.cuda.is_available():
-            raise UserError("`device` must be cpu where torch finds no GPU, but is cuda.")
+            raise UserError(f"`device` must be cpu, but is cuda: {why_no_gpu()}.")
 
     @property
     def pieces(self) -> int:

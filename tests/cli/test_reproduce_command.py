@@ -88,6 +88,17 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str],
     assert result.exit_code == 1 and result.stderr.startswith("Error: ") and message in result.stderr
 
 
-def test_gpus_that_are_not_there_are_refused(run: Any) -> None:
-    result = run("reproduce", "table2", "--gpus", "99", *CONFIGS)
-    assert result.exit_code == 1 and "--gpus must be at most " in result.stderr
+@pytest.mark.parametrize(
+    ("there", "asked", "sentence"),
+    [
+        (2, ["--gpus", "8"], "--gpus must be at most 2, what torch finds, but is 8."),
+        (0, ["--gpus", "8"], "--gpus must be 0, but is 8: torch finds no GPU."),
+        (0, [], "--gpus must be given, since torch finds no GPU. 0 trains on the CPU, at the paper's size."),
+    ],
+)
+def test_gpus_that_are_not_there_are_refused(
+    fail: Any, monkeypatch: pytest.MonkeyPatch, there: int, asked: list[str], sentence: str
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: there)
+    monkeypatch.setattr("pyramidions.measure.gpus._first_gpu", lambda: None)
+    assert fail("reproduce", "table2", *asked, *CONFIGS) == sentence

@@ -68,7 +68,7 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
         (["vanilla", "model.dropout=0"], "Overrides need a file of configs/, but 'vanilla' is a preset."),
         (["vanilla", "--decode-tokens", "0"], "`decode_tokens` must be positive and differ, but are (0,)."),
         (["vanilla", "--micro-batch", "65"], "`micro_batch` must be at most `train_batch`, 64, but is 65."),
-        (["vanilla", "--device", "cuda"], "`device` must be cpu where torch finds no GPU, but is cuda."),
+        (["vanilla", "--device", "cuda"], "`device` must be cpu, but is cuda: torch finds no GPU."),
         (["vanilla", "--json", "no/x.json"], "--json must be a file in a folder that exists, but is no/x.json."),
     ],
 )

@@ -253,7 +253,7 @@ def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
         ({"decode_tokens": (4, 4)}, "`decode_tokens` must be positive and differ, but are (4, 4)."),
         ({"device": "tpu"}, "`device` must be one of cpu, cuda, but is 'tpu'."),
         ({"precision": "fp16"}, "`precision` must be one of fp32, bf16, but is 'fp16'."),
-        ({"device": "cuda"}, "`device` must be cpu where torch finds no GPU, but is cuda."),
+        ({"device": "cuda"}, "`device` must be cpu, but is cuda: torch finds no GPU."),
     ],
 )
 def test_what_breaks_a_rule_is_refused(changes: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
