@@ -21,6 +21,7 @@ THROUGHPUT = [
 ]
 
 
+@pytest.mark.slow
 def test_the_page_of_an_explanation_is_opened(tmp_path: Path) -> None:
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         pytest.skip("needs Debian's chromium and chromium-driver")
@@ -31,6 +32,7 @@ def test_the_page_of_an_explanation_is_opened(tmp_path: Path) -> None:
     assert written["bytes"] < 50_000 and len(written["seconds"]["page"]) == 2
 
 
+@pytest.mark.slow
 def test_topk_writes_figures_and_a_summary(tmp_path: Path) -> None:
     out = tmp_path / "results" / "topk"
     done = run(
@@ -42,6 +44,7 @@ def test_topk_writes_figures_and_a_summary(tmp_path: Path) -> None:
     assert out.with_suffix(".png").stat().st_size > 1000 and '"commit"' in out.with_suffix(".json").read_text()
 
 
+@pytest.mark.slow
 def test_attention_memory_writes_a_curve(tmp_path: Path) -> None:
     out = tmp_path / "memory"
     done = run("python", BENCHMARKS / "attention_memory.py", "--lengths", 256, 512, "--out", out)
@@ -49,6 +52,7 @@ def test_attention_memory_writes_a_curve(tmp_path: Path) -> None:
     assert "lsh" in out.with_suffix(".csv").read_text() and out.with_suffix(".png").exists()
 
 
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"
@@ -58,6 +62,7 @@ def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     assert table.count("| linear |") == 1 and "| max |" in table and "no provenance" in table
 
 
+@pytest.mark.slow
 def test_generate_prints_a_table_and_figures_beside_their_targets(tmp_path: Path) -> None:
     done = run(*GENERATE, "--full", "--out", tmp_path / "generate.json")
     assert done.returncode == 0, done.stdout
@@ -84,6 +89,7 @@ def test_generate_prints_a_table_and_figures_beside_their_targets(tmp_path: Path
     assert written["commit"] and len(written["seconds"]["deep_pyramidion after 5"]) == 2
 
 
+@pytest.mark.slow
 def test_generate_leaves_out_what_is_not_installed(tmp_path: Path) -> None:
     (tmp_path / "transformers.py").write_text("raise ImportError\n")
     done = run(*GENERATE, "--only", "blockwise", "led", PYTHONPATH=str(tmp_path))
@@ -103,6 +109,7 @@ def test_check_ends_with_status_1_if_a_target_is_missed(value: float, status: in
     assert ("MISSED" in done.stdout) == bool(status)
 
 
+@pytest.mark.slow
 def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFolder, tmp_path: Path) -> None:
     out = tmp_path / "throughput.json"
     few = ["--source", 64, "--max-target-positions", 32]
@@ -114,6 +121,7 @@ def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFo
     assert all(f"\n{name}: " in f"\n{done.stdout}" for name in ways) and "documents/s" in done.stdout
 
 
+@pytest.mark.slow
 def test_leaving_out_padding_computes_less_and_loses_nothing(data: DataFolder, tmp_path: Path) -> None:
     out = tmp_path / "throughput.json"
     same = ["--arch", "deep_pyramidion", "--source", 10000, "--max-target-positions", 64, "--dropout", 0]
@@ -125,6 +133,7 @@ def test_leaving_out_padding_computes_less_and_loses_nothing(data: DataFolder, t
     assert padded["source_positions"] == 4 * 10240 and by_length["source_positions"] < 4 * 10000
 
 
+@pytest.mark.slow
 def test_train_step_prints_every_target_and_names_what_the_time_goes_to(tmp_path: Path) -> None:
     out = tmp_path / "step.json"
     sizes = ["--source", 64, "--target", 8, "--vocab-size", 100, "--repeats", 2]
@@ -145,6 +154,7 @@ def test_train_step_prints_every_target_and_names_what_the_time_goes_to(tmp_path
     assert "| fairseq's transformer |" in done.stdout and "deep_pyramidion spends its time on: " in done.stdout
 
 
+@pytest.mark.slow
 def test_train_memory_doubles_with_the_length_and_shrinks_with_checkpoints(tmp_path: Path) -> None:
     out = tmp_path / "memory"
     lengths = ["--lengths", 2048, 4096, "--vocab-size", 100, "--target", 8, "--models", "deep_pyramidion"]

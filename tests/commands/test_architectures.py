@@ -44,7 +44,11 @@ def trained(data: DataFolder, save_dir: Path, arch: str, updates: int, *flags: o
     return done.stdout
 
 
-@pytest.mark.parametrize("arch", SMALL)
+# One that pools and is deep stands for the rest, which take the same way and half a minute each.
+ARCHITECTURES = [pytest.param(arch, marks=[] if arch == "deep_pyramidion" else pytest.mark.slow) for arch in SMALL]
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_it_trains_resumes_generates_and_is_scored(arch: str, data: DataFolder, tmp_path: Path) -> None:
     trained(data, tmp_path, arch, 7)
     resumed = trained(data, tmp_path, arch, 12)
@@ -59,6 +63,7 @@ def test_it_trains_resumes_generates_and_is_scored(arch: str, data: DataFolder, 
     assert scores.returncode == 0 and "n=10" in scores.stdout
 
 
+@pytest.mark.slow
 def test_power_is_finetuned_from_a_blockwise_checkpoint(data: DataFolder, tmp_path: Path) -> None:
     trained(data, tmp_path / "blockwise", "blockwise", 2)
     start = tmp_path / "blockwise" / "checkpoint_last.pt"

@@ -49,6 +49,7 @@ def kill_in_mid_training(out: Path, row: str) -> str:
     return printed
 
 
+@pytest.mark.slow
 def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -> None:
     printed = kill_in_mid_training(tmp_path, "15_power_2k_1k_512")
     assert "1 of 2: arxiv/table2/04_blockwise_2k" in printed and "score" in printed
@@ -70,6 +71,7 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     assert "35.3" in page and "not run" in page
 
 
+@pytest.mark.slow
 def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None:
     # Where the checkpoints of row 4 should go, there is a file.
     folder = tmp_path / "arxiv" / "table2" / "04_blockwise_2k"

@@ -56,12 +56,14 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
     assert all(torch.equal(first[key], second[key]) for key in first)
 
 
+@pytest.mark.slow
 def test_checkpointed_activations_train_digit_for_digit_the_same(data: DataFolder, tmp_path: Path) -> None:
     flags = ["--max-update", "6", "--disable-validation", "--no-save"]
     plain, checkpointed = (updates(train(data, tmp_path, *flags, *more)) for more in ([], ["--checkpoint-activations"]))
     assert len(plain) == 6 and checkpointed == plain
 
 
+@pytest.mark.slow
 def test_validations_without_progress_are_counted_over_restarts_and_at_epoch_ends_only(
     data: DataFolder, tmp_path: Path
 ) -> None:
@@ -135,6 +137,7 @@ def test_two_processes_train_and_validate_like_one(data: DataFolder, tmp_path: P
     assert all((tmp_path / run / "checkpoint_best.pt").exists() for run in ("one", "two"))
 
 
+@pytest.mark.slow
 def test_two_processes_validate_one_checkpoint_to_the_same_rouge(
     data: DataFolder, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -194,7 +197,7 @@ print("done", float(sum(p.sum() for p in model.parameters())))
 """
 
 
-@pytest.mark.parametrize("name", ["vanilla", "deep_pyramidion"])
+@pytest.mark.parametrize("name", [pytest.param("vanilla", marks=pytest.mark.slow), "deep_pyramidion"])
 def test_torchs_own_ddp_gets_a_gradient_for_every_parameter_of_every_batch(name: str, tmp_path: Path) -> None:
     script = tmp_path / "ddp.py"
     script.write_text(DDP)

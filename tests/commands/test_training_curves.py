@@ -42,7 +42,7 @@ def points(log: TrainingLog) -> dict[tuple[str, str], tuple[tuple[int, float], .
     return {(curve.split, curve.measure): curve.points for curve in log.curves}
 
 
-@pytest.mark.parametrize("log_format", ["simple", "json"])
+@pytest.mark.parametrize("log_format", ["simple", pytest.param("json", marks=pytest.mark.slow)])
 def test_the_log_and_tensorboard_say_the_same(data: DataFolder, tmp_path: Path, log_format: str) -> None:
     board = tmp_path / "board"
     (tmp_path / "train.log").write_text(
