@@ -1,7 +1,6 @@
 """`pyramidions cost`."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ def cost(
     """Count multiplications, activation memory and parameters of configs by part, by closed form.
 
     CONFIG is a preset, or a .yaml file in a folder beside base.yaml; OVERRIDE is KEY=VALUE in Hydra's words and
-    changes every file. A preset is made for documents of --source-tokens; of a file they are at most its
+    changes every config. A preset is made for documents of --source-tokens; of a file they are at most its
     task.max_source_positions. Several configs stand side by side, with ratios to the first.
 
     Multiplications are those of one forward pass as in training, a training step commonly counts three times as
@@ -119,19 +118,11 @@ def _read(
 ) -> "tuple[PyramidionConfig, Lengths]":
     """Return a config and the lengths that are asked for, or its own."""
     from pyramidions.measure import Lengths
-    from pyramidions.models.config import LONGEST_TEXT
-    from pyramidions.models.experiment import read_experiment
+    from pyramidions.models.experiment import read_experiment, with_lengths
 
-    experiment = read_experiment(name, overrides)
-    config, longest, most = experiment.model, experiment.max_source_positions, experiment.max_target_positions
-    if not experiment.run:
-        # A preset is one for documents of any length.
-        longest, most = min(source or longest, LONGEST_TEXT), max(target or 0, most)
-        config = replace(config, max_source_positions=longest)
-    for option, tokens, limit in (("--source-tokens", source, longest), ("--target-tokens", target, most)):
-        if tokens is not None and tokens > limit:
-            raise UserError(f"{option} must be at most {limit}, as {name} says, but is {tokens}.")
-    return config, Lengths(source or longest, target or min(_TARGET, most), batch or 1, vocab_size or _VOCABULARY)
+    found = with_lengths(read_experiment(name, overrides), source, target)
+    target = target or min(_TARGET, found.max_target_positions)
+    return found.model, Lengths(found.max_source_positions, target, batch or 1, vocab_size or _VOCABULARY)
 
 
 def _write(out: Path, result: dict[str, Any]) -> None:

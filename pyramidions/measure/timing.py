@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -185,14 +186,18 @@ class _Contender:
         with self.plan.autocast():
             search(self.model, self.source[: self.plan.decode_batch])
 
-    def take_turn(self, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
-        """Decode ``tokens`` or, where that is None, train; return seconds and the peak of all memory on a GPU."""
+    def _telling_of_memory(self, tokens: int | None) -> AbstractContextManager[None]:
+        """Say where memory runs out, and which option helps: decoding ``tokens`` or, where that is None, training."""
         if tokens is None:
             what = f"a training step of {self.experiment.name} that takes"
             limit = f"{self.plan.micro_batch or self.plan.train_batch} documents at a time (--micro-batch)"
         else:
             what = f"decoding {tokens} tokens with {self.experiment.name}, which takes"
             limit = f"{self.plan.decode_batch} documents at a time (--decode-batch)"
+        return _telling_of_memory(f"{what} {limit}")
+
+    def take_turn(self, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
+        """Decode ``tokens`` or, where that is None, train; return seconds and the peak of all memory on a GPU."""
         self.model.train(tokens is None)
 
         def count(*_: object) -> None:
@@ -200,11 +205,27 @@ class _Contender:
 
         hook = self.model.decoder.register_forward_hook(count)
         try:
-            with _telling_of_memory(f"{what} {limit}"):
+            with self._telling_of_memory(tokens):
                 return clock(self.train if tokens is None else lambda: self.decode(tokens), self.plan.device)
         finally:
             hook.remove()
             self.optimizer.zero_grad()
+
+    def seconds_a_turn(self) -> float:
+        """Return about how many seconds a turn of each kind takes together, from small ones on the CPU."""
+        one, few, more = 1, 2, 6
+        self.model.train()
+        with self._telling_of_memory(None):
+            step = partial(add_gradients, self.model, self.source[:one], self.target[:one], one, self.plan.autocast)
+            seconds = clock(step, "cpu")[0] * self.plan.train_batch
+        self.optimizer.zero_grad()
+        if self.plan.decode_tokens:
+            self.model.eval()
+            with self._telling_of_memory(few):
+                start, end = (clock(partial(self.decode, tokens), "cpu")[0] for tokens in (few, more))
+            each = max(0.0, end - start) / (more - few)
+            seconds += sum(start + each * (tokens - few) for tokens in self.plan.decode_tokens)
+        return seconds
 
     def bytes_between_turns(self) -> int:
         """Return what lies on the device all the time: weights, moments and texts."""
@@ -251,7 +272,12 @@ def _unwatched(phase: str, calls: int) -> Iterator[Callable[[], object]]:
     yield lambda: None
 
 
-def time_models(experiments: Sequence[Experiment], plan: Plan, watch: Watch = _unwatched) -> list[dict[str, Timed]]:
+def time_models(
+    experiments: Sequence[Experiment],
+    plan: Plan,
+    watch: Watch = _unwatched,
+    forecast: Callable[[float], object] | None = None,
+) -> list[dict[str, Timed]]:
     """Time models that take turns, so that what slows the machine for a while slows all of them.
 
     A training step is forward, cross entropy over all positions, backward, clipping and Adam, with dropout as
@@ -262,6 +288,8 @@ def time_models(experiments: Sequence[Experiment], plan: Plan, watch: Watch = _u
         experiments: the models.
         plan: what is timed.
         watch: is told of progress.
+        forecast: is told before the first turn how many seconds all of them will take, about, which small turns on the
+            CPU tell; None goes without.
 
     Returns:
         Of each model "train_step" and "decode_N" for each number of tokens N.
@@ -271,6 +299,8 @@ def time_models(experiments: Sequence[Experiment], plan: Plan, watch: Watch = _u
     """
     with _telling_of_memory("building the models and their synthetic texts"):
         contenders = [_Contender(experiment, plan) for experiment in experiments]
+    if forecast is not None:
+        forecast((plan.warmup + plan.repeats) * sum(contender.seconds_a_turn() for contender in contenders))
     results: list[dict[str, Timed]] = [{"train_step": Timed([], None)} for _ in contenders]
     # Training comes last: it changes the weights.
     for tokens in (*plan.decode_tokens, None):

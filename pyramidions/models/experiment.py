@@ -1,12 +1,13 @@
 """Read what a file of configs/ describes, without running it."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 import torch
 
 from pyramidions.errors import UserError
-from pyramidions.models.builder import build, preset
+from pyramidions.models.builder import build
 from pyramidions.models.config import (
     MAX_SOURCE_POSITIONS,
     MAX_TARGET_POSITIONS,
@@ -15,6 +16,8 @@ from pyramidions.models.config import (
     config_of,
 )
 from pyramidions.models.presets import PRESETS
+from pyramidions.nn.registry import fits
+from pyramidions.strict_json import parse_json
 
 
 class Experiment(NamedTuple):
@@ -42,17 +45,16 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
 
     Args:
         config: the preset's name, or the path of the file or of base.yaml itself.
-        overrides: in Hydra's words, e.g. "model.embed_dim=64"; for files only.
+        overrides: in Hydra's words, e.g. "model.embed_dim=64"; a preset has the group `model` and the two lengths of
+            the group `task`.
 
     Raises:
-        UserError: neither a preset nor such a file, or overrides of a preset, or a config that breaks a rule.
+        UserError: neither a preset nor such a file, an override of what a preset does not have, or a config that breaks
+            a rule.
     """
     path = Path(config)
     if config in PRESETS:
-        if overrides:
-            raise UserError(f"Overrides need a file of configs/, but {config!r} is a preset.")
-        model = preset(config, max_source_positions=MAX_SOURCE_POSITIONS)
-        return Experiment(config, model, MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, {})
+        return _read_preset(config, overrides)
     folder = path.parent if path.name == "base.yaml" else path.parent.parent
     if path.suffix != ".yaml" or not path.is_file() or not (folder / "base.yaml").is_file():
         raise UserError(
@@ -82,10 +84,71 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     lengths = (run["task"].get("max_source_positions"), run["task"].get("max_target_positions"))
     try:
         check_lengths(*lengths)
-        model = config_of({key: value for key, value in run["model"].items() if key != "_name"})
-        # The parts know their own rules; without memory, they are told at once.
-        with torch.device("meta"):
-            build(model, vocab_size=8)
+        model = _checked(config_of({key: value for key, value in run["model"].items() if key != "_name"}))
     except UserError as error:
         raise UserError(f"{config}: {error}") from None
     return Experiment(name, model, *lengths, run)
+
+
+def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
+    lengths: dict[str, Any] = {
+        "max_source_positions": MAX_SOURCE_POSITIONS,
+        "max_target_positions": MAX_TARGET_POSITIONS,
+    }
+    changes = {}
+    for override in overrides:
+        key, _, text = override.partition("=")
+        group, _, field = key.partition(".")
+        if group == "model":
+            changes[field] = _parsed(text, get_type_hints(PyramidionConfig).get(field))
+        elif group == "task" and field in lengths:
+            lengths[field] = _parsed(text, int)
+        else:
+            raise UserError(
+                "An override of a preset must be model.FIELD=VALUE, task.max_source_positions=N or "
+                f"task.max_target_positions=N, but is {override!r}."
+            )
+    try:
+        source, target = lengths.values()
+        check_lengths(source, target)
+        model = _checked(config_of({"max_source_positions": source, **PRESETS[name], **changes}))
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    return Experiment(name, model, source, target, {})
+
+
+def _checked(config: PyramidionConfig) -> PyramidionConfig:
+    """Let the parts, which know their own rules, look at a config; on the meta device that takes no memory."""
+    with torch.device("meta"):
+        build(config, vocab_size=8)
+    return config
+
+
+def _parsed(text: str, kind: Any) -> Any:
+    """Return a value as Hydra would read it, where that is of the kind; else the text, which may be wrong."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return text
+    return value if kind is not None and fits(value, kind) else text
+
+
+def with_lengths(experiment: Experiment, source: int | None, target: int | None) -> Experiment:
+    """Return an experiment with documents and summaries of so many tokens; None keeps its own lengths.
+
+    A preset is made for documents of any length. A file says what its model's longest are.
+
+    Raises:
+        UserError: more tokens than a file's.
+    """
+    lengths = {
+        "--source-tokens": (source, experiment.max_source_positions),
+        "--target-tokens": (target, experiment.max_target_positions),
+    }
+    for option, (tokens, most) in lengths.items():
+        if experiment.run and tokens is not None and tokens > most:
+            raise UserError(f"{option} must be at most {most}, as {experiment.name} says, but is {tokens}.")
+    documents, summaries = (tokens or most for tokens, most in lengths.values())
+    check_lengths(documents, summaries)
+    model = experiment.model if experiment.run else replace(experiment.model, max_source_positions=documents)
+    return experiment._replace(model=model, max_source_positions=documents, max_target_positions=summaries)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pyramidions.cli.time import _say_how_long
 from pyramidions.nn import BeamSearch
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -27,6 +28,32 @@ def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run):
     assert lines[5].startswith("base ") and lines[5].count("[") == 3
     assert lines[-1].startswith("mean ± standard deviation of 2 turns after 0 for warm-up | training batch 3 in 2 ")
     assert "decode_4: 100%" in result.stderr
+
+
+TINY_PRESET = [
+    *("pyramidion", "model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "model.decoding_beam=2"),
+    *("--source-tokens", 48, "--target-tokens", 9, "--vocab-size", 50, "--repeats", 2, "--warmup", 0),
+]
+
+
+def test_a_cpu_takes_small_batches_of_a_preset_and_says_beforehand_what_and_how_long(run, monkeypatch):
+    monkeypatch.setattr("pyramidions.measure.timing._Contender.seconds_a_turn", lambda self: 600.0)
+    result = run("time", *TINY_PRESET)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[:2] == [
+        "On the CPU: a training step of 2 documents, 32 tokens written for 2 documents, of 48 tokens each; "
+        "2 turns of 1 model.",
+        "That takes about 20 min.",
+    ]
+    assert result.stdout.splitlines()[0].split() == ["config", "train_step,", "s", "decode_32,", "s"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(0.2, "0 s"), (89, "89 s"), (90, "1.5 min"), (5000, "83 min"), (5400, "1.5 h"), (9e4, "25 h")]
+)
+def test_a_forecast_is_a_round_number(capsys, seconds, told):
+    _say_how_long(seconds)
+    assert capsys.readouterr().err == f"That takes about {told}.\n"
 
 
 def test_one_config_is_compared_with_nothing(run):
@@ -56,7 +83,7 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
 
     monkeypatch.setattr(BeamSearch, "__call__", out)
     assert fail("time", ROW, *SMALL) == (
-        "Memory ran out in decoding 3 tokens with table3/deep_pyramidion, "
+        "Memory ran out in decoding 2 tokens with table3/deep_pyramidion, "
         "which takes 2 documents at a time (--decode-batch)."
     )
 
@@ -65,9 +92,13 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
     ("arguments", "sentence"),
     [
         (["model.dropout=0"], "At least one config must be named, but only overrides are: model.dropout=0."),
-        (["vanilla", "model.dropout=0"], "Overrides need a file of configs/, but 'vanilla' is a preset."),
+        (["vanilla", "model.dropout=x"], "vanilla: `dropout` must be of type float, but is 'x'."),
+        (
+            [ROW, "--source-tokens", 9000],
+            "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 9000.",
+        ),
         (["vanilla", "--decode-tokens", "0"], "`decode_tokens` must be positive and differ, but are (0,)."),
-        (["vanilla", "--micro-batch", "65"], "`micro_batch` must be at most `train_batch`, 64, but is 65."),
+        (["vanilla", "--micro-batch", "65"], "`micro_batch` must be at most `train_batch`, 2, but is 65."),
         (["vanilla", "--device", "cuda"], "`device` must be cpu, but is cuda: torch finds no GPU."),
         (["vanilla", "--json", "no/x.json"], "--json must be a file in a folder that exists, but is no/x.json."),
     ],

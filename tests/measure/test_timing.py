@@ -63,6 +63,23 @@ def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.M
     assert list(first) == ["train_step", "decode_4", "decode_6"]
 
 
+def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of each model: a step of one document, then 2 and 6 written tokens; a token takes half a second.
+    small = iter([(3.0, None), (1.0, None), (3.0, None)] * 2)
+    clocked: list[str] = []
+    told: list[tuple[float, int]] = []
+
+    def pretend(work: Callable[[], object], device: str) -> tuple[float, None]:
+        clocked.append(device)
+        return next(small, (1.0, None))
+
+    monkeypatch.setattr(timing, "clock", pretend)
+    sizes = plan(train_batch=4, decode_tokens=(4, 8), warmup=1, repeats=2)
+    time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
+    # 3 turns of 2 models: 4 documents of 3 s, 4 tokens (1 + 2 / 2) and 8 tokens (1 + 6 / 2)
+    assert told == [(3 * 2 * (4 * 3 + 2 + 4), 6)]
+
+
 def test_what_the_watch_counts_is_what_was_announced() -> None:
     phases: list[list[Any]] = []
 

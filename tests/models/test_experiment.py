@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.models.experiment import read_experiment
+from pyramidions.models.experiment import read_experiment, with_lengths
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ROW = str(CONFIGS / "table3" / "deep_pyramidion.yaml")
@@ -20,11 +20,50 @@ def test_overrides_are_composed_as_hydra_does() -> None:
     assert found.model.embed_dim == 64 and found.max_source_positions == found.model.max_source_positions == 512
 
 
+def test_a_preset_takes_the_overrides_of_a_file() -> None:
+    overrides = (
+        *("model.embed_dim=64", "model.dropout=0", "model.normalize_before=true", "model.pooling_lengths=64,null"),
+        *(
+            'model.self_attention_args={"block_size": 8}',
+            "task.max_source_positions=128",
+            "task.max_target_positions=16",
+        ),
+    )
+    found = read_experiment("pyramidion", overrides)
+    model = found.model
+    assert (model.embed_dim, model.dropout, model.normalize_before) == (64, 0, True)
+    assert (model.pooling_lengths, model.self_attention_args) == ("64,null", '{"block_size": 8}')
+    assert (found.max_source_positions, model.max_source_positions, found.max_target_positions) == (128, 128, 16)
+    assert model.encoder_layers == 2 and model.self_attention == "blockwise"
+    # As Hydra has a value that holds a comma.
+    assert read_experiment("pyramidion", ('model.pooling_lengths="64,8"',)).model.pooling_lengths == "64,8"
+    assert read_experiment("pyramidion", ("model.pooling_lengths=null",)).model.pooling_lengths is None
+
+
+def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longest() -> None:
+    preset = with_lengths(read_experiment("vanilla"), 20_000, 2_000)
+    assert preset.max_source_positions == preset.model.max_source_positions == 20_000
+    assert preset.max_target_positions == 2_000
+    file = with_lengths(read_experiment(ROW), 4096, None)
+    assert (file.max_source_positions, file.model.max_source_positions) == (4096, 8192)
+    with pytest.raises(UserError) as refused:
+        with_lengths(read_experiment(ROW), 8193, None)
+    assert str(refused.value) == "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 8193."
+
+
 @pytest.mark.parametrize(
     ("config", "overrides", "message"),
     [
         ("nowhere.yaml", (), "The config must be a preset .* but is 'nowhere.yaml'."),
-        ("vanilla", ("model.embed_dim=64",), "Overrides need a file of configs/, but 'vanilla' is a preset."),
+        ("vanilla", ("model.embed_dim=x",), "vanilla: `embed_dim` must be of type int, but is 'x'."),
+        ("vanilla", ("model.embed=8",), "vanilla: The model has no field 'embed'; did you mean 'embed_dim'?"),
+        ("vanilla", ("task.max_source_positions=1",), "vanilla: `max_source_positions` must be a whole number from 2"),
+        (
+            "vanilla",
+            ("optimization.lr=[1]",),
+            "An override of a preset must be model.FIELD=VALUE, task.max_source_positions=N or "
+            "task.max_target_positions=N, but is 'optimization.lr=.1.'.",
+        ),
         (ROW, ("+model.ffn_dim=8",), "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
         (ROW, ("model.embed_dim=abc",), "`embed_dim` must be of type int, but is 'abc'."),
         (ROW, ("model.normalize_before=1",), "`normalize_before` must be of type bool, but is 1."),
