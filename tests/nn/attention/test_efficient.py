@@ -1,7 +1,9 @@
 import pytest
 import torch
+from torch import Tensor
 
 from pyramidions.nn.attention import EfficientAttention
+from pyramidions.nn.attention.local_heads import LocalHeads
 
 
 def test_queries_read_a_summary_of_all_keys() -> None:
@@ -34,6 +36,24 @@ def test_local_heads_attend_within_their_window(window: int) -> None:
     out = EfficientAttention(local_heads=2, window=window)(q, k, v, mask)
     torch.testing.assert_close(out[0], expected[0])
     torch.testing.assert_close(out[1, :, :6], expected[1, :, :6])
+
+
+@pytest.mark.parametrize("see_themselves", [False, True])
+def test_local_heads_hand_torch_four_dimensions_which_is_what_fused_kernels_know(
+    see_themselves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[torch.Size, torch.Size]] = []
+    fused = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor, **rest: object) -> Tensor:
+        seen.append((k.shape, attn_mask.shape))
+        return fused(q, k, v, attn_mask, **rest)
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", watched)
+    x = torch.randn(2, 3, 11, 4)
+    LocalHeads(3, 4, see_themselves=see_themselves).beside(lambda *_: x, x, x, x, None)
+    # Two documents of three chunks, each of which sees three.
+    assert seen == [((6, 3, 12, 4), (6, 1, 4, 12))]
 
 
 def test_the_first_heads_are_the_local_ones() -> None:
