@@ -1,5 +1,8 @@
 """Documents of the kinds that people have."""
 
+import io
+import zipfile
+
 PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
 
 
@@ -39,3 +42,22 @@ def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
         trailer,
         len(body),
     )
+
+
+def docx(*paragraphs: str, body: str = "") -> bytes:
+    """Return a file with paragraphs of text, then any other XML."""
+    package = "http://schemas.openxmlformats.org/package/2006"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs) + body
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships">'
+        f'<Relationship Id="r1" Type="{office}" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{word}"><w:body>{body}</w:body></w:document>',
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return content.getvalue()

@@ -29,7 +29,7 @@ LIMITS = {
 #: Likewise, what draws a page of a .pdf file: its text is found in a time that grows with the square of it.
 PAGE_LIMIT = 16
 #: Likewise, the XML in a .docx file, unpacked: a tree is built of it.
-XML_LIMIT = 64
+XML_LIMIT = 32
 ENDINGS = tuple(LIMITS)
 #: The path of standard input, whose text is one document.
 STANDARD_INPUT = Path("-")

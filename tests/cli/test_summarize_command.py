@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import os
 import subprocess
 import sys
 import time
@@ -9,15 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from conftest import SAMPLE
-from documents import PAGE, pdf
+from documents import PAGE, docx, pdf
 from fairseq_commands import run
+from torch import Tensor
 
 from pyramidions.cli import main
+from pyramidions.data.tokenizer import PAD
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
 from pyramidions.inference.chunking import pieces
 from pyramidions.inference.documents import read_documents
+from pyramidions.nn import BeamSearch
 
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3]
 
@@ -184,3 +189,97 @@ def test_a_long_document_says_that_it_was_cut_or_is_summarized_in_pieces(
     assert f"long.txt (in {len(parts)} pieces, summarized one by one" in whole.stdout
     found = summarizer.summarize(parts, beam=1, min_len=3, max_len=3)
     assert " ".join(summary.text for summary in found) in whole.stdout
+
+
+def called(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["summarize", *map(str, arguments)], prog_name="pyramidions")
+
+
+def test_files_that_are_not_read_are_named_once_and_the_others_are_summarized(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One word.")
+    (tmp_path / "b.docx").write_bytes(docx("Two words."))
+    (tmp_path / "notes.odt").touch()
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    done = called(checkpoint, tmp_path, *SHORT)
+    assert done.exit_code == 0
+    assert done.stderr == f"Skipped 3 files: {tmp_path}/loop.txt, {tmp_path}/notes.odt, {tmp_path}/pipe.txt.\n"
+    assert [line for line in done.stdout.splitlines() if line.endswith(":")] == [
+        f"{tmp_path}/a.txt:",
+        f"{tmp_path}/b.docx:",
+    ]
+
+
+def test_of_many_skipped_files_some_are_named(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One word.")
+    for number in range(25):
+        (tmp_path / f"{number:02}.png").touch()
+    done = called(checkpoint, tmp_path, *SHORT)
+    assert done.stderr.startswith(f"Skipped 25 files: {tmp_path}/00.png, ")
+    assert done.stderr.endswith(f"{tmp_path}/19.png and 5 more.\n")
+
+
+def test_a_loop_of_links_and_a_pipe_are_named_and_the_rest_goes_on(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One word.")
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    os.mkfifo(tmp_path / "pipe.txt")
+    done = called(checkpoint, *(tmp_path / name for name in ("loop.txt", "pipe.txt", "a.txt")), *SHORT)
+    assert done.exit_code == 1 and done.stdout.startswith(f"{tmp_path}/a.txt:\n")
+    assert done.stderr.splitlines() == [
+        f"Error: {tmp_path}/loop.txt: Too many levels of symbolic links.",
+        f"Error: {tmp_path}/pipe.txt must be a regular file, but is a pipe.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--device", "tpu"], "--device must be one that torch finds here (cpu"),
+        (["--device", "cuda:99"], "--device must be one that torch finds here (cpu"),
+        (["--device", "meta"], "--device must be one that torch finds here (cpu"),
+        (["--length-penalty=-1e308"], "--length-penalty must be from -10 to 10, but is -1e+308."),
+        (["--length-penalty=nan"], "--length-penalty must be from -10 to 10, but is nan."),
+        (["--length-penalty=inf"], "--length-penalty must be from -10 to 10, but is inf."),
+        (["--min-len", "9", "--max-len", "5"], "--min-len must be at least 0 and at most --max-len, but is 9"),
+        (["--max-len", "48"], "--max-len must be at most 47, what the model writes, but is 48."),
+        (["--beam", "799"], "--beam must be at most 798, the vocabulary without padding and end, but is 799."),
+        (["--no-repeat-ngram", "1", "--beam", "1", "--min-len", "47"], None),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(
+    options: list[str], sentence: str | None, checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("One word.")
+    done = called(checkpoint, tmp_path / "a.txt", *options)
+    if sentence is None:  # it may be kept
+        assert done.exit_code == 0
+    else:
+        assert done.exit_code == 1 and done.stderr.startswith(f"Error: {sentence}"), done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A word.")
+    count = len(Summarizer.from_pretrained(checkpoint).model.tokenizer.encode("A word."))
+    most = 2 ** (count.bit_length() - 1)
+    assert called(checkpoint, tmp_path / "a.txt").stdout.startswith(
+        f"{tmp_path}/a.txt (the text is short: at most {most} tokens):\n"
+    )
+    assert "short" not in called(checkpoint, tmp_path / "a.txt", "--min-len", 1).stdout
+
+
+def test_documents_of_like_length_share_a_batch_across_the_files_that_are_read_together(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": "A word. " * n}) + "\n" for n in (1, 30, 2, 29)))
+    shapes: list[int] = []
+    search = BeamSearch.__call__
+
+    def watched(self: BeamSearch, transformer: object, tokens: Tensor) -> object:
+        shapes.append(tokens.ne(PAD).sum(dim=1).tolist())
+        return search(self, transformer, tokens)
+
+    monkeypatch.setattr(BeamSearch, "__call__", watched)
+    assert called(checkpoint, tmp_path / "a.jsonl", *SHORT, "--batch-size", 2).exit_code == 0
+    (a, b), (c, d) = shapes
+    assert a > b > 4 * c > 4 * d

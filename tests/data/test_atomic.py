@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from pyramidions.data import atomic
 from pyramidions.data.atomic import atomic_file, atomic_folder, recover_folder
 from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
@@ -201,3 +202,55 @@ def test_what_is_no_file_is_written_as_it_is(tmp_path):
     finally:
         os.close(reader)
     assert (tmp_path / "pipe").is_fifo() and [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
+def _write_and_wait(path, ready):
+    with atomic_file(path) as file:
+        file.write(b"half")
+        ready.set()
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("write", [_write_and_wait, _hold])
+def test_what_a_killed_process_left_goes_with_the_next_write_in_the_folder(tmp_path, write):
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+    other = context.Process(target=write, args=(tmp_path / "killed", ready))
+    other.start()
+    try:
+        assert ready.wait(30)
+        with atomic_file(tmp_path / "first") as file:
+            file.write(b"")
+        # Its process is still there.
+        assert len(list(tmp_path.glob(".killed.partial*"))) == 1
+    finally:
+        other.kill()
+        other.join()
+    with atomic_file(tmp_path / "second") as file:
+        file.write(b"")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "second"]
+
+
+def test_leftovers_of_another_machine_and_of_a_run_that_can_go_on_stay(tmp_path):
+    names = [".a.partial-elsewhere-00000000", f".a.partial-{atomic._HOST}-more-00000000", ".a.partial", "a.partial"]
+    for name in names:
+        (tmp_path / name).touch()
+    _interrupt(tmp_path / "data", "one")
+    with atomic_folder(tmp_path / "other"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*names, ".data.partial", "other"])
+
+
+def test_a_file_that_another_process_took_for_a_leftover_is_made_again(tmp_path, monkeypatch):
+    lock, removed = atomic.fcntl.flock, []
+
+    def remove_first(file, kind):
+        if not removed:
+            removed.append(next(tmp_path.iterdir()))
+            removed[0].unlink()
+        lock(file, kind)
+
+    monkeypatch.setattr(atomic.fcntl, "flock", remove_first)
+    with atomic_file(tmp_path / "out") as file:
+        file.write(b"whole")
+    assert removed and (tmp_path / "out").read_bytes() == b"whole"

@@ -10,6 +10,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from pyramidions.data import records
 from pyramidions.data.readers import Corpus, Document, Fields, find_splits, known_fields
 from pyramidions.errors import UserError
 
@@ -260,4 +261,60 @@ def test_what_the_system_refuses_to_read_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(UserError, match=r"x\.jsonl cannot be read: Permission denied\.$"):
+        read(path)
+
+
+def test_a_line_that_unpacks_to_more_than_the_limit_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LINE_LIMIT", 1)
+    path = write(tmp_path / "x.jsonl.xz", lzma.compress(LINES + bytes(3 * 2**20)))
+    assert path.stat().st_size < 2000
+    with pytest.raises(UserError, match=r"x\.jsonl\.xz, line 3 must hold at most 1 MiB, but holds more\.$"):
+        read(path)
+
+
+def test_a_parquet_cell_beyond_the_limit_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LINE_LIMIT", 1)
+    path = tmp_path / "x.parquet"
+    huge = [{"article": "x" * (3 * 2**20), "abstract": "y"}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(huge), path, compression="zstd")
+    assert path.stat().st_size < 20_000
+    with pytest.raises(UserError, match=r"x\.parquet, row group 1, by row, must hold at most 1 MiB, but holds 3\.0\.$"):
+        read(path)
+
+
+def test_rows_of_large_parquet_cells_are_read_one_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "LINE_LIMIT", 1)
+    rows = [{"id": f"{i}", "article": f"{i}" + "x" * 600_000, "abstract": "y"} for i in range(5)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet", row_group_size=3)
+    taken = []
+    batches = pyarrow.parquet.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pyarrow.parquet.ParquetFile,
+        "iter_batches",
+        lambda self, size, groups: taken.append((size, groups)) or batches(self, size, groups),
+    )
+    assert [document.id for document in read(tmp_path / "x.parquet")] == ["0", "1", "2", "3", "4"]
+    assert taken == [(1, [0]), (1, [1])]
+
+
+def test_a_pipe_or_a_device_is_no_input(tmp_path):
+    os.mkfifo(tmp_path / "train.jsonl")
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    for name, sentence in (
+        ("train.jsonl", "must be a regular file, but is a pipe"),
+        ("zero.txt", "must be a regular file, but is a device"),
+        ("loop.txt", "cannot be read: Too many levels of symbolic links"),
+    ):
+        with pytest.raises(UserError, match=f"{name} {sentence}"):
+            read(tmp_path / name)
+
+
+def test_repeated_ids_are_numbered_on_demand_and_unique_then(tmp_path):
+    ids = ["a", "a", "a#2", "a", "b", "a#2"]
+    lines = "".join(json.dumps({"id": name, "article": "x", "abstract": "y"}) + "\n" for name in ids)
+    path = write(tmp_path / "x.jsonl", lines.encode())
+    found = [document.id for document in read(path, number_repeated_ids=True)]
+    assert found == ["a", "a#2", "a#2#2", "a#3", "b", "a#2#3"]
+    with pytest.raises(UserError, match=r"line 2: the id 'a' came before; .*--number-repeated-ids numbers them\.$"):
         read(path)

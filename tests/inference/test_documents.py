@@ -4,11 +4,12 @@ import io
 import json
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from documents import PAGE, pdf
+from documents import PAGE, docx, pdf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -91,7 +92,36 @@ def test_a_pdf_without_readable_text_is_refused_in_one_sentence(content: bytes, 
     assert re.search(f"a.pdf {expected}", sentence(tmp_path / "a.pdf", content))
 
 
-@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".pdf"])
+TABLE = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>a cell</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+CHANGED = "<w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>"
+
+
+def test_the_text_of_a_docx_is_that_of_its_paragraphs_and_tables_in_order(tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "a.docx", docx("One two.", "Three.", body=TABLE + CHANGED))
+    assert isinstance(found, Document) and found.text.split() == ["One", "two.", "Three.", "a", "cell", "new"]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (docx("A word.")[:300], "cannot be read as .docx"),
+        (b"\xd0\xcf\x11\xe0" + bytes(600), "cannot be read as .docx"),  # an old .doc, or one with a password
+        (docx(body="<w:p>" * 5000 + "</w:p>" * 5000), "cannot be read as .docx"),
+        (docx(), "holds no text."),
+    ],
+)
+def test_a_docx_without_readable_text_is_refused_in_one_sentence(content: bytes, expected: str, tmp_path: Path) -> None:
+    assert expected in sentence(tmp_path / "a.docx", content)
+
+
+def test_a_docx_that_unpacks_to_more_than_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "XML_LIMIT", 1)
+    content, path = docx("x" * 2_500_000), tmp_path / "a.docx"
+    assert len(content) < 10_000
+    assert sentence(path, content) == f"The XML in {path} must hold at most 1 MiB, but holds 2.4."
+
+
+@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".pdf", ".docx"])
 def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +194,63 @@ def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
 )
 def test_the_text_of_a_page_is_what_is_seen(page: str, words: str) -> None:
     assert page_text(page).split() == words.split()
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<a " * 100_000, 0),
+        ("<!--" * 200_000, 0),
+        ("<p " + "a=b " * 500_000 + ">x", 1),
+        ("<p " + " ".join(f"a{n}=b" for n in range(100_000)) + ">x", 1),
+        ("</" * 300_000, 0),
+        ("<![CDATA[" * 100_000, 0),
+        ("<script>" + "</" * 300_000, 0),
+        ('<a b="' * 100_000, 0),
+        ("<i>" * 1000 + "</b>" * 100_000 + "x", 1),
+        ("<p>x</div>" * 50_000, 50_000),
+    ],
+)
+def test_a_page_made_to_take_long_does_not(page: str, words: int) -> None:
+    started = time.monotonic()
+    assert len(page_text(page).split()) == words
+    # The standard library's parser took minutes for most of these.
+    assert time.monotonic() - started < 10
+
+
+def test_a_page_that_nests_too_deep_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    expected = f"{path} must have at most 2,000 elements inside one another, but has more."
+    assert sentence(path, b"<i>" * 100_000) == expected
+    assert page_text("<i>" * 1990 + "x").strip() == "x"
+
+
+def test_what_is_no_regular_file_is_refused_without_being_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "zero.txt").symlink_to("/dev/zero")
+    (tmp_path / "loop.txt").symlink_to("loop.txt")
+    for name, kind in (("pipe.txt", "a pipe"), ("zero.txt", "a device")):
+        with pytest.raises(UserError, match=f"{name} must be a regular file, but is {kind}."):
+            list(read_documents(tmp_path / name, "text", refuse=print))
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        list(read_documents(tmp_path / "loop.txt", "text", refuse=print))
+
+
+@pytest.mark.parametrize(
+    ("id_field", "ids"),
+    [(None, ["a", "7", "b", None]), ("key", ["k", None])],
+)
+def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    records = [{"id": "a", "key": "k"}, {"id": 7}, {"article_id": "b", "id": None}, {"other": 1}]
+    path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
+    refused: list[str] = []
+    found = list(read_documents(path, "text", id_field, refuse=lambda error: refused.append(str(error))))
+    assert [document.name.id for document in found] == [each for each in ids if each is not None or id_field is None]
+    assert refused == [
+        f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
+        for number in ([] if id_field is None else [2, 3, 4])
+    ]
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>", "</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))

@@ -170,14 +170,50 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
         (["A word."], {"max_len": 48}, "`max_len` must be at most 47, what the model writes, but is 48."),
         (["A word."], {"min_len": 9, "max_len": 5}, "must be at"),
         (["A word."], {"beam": 0}, "`beam` must be at least 1, but is 0."),
+        ([None], {}, "A document must be a text, but document 1 is a NoneType."),
+        (["A word.", b"bytes"], {}, "A document must be a text, but document 2 is a bytes."),
+        (None, {}, "`texts` must be a list of documents, but is a NoneType."),
+        (["A word."], {"length_penalty": -1e308}, "`length_penalty` must be from -10 to 10, but is -1e\\+308."),
+        (["A word."], {"length_penalty": math.nan}, "`length_penalty` must be from -10 to 10, but is nan."),
         (["A word."], {"batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
     ],
 )
 def test_wrong_arguments_are_refused(
     texts: list[str], arguments: dict[str, int], sentence: str, summarizer: Summarizer
 ) -> None:
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(UserError, match=sentence):
         summarizer.summarize(texts, **arguments)
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "meta", "no device", -1])
+def test_a_device_that_is_not_there_is_refused_before_the_model_is_read(device: str) -> None:
+    with pytest.raises(UserError, match=re.escape("`device` must be one that torch finds here (cpu")):
+        Summarizer.from_pretrained("no model", device)
+
+
+def test_a_document_shorter_than_a_usual_summary_gets_a_shorter_one(
+    summarizer: Summarizer, articles: list[str]
+) -> None:
+    # The model's own bounds are 72 and 966, and its targets end at 47 tokens without their end.
+    texts = ["A word.", articles[0][:60], articles[0]]
+    tokens = [len(summarizer.model.tokenizer.encode(text)) for text in texts]
+    assert 4 <= tokens[0] < 8 and 16 <= tokens[1] < 32
+    summaries = summarizer.summarize(texts)
+    assert [summary.shortened_to for summary in summaries] == [4, 16, None]
+    # With its end, from half as many tokens to as many.
+    assert 2 <= summaries[0].tokens - 1 <= 4 and 8 <= summaries[1].tokens - 1 <= 16 and summaries[2].tokens == 48
+    for summary, text in zip(summaries, texts, strict=True):
+        assert summarizer.summarize([text])[0].text == summary.text
+        assert summarizer.explain(text).summary.text == summary.text
+
+
+def test_the_bounds_that_a_user_gives_hold_for_short_documents_too(summarizer: Summarizer) -> None:
+    (longer,) = summarizer.summarize(["A word."], min_len=9)
+    assert longer.tokens - 1 == 9 and longer.shortened_to is None
+    (most,) = summarizer.summarize(["A word."], max_len=30)
+    assert 2 <= most.tokens - 1 <= 30 and most.shortened_to == 30
+    (both,) = summarizer.summarize(["A word."], min_len=20, max_len=30)
+    assert 20 <= both.tokens - 1 <= 30 and both.shortened_to is None
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

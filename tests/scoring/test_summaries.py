@@ -29,9 +29,24 @@ def test_json_lines_are_ordered_by_id(tmp_path):
     assert read_summaries(write(tmp_path / "x.jsonl", lines), REFERENCES) == ["A", "B"]
 
 
+def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path):
+    references = read_references(write(tmp_path / "r.txt", "one\ntwo\n"))
+    summaries = write(tmp_path / "x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n')
+    assert read_summaries(summaries, references) == ["B", "A"]
+    by_position = write(tmp_path / "y.jsonl", '{"id": 1, "summary": "B"}\n{"id": 0, "summary": "A"}\n')
+    assert read_summaries(by_position, references) == ["A", "B"]
+    with pytest.raises(UserError, match=r"x\.jsonl has 2 summaries, but needs one for each of 1 reference\."):
+        read_summaries(summaries, references[:1])
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
+        (
+            "x.txt",
+            "a.txt:\none\n\nb.txt:\ntwo\n\n",
+            r"x\.txt must hold one summary a line, but holds names, too: write",
+        ),
         ("x.txt", "one\n", r"x\.txt has 1 summary, but needs one for each of 2 references\."),
         ("x.txt", b"one\ncaf\xe9\n", r"x\.txt, line 2: must be UTF-8, but byte 4 is 0xe9\."),
         ("x.jsonl", '{"id": "a", "summary": "A"}\n', r"x\.jsonl: lacks 1 of 2 documents \('b' first\)\."),
