@@ -186,3 +186,16 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     for path in prepared.iterdir():
         assert (tmp_path / "data" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_repeated_ids_are_refused_with_the_option_that_numbers_them(run, fail, tmp_path):
+    rows = [{"id": f"query-{i // 2}", "article": f"some words here {i}.", "abstract": "few words."} for i in range(20)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["prepare", tmp_path, "--out", tmp_path / "data", "--vocab-size", 25]
+    assert fail(*arguments) == (
+        f"{tmp_path}/train.jsonl, line 2: the id 'query-0' came before; ids must be unique; "
+        "--number-repeated-ids numbers them."
+    )
+    assert run(*arguments, "--number-repeated-ids").exit_code == 0
+    ids = [reference.id for reference in DataFolder(tmp_path / "data").references("train")]
+    assert ids[:4] == ["query-0", "query-0#2", "query-1", "query-1#2"] and len(set(ids)) == 20
