@@ -37,7 +37,7 @@ def test_several_documents_and_their_pieces_are_on_one_page(
     explained = capsys.readouterr().out
     assert end.value.code == 0
     with pytest.raises(SystemExit):
-        main([*map(str, command)])
+        main([*map(str, command), "--batch-size", "1"])
     assert explained == capsys.readouterr().out
     first, second = page_data(page.read_text(encoding="utf-8"))["documents"]
     assert (first["name"][-9:], second["name"][-9:]) == ("a.jsonl:1", "a.jsonl:2")

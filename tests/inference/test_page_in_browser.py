@@ -1,10 +1,13 @@
 """The page of an explanation in a real browser: slider, words, keyboard, dark, and on a phone."""
 
+import re
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -15,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from pyramidions.inference import html_page
+from pyramidions.inference import Explanation, ExplanationPage, html_page
 from pyramidions.inference.explanation import Trace
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -85,6 +88,20 @@ def browser() -> Iterator[webdriver.Chrome]:
         yield driver
 
 
+def shown(
+    browser: webdriver.Chrome, folder: Path, documents: Sequence[tuple[str, list[Explanation]]], model: str = ""
+) -> Page:
+    """Open a page of several documents."""
+    made = ExplanationPage(model)
+    for name, explanations in documents:
+        made.add(name, explanations)
+    path = folder / "page.html"
+    path.write_text(made.html(), encoding="utf-8")
+    browser.get(path.as_uri())
+    assert browser.get_log("browser") == []
+    return Page(browser)
+
+
 @pytest.fixture
 def page(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
     path = tmp_path / "page.html"
@@ -141,7 +158,7 @@ def test_pointing_at_a_word_marks_what_it_drew_on(page: Page) -> None:
     assert f"The 64 tokens marked got {100 * drew[strongest].sum():.1f}% of its attention." in status
     assert page.find("#line").get_attribute("d").startswith("M")
     page.point_at(page.find("h1"))
-    assert page.marked() == set() and "Point at a word" in page.find("#status").text
+    assert page.marked() == set() and "Tap or point at a word" in page.find("#status").text
 
 
 def test_a_click_keeps_a_word_and_brings_its_strongest_token_into_sight(page: Page) -> None:
@@ -201,10 +218,101 @@ def test_text_stands_out_in_light_and_dark(page: Page, scheme: str) -> None:
 
     paper = luminance(page.colour("body", "backgroundColor"))
     assert (paper > 0.8) == (scheme == "light")
-    for text, ground in (("body", "body"), ("aside", "aside"), ("#status", "aside"), ("#read", "body")):
-        a, b = luminance(page.colour(text, "color")), luminance(page.colour(ground, "backgroundColor"))
+    page.all("#summary .w")[0].click()
+    inks = [("body", "body"), ("aside", "aside"), ("#status", "aside"), ("#read", "body"), ("#save-svg", "body")]
+    inks += [(f"#curve {text}", "aside") for text in ("#left-top", "#right-top", "#x-end")]
+    for text, ground in inks:
+        ink = page.colour(text, "fill" if "curve" in text else "color")
+        a, b = luminance(ink), luminance(page.colour(ground, "backgroundColor"))
         # WCAG 2.1, 1.4.3
         assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5, text
+
+
+def test_lines_and_paragraphs_are_those_of_the_document(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    tokens = ["Ann", ":", " Hello", ".", "\nBob", ":", " Hi", ".", "\n\nThe", " end", ".", ""]
+    page = shown(browser, tmp_path, [("talk.txt", [replace(example(12), document=tokens)])])
+    assert page.find("#document").text == "Ann: Hello.\nBob: Hi.\nThe end. ¶"
+    assert [paragraph.text for paragraph in page.all("#document p")] == ["Ann: Hello.\nBob: Hi.", "The end. ¶"]
+
+
+def test_a_hostile_document_stays_text(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)></script><script>document.title='hacked'</script>"
+    tokens = [f"\n\n{evil}", *example().document[1:]]
+    page = shown(browser, tmp_path, [(evil, [replace(example(), document=tokens, settings={evil: evil})])] * 2)
+    assert page.find("h1").text == page.find(".t").text == page.find("option").text == evil
+    assert page.run("return document.title") == evil and not page.all("img")
+    page.run("document.title = 'same'; window.svg = new XMLSerializer().serializeToString(figure())")
+    page.run("new DOMParser().parseFromString(svg, 'image/svg+xml')")
+    assert "<script" not in page.run("return svg") and "<img" not in page.run("return svg")
+
+
+def test_pieces_of_a_document_are_one_document_with_a_summary_each(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    pieces = [example(6, written=(" One", "")), example(8, written=(" Two", ""))]
+    page = shown(browser, tmp_path, [("long.txt", pieces)])
+    assert page.find("#read").text == (
+        "The first 14 of 22 tokens were read; the rest was cut off."  # each example lacks four
+    )
+    assert len(page.all("#document .t")) == 14 and len(page.all("#document section")) == 2
+    assert page.find("#summary").text == "Piece 1 of 2\nOne\nPiece 2 of 2\nTwo"
+    torch.testing.assert_close(page.shades(), torch.cat([x.reached for x in pieces]), atol=6e-4, rtol=0)
+    assert page.find("#layer-label").text == "After layer 3 of 3: 6 vectors"
+    page.all("#summary .w")[1].click()
+    # The second piece starts at token 6.
+    assert page.marked() == {6 + token for token in range(8)}
+    assert page.find("#numbers tr:nth-child(2)").text == "2 14 6 42.9% 62.5% " + page.all("#numbers td")[11].text
+
+
+def test_of_several_documents_one_is_chosen(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = shown(browser, tmp_path, [("a.txt", [EXPLANATION]), ("b.txt", [example()])])
+    assert [option.text for option in page.all("#choose option")] == ["a.txt", "b.txt"]
+    page.all("#summary .w")[0].click()
+    page.point_at(page.find("h1"))
+    assert page.marked()
+    page.find("#choose").send_keys(Keys.ARROW_DOWN)
+    assert page.find("h1").text == "b.txt" and page.find("#summary").text == "gene map"
+    assert len(page.all("#document .t")) == 6 and page.marked() == set()
+    assert len(page.all("#numbers tbody tr")) == 3
+
+
+def test_the_axes_say_what_the_chart_shows(page: Page) -> None:
+    words = [text.text for text in page.all("#curve text") if text.text]
+    assert words[0] == "left of a token, mean" and words[-3:] == ["1", "token of the document", "600"]
+    page.all("#summary .w")[1].click()
+    heights = EXPLANATION.drew_on(2, 3).clone()
+    heights[heights.argsort(descending=True)[64:]] = 0
+    top = heights.reshape(120, 5).sum(1).max()
+    assert page.find("#right-label").text.replace("\u2068", "").replace("\u2069", "") == "attention of “map”, sum"
+    assert page.find("#right-top").text == (f"{100 * top:.1f}%" if top >= 0.01 else f"{100 * top:.2g}%")
+    assert page.find("#left-top").text == f"{100 * EXPLANATION.reached.reshape(120, 5).mean(1).max():.1f}%"
+
+
+def test_model_and_settings_are_named(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = shown(browser, tmp_path, [("a.txt", [replace(example(), settings={"beam": "2"})])], model="checkpoints")
+    assert [term.text for term in page.all("#settings *")] == ["model", "checkpoints", "beam", "2"]
+
+
+def test_the_figure_is_saved_as_svg_and_png(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    saved = tmp_path / "saved"
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
+    page = shown(browser, tmp_path, [("a b.txt", [replace(example(), settings={"beam": "2"})])], model="tiny")
+    page.all("#summary .w")[1].click()
+    page.find("#save-svg").click()
+    page.find("#save-png").click()
+    for _ in range(100):
+        if {path.name for path in saved.glob("*")} == {"a-b.txt.svg", "a-b.txt.png"}:
+            break
+        time.sleep(0.1)
+    root = ElementTree.parse(saved / "a-b.txt.svg").getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[:2] == ["a", "b.txt"]
+    assert [f"w{i}" for i in range(5)] == [text for text in texts if text and re.fullmatch(r"w\d", text)]
+    for word in ("gene", "map", "token of the document", "tiny;", "beam:"):
+        assert word in texts
+    picture = (saved / "a-b.txt.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    # Twice the size, to be sharp in print.
+    assert int.from_bytes(picture[16:20]) == pytest.approx(2 * float(root.get("width") or 0), abs=2)
+    assert browser.get_log("browser") == []
 
 
 def test_a_phone_shows_it_without_scrolling_sideways(page: Page) -> None:
@@ -217,8 +325,22 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: Page) -> None:
     # It is not behind the summary, which stays at the top.
     script = "const b = arguments[0].getBoundingClientRect(); return [b.top, innerHeight - b.bottom]"
     above, below = page.run(script, strongest)
-    assert above >= page.run("return document.querySelector('aside').getBoundingClientRect().bottom") and below >= 0
-    assert page.run("return document.querySelector('aside').getBoundingClientRect().top") >= 0
+    assert above >= page.run("return document.querySelector('.panel').getBoundingClientRect().bottom") and below >= 0
+    script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]"
+    top, bottom = page.run(script, ".panel")
+    assert top == 0 and bottom <= 844 / 3
+    # All of the chart is in the panel, its axis as well.
+    chart = page.run(script, "#curve")
+    assert top < chart[0] and chart[1] <= bottom and chart[1] - chart[0] > 80
+    assert page.find("#layer").size["width"] > 100
+
+
+def test_a_phone_held_sideways_shows_the_chart_beside_the_summary(page: Page) -> None:
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": 844, "height": 390})
+    page.all("#summary .w")[1].click()
+    script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.left, b.top, b.bottom]"
+    panel, words, chart = (page.run(script, selector) for selector in (".panel", ".words", "#curve"))
+    assert chart[0] > words[0] and panel[1] <= chart[1] and chart[2] <= panel[2] <= 390 / 2 + 1
 
 
 def test_what_is_unknown_is_said_in_place(browser: webdriver.Chrome, tmp_path: Path) -> None:
