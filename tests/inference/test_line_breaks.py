@@ -1,7 +1,5 @@
 """The line breaks of a text, given back to its tokens."""
 
-import unicodedata
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,4 +59,3 @@ def test_any_text_keeps_its_words_and_its_lines(lines: list[str]) -> None:
     assert [normalize(line) for line in found.split("\n") if line] == [
         normalize(line) for part in lines for line in part.splitlines() if normalize(line)
     ]
-    assert unicodedata.is_normalized("NFKC", found)
