@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
 from pyramidions.reproduce.scale import SCALES, scaled_configs
+from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 ROWS = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
@@ -71,6 +72,26 @@ def test_the_base_model_is_the_default_config() -> None:
     assert model.pop("_name") == "pyramidion"
     assert model.pop("max_source_positions") == "${task.max_source_positions}"
     assert {**model, "max_source_positions": None} == asdict(PyramidionConfig())
+
+
+def comments(part: str) -> dict[str, str]:
+    """What base.yaml says of each field of a part: the comment above it, or behind it."""
+    (block,) = re.findall(rf"^{part}:\n((?:  .*\n)+)", (CONFIGS / "base.yaml").read_text(), re.MULTILINE)
+    found, above = {}, []
+    for line in block.splitlines():
+        if line.startswith("  #"):
+            above.append(line.removeprefix("  # "))
+        else:
+            field, _, behind = line.strip().partition("  # ")
+            found[field.partition(":")[0]] = " ".join([*above, *([behind] if behind else [])])
+            above = []
+    return found
+
+
+@pytest.mark.parametrize(("part", "config"), [("model", PyramidionConfig), ("task", LongDocumentSummarizationConfig)])
+def test_the_comments_of_the_base_are_the_help_of_the_fields(part: str, config: type) -> None:
+    helps = {field.name: field.metadata["help"] for field in fields(config) if not field.name.startswith("_")}
+    assert comments(part) == {"_name": "", **helps}
 
 
 def test_every_file_is_a_row_of_the_paper_and_every_row_has_a_file() -> None:
@@ -139,8 +160,8 @@ def test_a_row_holds_only_differences(row: str) -> None:
     changed = OmegaConf.to_container(OmegaConf.load(path))
     base = composed()
     assert isinstance(changed, dict)
-    for group, fields in changed.items():
-        for name, value in fields.items():
+    for group, changes in changed.items():
+        for name, value in changes.items():
             assert base[group].get(name) != value, f"{group}.{name} is what the base says"  # type: ignore[attr-defined, index]
 
 

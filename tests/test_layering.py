@@ -34,6 +34,7 @@ MAY_IMPORT = {
     "pyramidions.inference": ("data", "errors", "models", "nn", "strict_json", "inference"),
     "pyramidions.reproduce": ("data", "errors", "measure", "models", "scoring", "reproduce"),
     "pyramidions.curves": ("errors", "curves"),
+    "pyramidions.cli.options": ("criterions", "errors", "models", "tasks"),
     "pyramidions.cli": ("curves", "data", "errors", "inference", "measure", "models", "reproduce", "scoring", "cli"),
 }
 STANDARD_AND_TORCH = {"torch"}

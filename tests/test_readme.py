@@ -15,6 +15,7 @@ from documents import pdf
 from explanations import only_piece
 from fairseq import options
 from fairseq_commands import TINY, run
+from hydra import compose, initialize_config_dir
 
 from pyramidions.models import PRESETS
 
@@ -125,6 +126,18 @@ def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
         *("optimization.max_update=1", "optimization.update_freq=[1]", "task.stopping_patience=0"),
     ]
     assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
+
+
+def test_hydra_reads_quoted_values_as_the_readme_writes_them() -> None:
+    quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", README)
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
+        model = compose("base", overrides=[shlex.split(override)[0] for override in quoted]).model
+    assert model.pooling_lengths == "None,2048,512,None,None,None"
+    assert model.self_attention_args == '{"block_size": 256}'
+
+
+def test_options_are_listed(folder: Path) -> None:
+    assert "--pooling-lengths" in run_in(folder, command("pyramidions", "options"))
 
 
 @pytest.mark.parametrize("corpus", ["arxiv", "pubmed"])
@@ -239,8 +252,8 @@ def test_no_command_is_left_out() -> None:
     checked = [
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
-        ("pyramidions", "prepare"), ("pyramidions", "recipe"), ("pyramidions", "average"), ("pyramidions", "score"),
-        ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "plot"),
+        ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
+        ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "plot"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),

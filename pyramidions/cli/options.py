@@ -1,0 +1,139 @@
+"""`pyramidions options`."""
+
+import json
+import shutil
+import textwrap
+from dataclasses import MISSING, fields
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Union, get_args, get_origin
+
+import click
+
+from pyramidions.errors import UserError
+
+_WIDEST = 120
+_FAIRSEQ_PARTS = {
+    "task": "--task long_document_summarization",
+    "criterion": "--criterion pooled_cross_entropy",
+}
+
+
+class Option(NamedTuple):
+    """A flag.
+
+    Attributes:
+        part: "model", "task" or "criterion"; the group that hydra has it in.
+        name: hydra's name for it, "embed_dim".
+        kind: of its value: "int", "float", "text", or "switch", which takes none.
+        value: what it is unless it is given; None for nothing.
+        meaning: in words.
+    """
+
+    part: str
+    name: str
+    kind: str
+    value: Any
+    meaning: str
+
+    @property
+    def flag(self) -> str:
+        """As fairseq-train takes it; the data folder has no flag."""
+        return "DATA" if self.name == "data" else f"--{self.name.replace('_', '-')}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as plain values."""
+        hydra = f"{self.part}.{self.name}"
+        return {
+            "part": self.part,
+            "flag": self.flag,
+            "hydra": hydra,
+            "type": self.kind,
+            "value": self.value,
+            "meaning": self.meaning,
+        }
+
+
+@click.command(short_help="List every option of model, task and criterion.")
+@click.argument("arch", default="pyramidion")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of JSON objects.")
+def options(arch: str, as_json: bool) -> None:
+    """List every option of the model, the task and the criterion: its flag, type, value and meaning.
+
+    Values are those of the preset ARCH (fairseq's --arch), "pyramidion" unless it is named. fairseq-train takes the
+    flags, and fairseq-hydra-train takes PART.NAME=VALUE, with underscores: model.embed_dim=64. The options of task and
+    criterion are listed where fairseq is installed; importing it takes some seconds. The options of fairseq itself are
+    listed by `fairseq-train --help`.
+
+    \b
+    Example:
+      pyramidions options deep_pyramidion
+      pyramidions options deep_pyramidion --json
+    """
+    from pyramidions.models import PRESETS, preset
+
+    if arch not in PRESETS:
+        raise UserError(f"ARCH must be one of {', '.join(PRESETS)}, but is {arch!r}.")
+    found = _options("model", preset(arch))
+    has_fairseq = find_spec("fairseq") is not None
+    if has_fairseq:
+        from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
+        from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
+
+        found += _options("task", LongDocumentSummarizationConfig())
+        found += _options("criterion", PooledCrossEntropyConfig())
+    if as_json:
+        click.echo(json.dumps([option.as_json() for option in found], indent=1))
+    else:
+        click.echo(_table(found, arch, min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)))
+    if not has_fairseq:
+        click.echo("fairseq is not installed: the options of task and criterion are not listed.", err=True)
+
+
+def _options(part: str, config: Any) -> list[Option]:
+    """Return the options of a config, whose fields hold a preset's values."""
+    found = []
+    task = part == "task"
+    for field in fields(config):
+        value = getattr(config, field.name)
+        # What is taken over from another part is listed there, or is fairseq's own.
+        taken_over = field.name == "max_source_positions" and not task
+        if field.name.startswith("_") or taken_over or str(value).startswith("${"):
+            continue
+        value = None if value is MISSING or value == "???" else value
+        found.append(Option(part, field.name, _kind(field.type), value, field.metadata["help"]))
+    return found
+
+
+def _kind(annotation: Any) -> str:
+    if get_origin(annotation) is Union:
+        annotation = get_args(annotation)[0]
+    return {bool: "switch", str: "text"}.get(annotation, annotation.__name__)
+
+
+def _table(found: list[Option], arch: str, width: int) -> str:
+    """Return a block of lines for each part, the meanings wrapped in the last column."""
+    flags = max(len(option.flag) for option in found)
+    kinds = max(len(option.kind) for option in found)
+    # A value too long for its column has a line of its own.
+    values = max(len(shown) for option in found if len(shown := _shown(option.value)) <= 14)
+    start = flags + kinds + values + 6
+    blocks = []
+    for part in dict.fromkeys(option.part for option in found):
+        lines = [f"{part} ({_FAIRSEQ_PARTS.get(part, f'--arch {arch}')})"]
+        for option in (option for option in found if option.part == part):
+            shown = _shown(option.value)
+            head = f"{option.flag:{flags}}  {option.kind:{kinds}}  "
+            meaning = textwrap.wrap(option.meaning, max(width - start, 24), break_on_hyphens=False) or [""]
+            if len(shown) > values:
+                lines.append(f"{head}{shown}")
+                head, shown = " " * len(head), ""
+            lines.append(f"{head}{shown:{values}}  {meaning[0]}")
+            lines += [" " * start + rest for rest in meaning[1:]]
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "-" if value is None else str(value)
