@@ -253,7 +253,8 @@ def test_no_command_is_left_out() -> None:
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
-        ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "plot"),
+        ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
+        ("pyramidions", "export"), ("pyramidions", "summarize"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),

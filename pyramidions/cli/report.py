@@ -18,8 +18,9 @@ import click
 def report(out: Path, configs: Path, to: Path | None) -> None:
     """Gather what `pyramidions reproduce` left in OUT: a page in Markdown, the same as CSV, and plots.
 
-    The paper's ROUGE and speed-ups stand beside ours with intervals; rows without results say "not run". Figures 5
-    and 6 are drawn from OUT/topk/topk.csv, as benchmarks/topk.py writes it. CSV and plots go beside the page.
+    The page has the rows that have results. The paper's ROUGE and speed-ups stand beside ours with intervals, except
+    where ours come from other data or from models of another size, and the page says so. Figures 5 and 6 are drawn
+    from OUT/topk/topk.csv, as benchmarks/topk.py writes it. CSV and plots go beside the page.
 
     \b
     Example:

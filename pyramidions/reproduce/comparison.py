@@ -3,9 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow
+from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
 from pyramidions.reproduce.fields import Interval
 from pyramidions.reproduce.results import PHASES, Result, Timing
+
+#: Documents for training and testing of the paper's corpora (Cohan et al. 2018).
+PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658)}
+_NEAR = 0.02  # how much fewer they may be; empty ones are left out
 
 
 class Line(NamedTuple):
@@ -38,10 +42,10 @@ class Line(NamedTuple):
     def difference(self, metric: str) -> int:
         """Return 1 where our interval is above the paper's, -1 where it is below.
 
-        0 where they overlap, where one of the two is missing, and for models that are not of the paper's size.
+        0 where they overlap, where one of the two is missing, and where they are not comparable.
         """
         paper, ours = self.paper_score(metric), self.our_score(metric)
-        if not isinstance(paper, Interval) or ours is None or self.result is None or self.result.scale != "paper":
+        if not isinstance(paper, Interval) or ours is None or self.score_obstacle:
             return 0
         return (ours.low > paper.high) - (ours.high < paper.low)
 
@@ -49,6 +53,18 @@ class Line(NamedTuple):
         """Return what we timed; None where that was not run."""
         times = self.result.times if self.result else None
         return times.phases.get(phase) if times else None
+
+    @property
+    def time_obstacle(self) -> str:
+        """Why our times cannot stand beside the paper's, in two words; empty where they can."""
+        return "tiny model" if self.result is not None and self.result.scale != "paper" else ""
+
+    @property
+    def score_obstacle(self) -> str:
+        """Why our ROUGE cannot stand beside the paper's, in two words; empty where it can."""
+        if self.result is None or self.time_obstacle:
+            return self.time_obstacle
+        return "" if has_papers_data(self.result) else "other data"
 
     @property
     def is_comparable(self) -> bool:
@@ -86,6 +102,29 @@ class Line(NamedTuple):
     def status(self) -> str:
         """Return "run", or what is missing."""
         return "; ".join(self.missing) or "run"
+
+
+def has_papers_data(result: Result) -> bool:
+    """Whether a row was trained and tested on about as many documents as the paper's corpus has."""
+    if result.corpus is None or result.data not in PAPER_DOCUMENTS:
+        return False
+    counts = (result.corpus.documents.get(split, 0) for split in ("train", "test"))
+    return all((1 - _NEAR) * of <= n <= of for n, of in zip(counts, PAPER_DOCUMENTS[result.data], strict=True))
+
+
+def shown(lines: Sequence[Line], table: str) -> list[Line]:
+    """Return the rows of a table or figure that something was measured for.
+
+    Rows that were only timed stand in no table of ROUGE; figure 4, which shares rows with table 2, is shown where
+    something was timed for it.
+    """
+    members = [line for line in lines if line.result is not None and line.row in rows_of([line.row], table)]
+    only_timed = [line for line in members if line.result and not (line.result.training or line.result.scores)]
+    if table == "figure4":
+        return members if only_timed else []
+    if table == "table10":
+        return [line for line in members if line.timing("train_s")]
+    return [line for line in members if line not in only_timed]
 
 
 def compare(catalogue: Sequence[PaperRow], results: Mapping[tuple[str, str], Result]) -> list[Line]:

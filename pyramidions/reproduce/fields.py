@@ -92,6 +92,11 @@ class Fields:
             self.refuse(name, "a list of different numbers", values)
         return list(values)
 
+    def named_counts(self, name: str) -> dict[str, int]:
+        """Return whole numbers by name."""
+        part = self.part(name)
+        return {key: part.count(key) for key in part._values}
+
     def text(self, name: str) -> str:
         """Return a line of text."""
         value = self._get(name)

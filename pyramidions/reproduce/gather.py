@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.atomic import atomic_file
+from pyramidions.data.folder import DataFolder
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.checkpoints import training
 from pyramidions.reproduce.jobs import ORDER
@@ -29,6 +30,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     result = {
         "config": row.config,
         "data": row.data,
+        "corpus": _corpus(planner.data(row.data)) if "train" in ran else None,
         "scale": planner.scale.name,
         "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
         "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
@@ -42,6 +44,12 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     }
     with atomic_file(folder / "result.json") as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+def _corpus(folder: Path) -> dict[str, Any]:
+    """Return the name of the data that was used, and its documents by split: a sample may stand for the paper's."""
+    splits = DataFolder(folder).manifest["splits"]
+    return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
 
 
 def _scores(path: Path) -> dict[str, Any]:

@@ -5,41 +5,51 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
 from pyramidions.data.progress import counted
-from pyramidions.reproduce.catalogue import rows_of
-from pyramidions.reproduce.comparison import Line
+from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.results import Hardware, Result
 from pyramidions.reproduce.tables import NOT_RUN, escaped, layers_table, quality_table, row_name, seconds_table
 from pyramidions.reproduce.topk import TopK
 
 _WIDTH = 110
 _TITLES = {
-    "table2": "Table 2: shallow models on arXiv",
+    "table2": "Table 2: shallow models",
     "table3": "Table 3: deep models",
-    "table4": "Table 4: scorers on arXiv",
-    "table7": "Table 7: where to pool, on arXiv",
-    "table8": "Table 8: sizes of blocks, on arXiv",
+    "table4": "Table 4: scorers",
+    "table7": "Table 7: where to pool",
+    "table8": "Table 8: sizes of blocks",
     "table10": "Table 10: seconds a batch",
     "figure4": "Figure 4: a training step by number of layers",
 }
+# What is to be known of the paper's figures in a row.
 _NOTES = {
-    "table4": "The paper gives no intervals here, but calls a difference of 0.4 significant.",
-    "table7": "Row 21: its training takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
-    "table10": "Row 11: the paper says 0.87 s for 256 tokens, which cannot be right beside its 13.41 s for 512; it is "
-    "left out.",
+    "table7": (
+        "21",
+        "Row 21: its training takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
+    ),
+    "table10": (
+        "11",
+        "Row 11: the paper says 0.87 s for 256 tokens, which cannot be right beside its 13.41 s for 512; it is left "
+        "out.",
+    ),
 }
 _LEGEND = (
-    "“R-1” and “R-2” are ROUGE in percent, with 95% intervals in brackets. “▲” and “▼” mark where ours lies above or "
-    "below the paper's and the two intervals do not overlap; without an interval on either side there is no mark, nor "
-    "for tiny models.",
-    "“×” is a speed-up over the reference that is named with the table: above 1 is faster. The paper's is made of its "
-    "seconds. Ours is the ratio of medians of turns that both models took in one run, with the lowest and highest "
-    "ratio of two neighbouring turns in brackets.",
+    "“R-1” and “R-2” are ROUGE in percent, with 95% intervals in brackets.",
+    "“×” is a speed-up over the reference that is named with the table: above 1 is faster. It is the ratio of medians "
+    "of turns that both models took in one run, with the lowest and highest ratio of two neighbouring turns in "
+    "brackets.",
     "“train” is a training step, “decode” is decoding the longer of two texts, 512 tokens in the paper; table 10 has "
     "the shorter one too.",
     "“2×8192 > 2048 → 512” are an encoder's layers, which consume 8192, 8192 and 2048 representations, and what its "
     "decoder reads.",
-    "“–” is what the paper does not say; “not run” is what we have not measured.",
+    "“not run” is what we have not measured.",
 )
+_LEGEND_OF_THE_PAPER = (
+    "“▲” and “▼” mark where our ROUGE lies above or below the paper's and the two intervals do not overlap; without an "
+    "interval on either side there is no mark. The paper's speed-ups are made of its seconds.",
+    "“–” is what the paper does not say. “tiny model” and “other data” stand in the place of a figure of the paper "
+    "that ours cannot be compared with.",
+)
+_CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed"}
 _FIGURES = {
     "figure5": "Figure 5: seconds of top-k operators, forward and backward",
     "figure6": "Figure 6: likeness of their result to that of hard top-k",
@@ -57,18 +67,19 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
     """
     results = list({id(line.result): line.result for line in lines if line.result}.values())
     parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
-    parts += [_facts(results), "## How to read this", _bullets(_LEGEND)]
+    if results:
+        comparable = any(not line.time_obstacle for line in lines if line.result)
+        legend = (*_LEGEND, *_LEGEND_OF_THE_PAPER) if comparable else _LEGEND
+        parts += [_facts(results), "## How to read this", _bullets(legend)]
     for table in _TITLES:
-        chosen = [line for line in lines if line.row in rows_of([line.row], table)]
-        if chosen:
+        if chosen := shown(lines, table):
             parts += [f"## {_TITLES[table]}", *_section(table, chosen)]
             if table == "figure4":
-                parts += _image(table, _TITLES[table], plots, no_plots, any(line.timing("train_s") for line in chosen))
-    for figure, title in _FIGURES.items():
-        parts += [f"## {title}", *_image(figure, title, plots, no_plots, topk is not None)]
-        if topk is not None:
-            parts.append(_filled(f"From `topk/topk.csv`: {escaped(topk.machine)}; commit {escaped(topk.commit)}."))
+                parts += _image(table, _TITLES[table], plots, no_plots)
     if topk is not None:
+        for figure, title in _FIGURES.items():
+            parts += [f"## {title}", *_image(figure, title, plots, no_plots)]
+            parts.append(_filled(f"From `topk/topk.csv`: {escaped(topk.machine)}; commit {escaped(topk.commit)}."))
         parts.append(_filled(f"What the benchmark says: {escaped(topk.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
     return "\n\n".join(parts) + "\n"
@@ -89,13 +100,13 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
     warnings = []
     tiny = sum(result.scale == "tiny" for result in results)
     useless = (
-        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs; the lengths in "
-        "the tables are the paper's, not theirs."
+        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs: no figure of "
+        "the paper stands beside them."
     )
     if tiny == len(results) > 0:
         warnings.append(f"**Tiny models.** All results here are of tiny scale. {useless}")
     elif tiny:
-        marked = "Rows marked “tiny” must not be compared with anything."
+        marked = "Rows marked “tiny” must not be compared with others."
         warnings.append(
             f"**Mixed scales.** {_of(tiny, results)} of tiny scale, the others of the paper's. {useless} {marked}"
         )
@@ -108,8 +119,14 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
         len({r.data_hash for r in results if r.data == data and r.data_hash}) > 1 for data in {r.data for r in results}
     ):
         warnings.append("**Mixed data.** Results on one corpus come from different preparations of it.")
-    if not results:
-        warnings.append("**Nothing was run.** All figures here are the paper's.")
+    for told, data in {_of_data(r): r.data for r in results if r.corpus and not has_papers_data(r)}.items():
+        train, test = PAPER_DOCUMENTS[data]
+        warnings.append(
+            f"**Other data.** {told}. The paper's corpus has {train:,} for training and {test:,} for testing: no ROUGE "
+            "of the paper stands beside ours."
+        )
+    if any(result.scores and not result.corpus for result in results):
+        warnings.append("**Unknown data.** A result does not say what it was trained on: ROUGE is not compared.")
     if others := [line for line in lines if not line.is_comparable and line.row.table != "table4"]:
         warnings.append(f"**Other references.** {counted(len(others), 'row')} timed against another than the paper's.")
     return [textwrap.fill(text, _WIDTH, initial_indent="> ", subsequent_indent="> ") for text in warnings]
@@ -126,8 +143,8 @@ def _facts(results: Sequence[Result]) -> str:
         ("Hardware", lambda r: _hardware(r.hardware)),
         ("Commit", lambda r: r.commit),
         ("Versions", lambda r: ", ".join(f"{name} {version}" for name, version in r.versions.items())),
-        *((f"Data, {data}", _of_corpus(data, "data_hash")) for data in sorted({r.data for r in results})),
-        *((f"Scores, {data}", _of_corpus(data, "signature")) for data in sorted({r.data for r in results})),
+        *(("Data", _of_corpus(data, _data)) for data in sorted({r.data for r in results})),
+        *(("Scores", _of_corpus(data, lambda r: r.signature)) for data in sorted({r.data for r in results})),
         ("Times", _setting),
         ("Decoding", _decoded),
         ("Seed", lambda r: str(r.seed)),
@@ -152,8 +169,23 @@ def _which(configs: list[str]) -> str:
     return ", ".join(f"`{config}`" for config in configs) if len(configs) <= 3 else f"{len(configs)} results"
 
 
-def _of_corpus(data: str, field: str) -> Callable[[Result], str | None]:
-    return lambda result: getattr(result, field) if result.data == data else None
+def _of_corpus(data: str, read: Callable[[Result], str | None]) -> Callable[[Result], str | None]:
+    return lambda result: read(result) if result.data == data else None
+
+
+def _data(result: Result) -> str | None:
+    return None if result.data_hash is None else f"{_of_data(result)}; hash {result.data_hash}"
+
+
+def _of_data(result: Result) -> str:
+    """Name the data that was used, which may be a sample in place of the paper's corpus."""
+    if result.corpus is None:
+        return f"{_CORPORA[result.data]}, or what stood for it"
+    uses = {"train": "training", "valid": "validation", "test": "testing"}
+    found = result.corpus.documents
+    counts = [f"{found[split]:,} for {use}" for split, use in uses.items() if split in found]
+    stands = "" if has_papers_data(result) else f" in place of {_CORPORA[result.data]}"
+    return f"{result.corpus.name}{stands}, documents: {', '.join(counts)}"
 
 
 def _hardware(hardware: Hardware) -> str:
@@ -193,8 +225,11 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
         )
     elif timed:
         parts.append(f"× is the speed-up over {', '.join(f'`{name}`' for name in references)}.")
-    if table in _NOTES:
-        parts.append(_NOTES[table])
+    row, note = _NOTES.get(table, (None, ""))
+    if any(line.row.row == row and not line.time_obstacle for line in lines):
+        parts.append(note)
+    if table == "table4" and not all(line.score_obstacle for line in lines):
+        parts.append("The paper gives no intervals here, but calls a difference of 0.4 significant.")
     parts = [_filled(part) for part in parts]
     if table == "figure4":
         return [*parts, "\n".join(layers_table(lines))]
@@ -210,24 +245,26 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
     return parts
 
 
-def _image(name: str, title: str, plots: Mapping[str, str], no_plots: str | None, run: bool) -> list[str]:
+def _image(name: str, title: str, plots: Mapping[str, str], no_plots: str | None) -> list[str]:
     if name in plots:
         return [f"![{title}]({quote(plots[name])})"]
-    return [no_plots if run and no_plots else f"Plot: {NOT_RUN}."]
+    return [no_plots] if no_plots else []
 
 
 def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
-    bullets = []
+    bullets, absent = [], []
     for table in dict.fromkeys((*_TITLES, *(line.row.table for line in lines))):
         members = [line for line in lines if line.row.table == table]
         name = _TITLES.get(table, table).partition(":")[0]
-        if absent := [escaped(line.row.row) for line in members if line.result is None]:
-            bullets.append(f"{name}, {NOT_RUN}: {', '.join(absent)}")
+        if without := sum(line.result is None for line in members):
+            absent.append(f"{name.lower()} {without} of {len(members)}")
         bullets += [
             f"{name}, row {row_name(line)}, {escaped(line.status)}"
             for line in members
             if line.result is not None and line.missing
         ]
+    if absent:
+        bullets.append(f"Rows that were not run: {', '.join(absent)}.")
     if topk is None:
         bullets.append(f"Figures 5 and 6, {NOT_RUN}: `scripts/reproduce/figure5.sh` makes them.")
     return _bullets(bullets) if bullets else "Nothing."

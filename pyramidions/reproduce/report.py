@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
-from pyramidions.reproduce.comparison import Line, compare
+from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.fields import Interval
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.plots import draw_speed_ups, draw_topk, why_not
@@ -79,10 +79,10 @@ def _write(path: Path, content: bytes) -> None:
 def _draw(lines: Sequence[Line], topk: TopK | None) -> dict[str, bytes]:
     images = {}
     kinds: dict[tuple[str, str, str], list[tuple[int, Interval]]] = {}
-    for line in lines:
+    for line in shown(lines, "figure4"):
         speed_up = line.our_speed_up("train_s")
         # Vanilla models are their own reference.
-        if line.row.table != "figure4" or line.row.config == line.row.reference:
+        if line.row.config == line.row.reference:
             continue
         if line.result is not None and speed_up is not None:
             # Only what was measured alike is joined by a line.
@@ -122,6 +122,7 @@ def _csv_row(line: Line) -> dict[str, object]:
         **{name: getattr(row, name) for name in ("table", "row", "config", "data", "reference")},
         "status": line.status,
         "scale": result.scale if result else "",
+        "corpus": result.corpus.name if result and result.corpus else "",
         **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
     }
     for metric in ROUGE:

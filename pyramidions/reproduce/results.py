@@ -74,12 +74,25 @@ class Training(NamedTuple):
     epochs: int
 
 
+class Corpus(NamedTuple):
+    """The prepared folder that a row was trained and tested on.
+
+    Attributes:
+        name: of the folder.
+        documents: by split.
+    """
+
+    name: str
+    documents: dict[str, int]
+
+
 class Result(NamedTuple):
     """One result file.
 
     Attributes:
         config: the row's file among the configs, without ".yaml".
-        data: the corpus.
+        data: the corpus of the paper's row.
+        corpus: what stood for it; None where the row was timed only, or where an earlier version wrote the file.
         scale: "paper" or "tiny".
         data_hash: of the prepared corpus; None where the row was timed only.
         commit: of the code.
@@ -95,6 +108,7 @@ class Result(NamedTuple):
 
     config: str
     data: str
+    corpus: Corpus | None
     scale: str
     data_hash: str | None
     commit: str
@@ -146,6 +160,7 @@ def read_result(path: Path, data: str, config: str) -> Result:
     return Result(
         config=config,
         data=data,
+        corpus=_corpus(fields.part("corpus")) if fields.has("corpus") else None,
         scale=fields.choice("scale", SCALES),
         data_hash=fields.text("data_hash") if fields.has("data_hash") else None,
         commit=fields.text("commit"),
@@ -160,6 +175,10 @@ def read_result(path: Path, data: str, config: str) -> Result:
         scores={name: scores.part(name).interval("mean", most=100) for name in ROUGE} if scores else None,
         times=_times(times) if times else None,
     )
+
+
+def _corpus(fields: Fields) -> Corpus:
+    return Corpus(fields.text("name"), fields.named_counts("documents"))
 
 
 def _training(fields: Fields) -> Training:

@@ -2,13 +2,16 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.comparison import Line
 from pyramidions.reproduce.fields import Interval
+from pyramidions.reproduce.scale import SCALES
 
+_Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
 _TWO_DECIMALS = ("table3",)  # of ROUGE in the paper
@@ -19,45 +22,38 @@ CLAIMED = {"pyramidion-16": 3.8}
 
 def quality_table(lines: Sequence[Line]) -> list[str]:
     """Return a table of ROUGE and, where the paper times the rows, of speed-ups."""
-    heads = ["R-1 paper", "R-1 ours", "R-2 paper", "R-2 ours"]
-    timed = any("train_s" in line.row.paper for line in lines)
-    if timed:
-        heads += ["train × paper", "train × ours", "decode × paper", "decode × ours"]
-    body = []
-    for line in lines:
-        cells = [score(line, metric) for metric in ("r1", "r2") for score in (_paper_score, _our_score)]
-        if timed:
-            for phase in ("train_s", "infer512_s"):
-                cells += [_paper_speed_up(line, phase), _our_speed_up(line, phase)]
-        body.append([*_names(line), *cells])
-    return _table(["row", "architecture", "encoder → decoder"], heads, body)
+    columns: list[_Column] = []
+    for metric, name in (("r1", "R-1"), ("r2", "R-2")):
+        if any(not line.score_obstacle for line in lines):
+            columns.append((f"{name} paper", partial(_paper_score, metric=metric)))
+        columns.append((f"{name} ours", partial(_our_score, metric=metric)))
+    if any("train_s" in line.row.paper for line in lines):
+        columns += [*_speed_ups(lines, "train_s", "train × "), *_speed_ups(lines, "infer512_s", "decode × ")]
+    return _table(lines, columns)
 
 
 def seconds_table(lines: Sequence[Line], phase: str) -> list[str]:
     """Return one part of table 10: seconds a batch and speed-ups; ``phase`` is one of `PHASES`."""
-    heads = ["paper, s", "ours, s", "× paper", "× ours"]
-    body = [
-        [
-            *_names(line),
-            f"{line.row.paper[phase]:.2f}" if phase in line.row.paper else _NOTHING,
-            _our_seconds(line, phase),
-            _paper_speed_up(line, phase),
-            _our_speed_up(line, phase),
-        ]
-        for line in lines
-    ]
-    return _table(["row", "architecture", "encoder → decoder"], heads, body)
+    columns: list[_Column] = []
+    if any(not line.time_obstacle for line in lines):
+        columns.append(("paper, s", partial(_paper_seconds, phase=phase)))
+    columns.append(("ours, s", partial(_our_seconds, phase=phase)))
+    return _table(lines, [*columns, *_speed_ups(lines, phase, "× ")])
+
+
+def _speed_ups(lines: Sequence[Line], phase: str, head: str) -> list[_Column]:
+    ours: _Column = (f"{head}ours", partial(_our_speed_up, phase=phase))
+    if all(line.time_obstacle for line in lines):
+        return [ours]
+    return [(f"{head}paper", partial(_paper_speed_up, phase=phase)), ours]
 
 
 def layers_table(lines: Sequence[Line]) -> list[str]:
     """Return the table of figure 4."""
-    body = []
-    for line in lines:
-        claimed = f"up to {CLAIMED[line.row.row]}" if line.row.row in CLAIMED else _NOTHING
-        ours = [_our_seconds(line, "train_s"), _our_speed_up(line, "train_s")]
-        name, architecture, lengths = _names(line)
-        body.append([name, architecture, lengths, ours[0], claimed, ours[1]])
-    return _table(["row", "architecture", "encoder → decoder"], ["ours, s", "× paper", "× ours"], body)
+    columns: list[_Column] = [("ours, s", partial(_our_seconds, phase="train_s"))]
+    if any(not line.time_obstacle for line in lines):
+        columns.append(("× paper", _claimed))
+    return _table(lines, [*columns, ("× ours", partial(_our_speed_up, phase="train_s"))])
 
 
 def row_name(line: Line) -> str:
@@ -66,14 +62,14 @@ def row_name(line: Line) -> str:
     return f"{cell(line.row.row)}{' (tiny)' if tiny else ''}"
 
 
-def lengths(row: PaperRow) -> str:
-    """What the encoder's layers consume and the decoder reads: "2×8192 > 2048 → 512"."""
+def lengths(row: PaperRow, divisor: int = 1) -> str:
+    """What the encoder's layers consume and the decoder reads: "2×8192 > 2048 → 512", each over ``divisor``."""
     stages = []
     for stage in row.encoder_lengths.split(">"):
-        runs = [(length, len(list(same))) for length, same in groupby(stage.split(","))]
-        stages.append(", ".join(f"{count}×{length}" if count > 1 else length for length, count in runs))
+        runs = [(int(length) // divisor, len(list(same))) for length, same in groupby(stage.split(","))]
+        stages.append(", ".join(f"{count}×{length}" if count > 1 else str(length) for length, count in runs))
     joined = " > ".join(stages)
-    return f"{cell(joined)} → {row.decoder_length}"
+    return f"{cell(joined)} → {row.decoder_length // divisor}"
 
 
 def escaped(text: str) -> str:
@@ -98,9 +94,10 @@ def _decimals(value: float) -> int:
 
 def _names(line: Line) -> list[str]:
     row = line.row
-    blocks = "no blocks" if row.block_size is None else f"blocks of {row.block_size}"
+    divisor = SCALES[line.result.scale].lengths if line.result else 1
+    blocks = "no blocks" if row.block_size is None else f"blocks of {row.block_size // divisor}"
     architecture = f"{row.architecture}, {blocks}" if row.table == "table8" else row.architecture
-    return [row_name(line), cell(architecture), lengths(row)]
+    return [row_name(line), cell(architecture), lengths(row, divisor)]
 
 
 def _score(value: Interval | float, table: str) -> str:
@@ -115,6 +112,8 @@ def _interval(value: Interval | float, show: Callable[[float], str]) -> str:
 
 
 def _paper_score(line: Line, metric: str) -> str:
+    if line.score_obstacle:
+        return line.score_obstacle
     paper = line.paper_score(metric)
     return _NOTHING if paper is None else _score(paper, line.row.table)
 
@@ -124,7 +123,21 @@ def _our_score(line: Line, metric: str) -> str:
     return NOT_RUN if ours is None else f"{_score(ours, line.row.table)}{_MARKS[line.difference(metric)]}"
 
 
+def _paper_seconds(line: Line, phase: str) -> str:
+    if line.time_obstacle:
+        return line.time_obstacle
+    return f"{line.row.paper[phase]:.2f}" if phase in line.row.paper else _NOTHING
+
+
+def _claimed(line: Line) -> str:
+    if line.time_obstacle:
+        return line.time_obstacle
+    return f"up to {CLAIMED[line.row.row]}" if line.row.row in CLAIMED else _NOTHING
+
+
 def _paper_speed_up(line: Line, phase: str) -> str:
+    if line.time_obstacle:
+        return line.time_obstacle
     return three_digits(line.paper_speed_ups[phase]) if phase in line.paper_speed_ups else _NOTHING
 
 
@@ -142,7 +155,10 @@ def _our_seconds(line: Line, phase: str) -> str:
     return f"{three_digits(timing.mean)} ± {timing.deviation:.{_decimals(timing.mean)}f}"
 
 
-def _table(left: list[str], right: list[str], body: Iterable[Sequence[str]]) -> list[str]:
-    """Return a Markdown table whose last columns are numbers."""
-    rows = [[*left, *right], [*("---" for _ in left), *("---:" for _ in right)], *body]
+def _table(lines: Sequence[Line], columns: Sequence[_Column]) -> list[str]:
+    """Return a Markdown table with columns of numbers behind the names of rows."""
+    left = ["row", "architecture", "encoder → decoder"]
+    body = [[*_names(line), *(number(line) for _, number in columns)] for line in lines]
+    heads = [head for head, _ in columns]
+    rows = [[*left, *heads], [*("---" for _ in left), *("---:" for _ in heads)], *body]
     return [f"| {' | '.join(row)} |" for row in rows]

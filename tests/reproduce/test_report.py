@@ -8,7 +8,13 @@ from pyramidions.errors import UserError
 from pyramidions.reproduce import report as report_module
 from pyramidions.reproduce.report import write_report
 
-TRAINING_ONLY = {"times.decode_tokens": [], "times.reference": "figure4/vanilla_16_layers", "scores": None}
+TRAINING_ONLY = {
+    "times.decode_tokens": [],
+    "times.reference": "figure4/vanilla_16_layers",
+    "scores": None,
+    "training": None,
+}
+SAMPLE = {"name": "sample", "documents": {"train": 200, "valid": 20, "test": 40}}
 PNG = b"\x89PNG\r\n"
 
 
@@ -48,13 +54,60 @@ def test_a_row_stands_beside_the_papers(out, lines):
     ) in lines()
 
 
-def test_a_row_without_result_is_not_run(out, lines):
+def test_a_row_without_result_is_counted_and_not_shown(out, lines):
     write(out)
+    assert not any(line.startswith(("| 3 |", "| 11 |", "| mean |", "| pyramidion-16 |")) for line in lines())
+    assert "- Rows that were not run: table 2 2 of 3, table 4 1 of 1, figure 4 1 of 1." in lines()
+    assert [line for line in lines() if line.startswith("## ")] == [
+        "## How to read this",
+        "## Table 2: shallow models",
+        "## Table 10: seconds a batch",
+        "## What is missing",
+    ]
+
+
+def test_two_tiny_rows_are_a_page_and_not_ten(out):
+    tiny = {"scale": "tiny", "corpus": SAMPLE}
+    for config in ("table2/05_blockwise_8k", "table2/07_transpooler_8k_512"):
+        write(out, config, tiny)
+    page = write_report(out, Path("configs")).page.read_text().splitlines()
+    assert len(page) < 80
+    assert sum("not run" in line for line in page) <= 4
+    expected = "table 2 18 of 20, table 3 4 of 4, table 4 8 of 8, table 7 6 of 6, table 8 6 of 6, figure 4 16 of 18."
+    assert " ".join(line.strip() for line in page).count(expected) == 1
+
+
+def test_other_data_is_named_and_the_papers_rouge_left_out(out, lines, text):
+    write(out, changes={"corpus": SAMPLE})
     assert (
-        "| 11 | lsh | 8192 → 8192 | 35.7 [35.5, 36.0] | not run | 11.2 [11.1, 11.4] | not run "
-        "| 2.64 | not run | 0.990 | not run |"
+        "| 8 | transpooler | 8192 → 2048 | 43.4 [43.1, 43.7] | 16.6 [16.4, 16.8] | 3.54 | 4.00 [3.20, 5.00] | 2.41 "
+        "| 2.50 [2.00, 3.12] |"
     ) in lines()
-    assert "- Table 2, not run: 3, 11" in lines()
+    assert (
+        "**Other data.** sample in place of arXiv, documents: 200 for training, 20 for validation, 40 for testing. The "
+        "paper's corpus has 203,037 for training and 6,440 for testing: no ROUGE of the paper stands beside ours."
+    ) in text()
+
+
+def test_beside_rows_on_the_papers_data_others_say_why_they_are_not_compared(out, lines):
+    write(out)
+    write(out, VANILLA, {"corpus": SAMPLE})
+    write(out, "table2/11_lsh_8k", {"scale": "tiny", "corpus": SAMPLE})
+    table = {line.split(" | ")[0]: line.split(" | ") for line in reversed(lines()) if "[43.1" in line}
+    assert table["| 8"][3] == "42.7 [42.4, 43.0]"
+    assert table["| 3"][3] == "other data"
+    assert table["| 11 (tiny)"][3] == table["| 11 (tiny)"][7] == "tiny model"
+
+
+def test_data_that_a_result_does_not_name_is_not_compared(out, lines, text):
+    write(out, changes={"corpus": DELETED})
+    assert not any("42.7" in line for line in lines())
+    assert "**Unknown data.** A result does not say what it was trained on" in text()
+
+
+def test_a_corpus_without_its_empty_documents_is_the_papers(out, lines):
+    write(out, changes={"corpus": {"name": "arxiv", "documents": {"train": 202914, "valid": 6436, "test": 6440}}})
+    assert any("| 42.7 [42.4, 43.0] | 43.4 [43.1, 43.7] ▲ |" in line for line in lines())
 
 
 def test_a_row_without_the_papers_times_or_intervals_says_so(out, lines):
@@ -67,7 +120,10 @@ def test_table_10_has_seconds_and_both_ratios(out, lines):
     page = lines()
     decoding = page[page.index("### Decoding 256 tokens") :]
     assert "| 8 | transpooler | 8192 → 2048 | 2.71 | 0.300 ± 0.010 | 2.42 | 2.00 [1.60, 2.50] |" in decoding
-    assert "| 11 | lsh | 8192 → 8192 | – | not run | – | not run |" in decoding
+    write(out, "table2/11_lsh_8k")
+    page = lines()
+    decoding = page[page.index("### Decoding 256 tokens") :]
+    assert "| 11 | lsh | 8192 → 8192 | – | 0.300 ± 0.010 | – | 2.00 [1.60, 2.50] |" in decoding
     assert any(line.startswith("Row 11: the paper says 0.87 s for 256 tokens, which cannot be right") for line in page)
 
 
@@ -91,10 +147,11 @@ def test_a_lower_score_is_marked_and_one_that_overlaps_is_not(out, lines):
 
 def test_tiny_results_are_said_to_prove_nothing_and_carry_no_marks(out, lines, text):
     write(out, changes={"scale": "tiny"})
-    assert any(
-        line.startswith("| 8 (tiny) | transpooler | 8192 → 2048 | 42.7 [42.4, 43.0] | 43.4 [43.1, 43.7] |")
-        for line in lines()
-    )
+    # A sixteenth of the paper's lengths, and none of its figures.
+    assert (
+        "| 8 (tiny) | transpooler | 512 → 128 | 43.4 [43.1, 43.7] | 16.6 [16.4, 16.8] | 4.00 [3.20, 5.00] "
+        "| 2.50 [2.00, 3.12] |"
+    ) in lines()
     assert "**Tiny models.** All results here are of tiny scale." in text()
     assert "say nothing about the paper's claims" in text()
 
@@ -123,7 +180,8 @@ def test_alike_results_are_described_once(out, lines):
     write(out, VANILLA)
     page = lines()
     assert not any(line.startswith("> ") for line in page)
-    for line in ("- Commit: 8dd1a12", "- Data, arxiv: 3f5c", "- Hardware: NVIDIA H200, 8 threads, 8 GPUs"):
+    data = "- Data: arxiv, documents: 203,037 for training, 6,436 for validation, 6,440 for testing; hash 3f5c"
+    for line in ("- Commit: 8dd1a12", data, "- Hardware: NVIDIA H200, 8 threads, 8 GPUs"):
         assert line in page
 
 
@@ -136,8 +194,7 @@ def test_missing_parts_are_listed(out, lines):
         "- Table 2, row 3, times of decoding: not run",
         "- Table 2, row 8, generation: not run; scores: not run",
         f"- Table 2, row 11, times: relative to {POOLED}, not to {VANILLA}",
-        "- Table 4, not run: mean",
-        "- Figure 4, not run: pyramidion-16",
+        "- Rows that were not run: table 4 1 of 1, figure 4 1 of 1.",
         "- Figures 5 and 6, not run: `scripts/reproduce/figure5.sh` makes them.",
     ]
 
@@ -149,10 +206,17 @@ def test_a_speed_up_over_another_reference_is_not_shown(out, lines, text):
     assert "**Other references.** 1 row timed against another than the paper's." in text()
 
 
-def test_nothing_run_is_a_page_of_the_papers_figures(out, lines, text):
-    assert "**Nothing was run.** All figures here are the paper's." in text()
-    assert "Of 5 rows 0 run, 0 partly run, 5 not run; figures 5 and 6 not run." in lines()
-    assert lines().count("Plot: not run.") == 3
+def test_nothing_run_is_said_in_a_few_lines(out, lines):
+    assert lines() == [
+        "# The paper's tables and figures, and ours",
+        "",
+        "Of 5 rows 0 run, 0 partly run, 5 not run; figures 5 and 6 not run.",
+        "",
+        "## What is missing",
+        "",
+        "- Rows that were not run: table 2 3 of 3, table 4 1 of 1, figure 4 1 of 1.",
+        "- Figures 5 and 6, not run: `scripts/reproduce/figure5.sh` makes them.",
+    ]
     assert not list(out.glob("*.png"))
 
 
@@ -223,10 +287,12 @@ def test_the_csv_file_has_one_line_a_row(out, configs):
     ]
 
 
-def test_the_real_catalogue_without_results_is_the_papers(out):
+def test_rows_of_the_real_catalogue_stand_beside_the_papers_figures(out):
+    for config in ("table3/deep_pyramidion", "table8/32_transpooler_2k_512_without_blocks"):
+        write(out, config, {"times": None})
     page = write_report(out, Path("configs")).page.read_text()
-    row = "| deep_pyramidion-arxiv | pyramidion | 2×8192 > 2048 > 3×512 → 512 | 47.15 | not run | 19.99 | not run "
-    assert f"{row}| 1.79 | not run | 4.58 | not run |" in page
+    row = "| deep_pyramidion-arxiv | pyramidion | 2×8192 > 2048 > 3×512 → 512 | 47.15 | 43.40 [43.10, 43.70] | 19.99 "
+    assert f"{row}| 16.60 [16.40, 16.80] | 1.79 | not run | 4.58 | not run |" in page
     assert "| 32 | transpooler, no blocks | 2048 → 512 |" in page
 
 
