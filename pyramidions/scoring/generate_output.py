@@ -7,12 +7,18 @@ from pyramidions.data.tokenizer import SENTENCE_MARKER
 from pyramidions.errors import UserError
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
+_END = "Generate "
 _PIECE_START = "▁"
 
 
 def is_generate_output(lines: Iterable[str]) -> bool:
     """Whether any line is a hypothesis as `fairseq-generate` prints it."""
     return any(match[1] in "HD" for line in lines if (match := _LINE.match(line)))
+
+
+def ends_early(lines: Iterable[str]) -> bool:
+    """Whether an output lacks the line that `fairseq-generate` prints at its end, as after a kill or on a full disk."""
+    return not any(line.startswith(_END) for line in lines)
 
 
 def parse_generate_output(lines: Iterable[str], count: int, place: str = "The output") -> list[str]:
@@ -31,12 +37,16 @@ def parse_generate_output(lines: Iterable[str], count: int, place: str = "The ou
         `count` texts.
 
     Raises:
-        UserError: an index is missing, comes twice or is not below `count`. fairseq drops the documents of a
-            ragged last batch without a word; every later summary would meet a wrong reference.
+        UserError: an index is missing, comes twice or is not below `count`: fairseq drops the documents of a
+            ragged last batch without a word; every later summary would meet a wrong reference. Or the output ends
+            early: its last summary may be cut.
     """
     best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
     current: dict[str, int | None] = {"H": None, "D": None}
+    has_targets = is_over = False
     for line in lines:
+        has_targets |= line.startswith("T-")
+        is_over |= line.startswith(_END)
         match = _LINE.match(line.rstrip("\r\n"))
         if match is None:
             continue
@@ -54,6 +64,9 @@ def parse_generate_output(lines: Iterable[str], count: int, place: str = "The ou
         best[kind].setdefault(index, _join_pieces(text))
     found = best["D"] or best["H"]
     _refuse_gaps(found, count, place)
+    # Only `fairseq-generate` prints targets; what others print, or `grep` has left, has no such end.
+    if has_targets and not is_over:
+        raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
     return [found[index] for index in range(count)]
 
 

@@ -20,6 +20,7 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.piece_codec import PieceCodec
+from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checkpoints import RunCheckpoints, check_given
 from pyramidions.tasks.run_checks import check_run, is_first_worker, run_of, warn_of_schedule
 from pyramidions.tasks.stopping import StoppingRule
@@ -84,6 +85,7 @@ class LongDocumentSummarizationTask(FairseqTask):
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
         super().__init__(cfg)
         check_given(run_of(cfg))
+        watch_results(run_of(cfg))
         for name in ("max_source_positions", "max_target_positions"):
             value = getattr(cfg, name)
             if value is not None and value < 2:

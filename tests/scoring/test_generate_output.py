@@ -9,7 +9,7 @@ from pyramidions.scoring.generate_output import is_generate_output, parse_genera
 
 
 def block(index, *texts):
-    lines = [f"S-{index}\tsource", f"T-{index}\ttarget"]
+    lines = [f"S-{index}\tsource"]
     for rank, text in enumerate(texts):
         lines += [f"H-{index}\t-{rank}.5\t▁h", f"D-{index}\t-{rank}.5\t{text}", f"P-{index}\t-0.1 -0.2"]
     return lines
@@ -35,6 +35,13 @@ def test_pieces_are_joined_and_markers_left_out():
 
 def test_hypotheses_serve_where_there_is_no_detokenised_line():
     assert parse_generate_output(["H-0\t-1.0\ttext"], 1) == ["text"]
+
+
+def test_an_output_that_ends_early_is_refused():
+    lines = ["S-0\tsource", "T-0\ttarget", "H-0\t-1.0\t▁cut", "D-0\t-1.0\tcu"]
+    with pytest.raises(UserError, match=r"gen\.txt: ends early: it lacks the last line, 'Generate \.\.\. with beam="):
+        parse_generate_output(lines, 1, "gen.txt")
+    assert parse_generate_output([*lines, "Generate test with beam=4: ROUGE"], 1) == ["cu"]
 
 
 @pytest.mark.parametrize(
