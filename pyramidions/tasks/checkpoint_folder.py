@@ -97,8 +97,9 @@ class CheckpointFolder:
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
         # Should the power fail, one of them is on the disk itself before the old ones go.
-        with first.open("rb") as content:
-            os.fsync(content.fileno())
+        for file in written[:1]:
+            with file.open("rb") as content:
+                os.fsync(content.fileno())
         self._put_previous_back()
         for name in (LAST, BEST):
             _previous(self.path / name).unlink(missing_ok=True)
@@ -107,7 +108,7 @@ class CheckpointFolder:
     def mend(self) -> None:
         """Put whole checkpoints in the places of damaged ones, where a kill or a full disk left such; say so."""
         self._before = None
-        for file in (*self.path.glob("checkpoint*.pt.tmp"), *self.path.glob(".checkpoint*.partial-*")):
+        for file in self.path.glob(".checkpoint*.partial-*"):
             file.unlink()
         copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
         damaged = [file for file in copies if not is_whole(file) and not _cut(file)]
@@ -170,6 +171,9 @@ class CheckpointFolder:
         # A save that failed ends the run: what it leaves is put in order at once, not by the next run.
         if self._before is not None:
             with suppress(OSError):
+                # What fairseq could not finish takes room that the disk may lack.
+                for file in self.path.glob("checkpoint*.pt.tmp"):
+                    file.unlink()
                 self.mend()
 
 

@@ -167,6 +167,15 @@ def test_a_checkpoint_that_a_full_disk_ruined_is_whole_again(tmp_path: Path, wri
     assert held(tmp_path) == {"checkpoint_best.pt": 4, **dict.fromkeys(names, 8)}
 
 
+def test_a_first_file_that_fairseq_deletes_at_once_is_not_missed(tmp_path: Path, write: Write) -> None:
+    # As --keep-best-checkpoints does with one that is not among the best.
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=False)
+    write("checkpoint_last.pt", 8)
+    folder.saved(tmp_path / "checkpoint.best_loss_9.1230.pt")
+    assert held(tmp_path) == {"checkpoint_last.pt": 8}
+
+
 def test_a_copy_that_is_damaged_is_taken_from_a_whole_one(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path)
     folder.before_saving(replaces_best=False)
@@ -214,8 +223,7 @@ def test_a_kill_before_anything_is_written_loses_nothing(tmp_path: Path, write: 
     write("checkpoint_last.pt", 6, 4.0, 3.0)
     write("checkpoint_best.pt", 4, 3.0, 3.0)
     CheckpointFolder(tmp_path).before_saving(replaces_best=True)
-    (tmp_path / "checkpoint_2_8.pt.tmp").write_bytes(b"part")
-    assert held(tmp_path).keys() == {"checkpoint_last.previous", "checkpoint_best.previous", "checkpoint_2_8.pt.tmp"}
+    assert held(tmp_path).keys() == {"checkpoint_last.previous", "checkpoint_best.previous"}
     CheckpointFolder(tmp_path).mend()
     assert held(tmp_path) == {"checkpoint_last.pt": 6, "checkpoint_best.pt": 4}
 
@@ -244,6 +252,8 @@ def test_a_save_that_failed_is_put_in_order_when_the_run_ends(
     folder.before_saving(replaces_best=False)
     write("checkpoint_1_8.pt", 8)
     (tmp_path / "checkpoint_last.pt").write_bytes(b"part")
+    (tmp_path / "checkpoint_1_8.pt.tmp").write_bytes(b"part")
     with caplog.at_level(logging.WARNING):
         folder._mend_at_exit()
     assert updates(tmp_path / "checkpoint_last.pt") == 8 and "at update 8" in caplog.text
+    assert not list(tmp_path.glob("*.tmp"))
