@@ -81,6 +81,9 @@ class CheckpointFolder:
             file = self.path / name
             if file.exists():
                 file.replace(_previous(file))
+            elif name == LAST:
+                # Empty: it tells the next run that the first save was interrupted.
+                _previous(file).touch()
 
     def saved(self, first: Path) -> None:
         """Verify what fairseq has just written, and mend it where it is damaged.
@@ -141,6 +144,7 @@ class CheckpointFolder:
         for file in damaged[1:]:
             file.unlink()
         self._put_previous_back()
+        _previous(self.path / LAST).unlink(missing_ok=True)
         self._before = None
         names = " and ".join(str(file) for file in (self.path / LAST, self.path / BEST) if file.exists())
         raise OSError(
@@ -164,7 +168,7 @@ class CheckpointFolder:
 
     def _put_previous_back(self) -> None:
         for file in (self.path / LAST, self.path / BEST):
-            if _previous(file).exists() and not file.exists():
+            if not file.exists() and _previous(file).exists() and _previous(file).stat().st_size:
                 _previous(file).replace(file)
 
     def _mend_at_exit(self) -> None:

@@ -219,6 +219,31 @@ def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Wri
     assert not list(tmp_path.glob("*.previous"))
 
 
+def test_a_kill_in_the_first_save_loses_nothing_that_is_whole(tmp_path: Path, write: Write) -> None:
+    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
+    first = write("checkpoint_1_8.pt", 8, 2.0, 2.0)
+    (tmp_path / "checkpoint_best.pt").write_bytes(first.read_bytes()[:9000])
+    CheckpointFolder(tmp_path).mend()
+    assert held(tmp_path) == {
+        "checkpoint_1_8.pt": 8,
+        "checkpoint_best.damaged": -1,
+        "checkpoint_best.pt": 8,
+        "checkpoint_last.pt": 8,
+    }
+
+
+@pytest.mark.parametrize("names", [["checkpoint1.pt"], LAST_AND_NUMBERED])
+def test_a_first_save_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Path, names: list[str]) -> None:
+    save(CheckpointFolder(tmp_path), 8, names)
+    assert held(tmp_path) == dict.fromkeys(names, 8)
+
+
+def test_a_first_save_ruined_beyond_mending_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"is now checkpoint_1_8\.damaged, and there is no other checkpoint\.$"):
+        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_1_8.damaged"]
+
+
 def test_a_kill_before_anything_is_written_loses_nothing(tmp_path: Path, write: Write) -> None:
     write("checkpoint_last.pt", 6, 4.0, 3.0)
     write("checkpoint_best.pt", 4, 3.0, 3.0)
