@@ -28,9 +28,10 @@ class EveryBlock(BlockLayout):
     Args:
         padding_mask: (B, L), True at padding.
         block_size: positions in a block, M, or None.
+        lengths: as the encoder knows them, and not needed here.
     """
 
-    def __init__(self, padding_mask: Tensor, block_size: int | None) -> None:
+    def __init__(self, padding_mask: Tensor, block_size: int | None, lengths: Sequence[int] | None = None) -> None:
         super().__init__(torch.zeros_like(padding_mask), block_size)
         # (B, L) -> (B * L/M, M); what fills the last block is no more real than padding
         self.padding_mask = ~self.pack(~padding_mask)

@@ -140,7 +140,7 @@ class _Saved:
             self.add(Part.DECODER_PROJECTIONS, floats=2 * target * dim)
             self.attention(Part.DECODER_ATTENTION, target, target, 0)
             self.around(target)
-            self.attention(Part.CROSS_ATTENTION, target, memory, memory)
+            self.attention(Part.CROSS_ATTENTION, target, memory, 0)
             self.around(target)
             self.feed_forward(Part.DECODER_FEED_FORWARD, target)
             self.around(target)

@@ -62,7 +62,7 @@ def _step(model: Transformer, lengths: Lengths, parts: "_Parts") -> None:
         for length in (lengths.source, lengths.target, lengths.target)
     )
     encoded = model.encoder(source, source.eq(model.padding_idx))
-    features = model.decoder.features(prefix, encoded.memory, encoded.padding_mask)
+    features = model.decoder.features(prefix, encoded.memory, encoded.attention_mask)
     parts.enter(Part.OUTPUT)
     log_probs = model.decoder.logits(features).log_softmax(dim=-1)
     log_probs.gather(-1, target[..., None]).sum()

@@ -45,11 +45,20 @@ class PyramidionEncoder(FairseqEncoder):
         self.core = core
         self._max_positions = max_positions
 
-    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **unused: Any) -> dict[str, Any]:
-        """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first."""
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Optional[Tensor] = None,
+        lengths: Optional[list[int]] = None,
+        **unused: Any,
+    ) -> dict[str, Any]:
+        """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first.
+
+        ``lengths`` are those of ``src_lengths`` as numbers of the host, so that it need not wait for a GPU.
+        """
         tokens = flush_right_padding(src_tokens, self.dictionary.pad())
         with nullcontext() if self.training else without_cudnn():
-            encoded = self.core(tokens, tokens.eq(self.dictionary.pad()))
+            encoded = self.core(tokens, tokens.eq(self.dictionary.pad()), lengths)
         return {
             # (B, K, D) -> (K, B, D)
             "encoder_out": [encoded.memory.transpose(0, 1)],
@@ -59,6 +68,7 @@ class PyramidionEncoder(FairseqEncoder):
             "src_tokens": [],
             "src_lengths": [],
             "pooled": encoded.pooled,
+            "padded": encoded.attention_mask is not None,
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
@@ -111,7 +121,8 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
             prev_output_tokens = prev_output_tokens[:, cache.length :]
         # (K, B, D) -> (B, K, D)
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
-        mask = encoder_out["encoder_padding_mask"][0] if encoder_out["encoder_padding_mask"] else None
+        masks = encoder_out["encoder_padding_mask"] if encoder_out.get("padded", True) else []
+        mask = masks[0] if masks else None
         with nullcontext() if self.training else without_cudnn():
             x = self.core.features(prev_output_tokens, memory, mask, cache)
         if not features_only:

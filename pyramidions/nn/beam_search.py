@@ -123,7 +123,8 @@ class BeamSearch:
         """
         self._check(transformer)
         pad = transformer.padding_idx
-        memory, mask, _ = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
+        encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
+        memory, mask = encoded.memory, encoded.attention_mask
         finished: list[list[Hypothesis]] = [[] for _ in range(len(tokens))]
         documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
@@ -150,8 +151,9 @@ class BeamSearch:
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
                     staying = on_device(left, tokens.device)
-                    memory, mask, rows, token, scores, totals, ends = (
-                        x.index_select(0, staying) for x in (memory, mask, rows, token, scores, totals, ends)
+                    mask = None if mask is None else mask.index_select(0, staying)
+                    memory, rows, token, scores, totals, ends = (
+                        x.index_select(0, staying) for x in (memory, rows, token, scores, totals, ends)
                     )
             # (B, 2W) -> (B, W): the best that do not end, in their order
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]

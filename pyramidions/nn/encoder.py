@@ -1,16 +1,16 @@
 """The encoder: stacks of layers with poolers in between."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.context import Context
 from pyramidions.nn.encoder_layer import EncoderLayer
-from pyramidions.nn.functional.chunking import BlockLayout
+from pyramidions.nn.functional.chunking import BlockLayout, lengths_of
 from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.pooling import Pooled, Pooler, Upsampler
 from pyramidions.nn.position import SinusoidalPositions
@@ -24,11 +24,19 @@ class Encoded(NamedTuple):
         memory: (B, K, D).
         padding_mask: (B, K), True at padding.
         pooled: what each pooler handed on, by the number of the layer before it (from 0).
+        lengths: of the memory, B numbers, where padding comes after all that is real; None if unknown.
     """
 
     memory: Tensor
     padding_mask: Tensor
     pooled: dict[int, Pooled]
+    lengths: Sequence[int] | None = None
+
+    @property
+    def attention_mask(self) -> Tensor | None:
+        """`padding_mask`, or None where nothing is known to be padding: attention without a mask is faster."""
+        full = self.lengths is not None and sum(self.lengths) == self.padding_mask.numel()
+        return None if full else self.padding_mask
 
 
 class Encoder(nn.Module):
@@ -84,7 +92,7 @@ class Encoder(nn.Module):
                 yield self.layers[start : last + 1], last
                 start = last + 1
 
-    def forward(self, tokens: Tensor, padding_mask: Tensor) -> Encoded:
+    def forward(self, tokens: Tensor, padding_mask: Tensor, lengths: Sequence[int] | None = None) -> Encoded:
         """Encode a batch.
 
         Layers run on blocks that hold a real token, wherever attention stays within blocks.
@@ -92,27 +100,39 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, L).
             padding_mask: (B, L), True at padding.
+            lengths: real tokens of each document, B numbers, where padding comes after all of them; None asks the mask,
+                so that the host waits for a GPU.
         """
         batch, length = tokens.shape
+        lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(length, device=tokens.device).expand(batch, length)
-        layout = BlockLayout(padding_mask, self.confined_to)
+        layout = BlockLayout(padding_mask, self.confined_to, lengths)
         x = self.embed(layout.pack(tokens), layout.pack(position), length)
         pooled: dict[int, Pooled] = {}
-        unpooled = x, padding_mask
+        unpooled = x, padding_mask, lengths
         for layers, last in self.stages():
             entering = self.residual(layers[:-1], x, layout.attention_mask)
             x = layout.unpack(self.residual(layers[-1:], entering, layout.attention_mask))
             if str(last) in self.poolers:
-                context = Context(partial(_received, self.layers[last], entering, layout))
-                unpooled = x, padding_mask
-                pooled[last] = self.poolers[str(last)](x, padding_mask, context)
+                pooler = cast(Pooler, self.poolers[str(last)])
+                context = Context(partial(_received, self.layers[last], entering, layout), lengths)
+                unpooled = x, padding_mask, lengths
+                pooled[last] = pooler(x, padding_mask, context)
                 x, padding_mask = pooled[last].x, pooled[last].padding_mask
+                lengths = _kept(pooler, lengths)
             if last < len(self.layers) - 1:
-                layout = BlockLayout(padding_mask, self.confined_to)
+                layout = BlockLayout(padding_mask, self.confined_to, lengths)
                 x = layout.pack(x)
         if self.upsampler is not None:
-            x, padding_mask = self.upsampler(x, *unpooled)
-        return Encoded(x if self.norm is None else self.norm(x), padding_mask, pooled)
+            *before, lengths = unpooled
+            x, padding_mask = self.upsampler(x, *before)
+        return Encoded(x if self.norm is None else self.norm(x), padding_mask, pooled, lengths)
+
+
+def _kept(pooler: Pooler, lengths: Sequence[int] | None) -> list[int] | None:
+    kept = [None] if lengths is None else [pooler.kept(length) for length in lengths]
+    known = [length for length in kept if length is not None]
+    return known if len(known) == len(kept) else None
 
 
 def _received(layer: nn.Module, entering: Tensor, layout: BlockLayout) -> Tensor:

@@ -24,4 +24,4 @@ class Transformer(nn.Module):
     def forward(self, source: Tensor, target_prefix: Tensor) -> Tensor:
         """Return next-token logits: (B, L) and (B, T), padded on the right -> (B, T, V)."""
         encoded = self.encoder(source, source.eq(self.padding_idx))
-        return self.decoder(target_prefix, encoded.memory, encoded.padding_mask)
+        return self.decoder(target_prefix, encoded.memory, encoded.attention_mask)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import numpy as np
-from fairseq.data import Dictionary, LanguagePairDataset, data_utils
+from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from omegaconf import MISSING
@@ -19,6 +19,7 @@ from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
+from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checkpoints import RunCheckpoints, check_given
@@ -218,7 +219,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         self.datasets[split] = dataset
 
     def _pairs(self, documents: HeadDataset, summaries: Optional[HeadDataset], shuffle: bool) -> Any:
-        return LanguagePairDataset(
+        return PairDataset(
             documents,
             documents.sizes,
             self.dictionary,
@@ -232,7 +233,7 @@ class LongDocumentSummarizationTask(FairseqTask):
 
     def build_dataset_for_inference(
         self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
-    ) -> LanguagePairDataset:
+    ) -> PairDataset:
         """Return documents without summaries, cut like any other."""
         if constraints is not None:
             raise UserError("--constraints is not supported by --task long_document_summarization.")

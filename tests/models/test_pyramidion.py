@@ -1,6 +1,7 @@
 """The face that fairseq sees, against fairseq's own Transformer and its beam search."""
 
 from argparse import Namespace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -164,6 +165,24 @@ def test_a_step_of_fairseqs_search_has_the_host_wait_for_nothing_of_ours() -> No
     step()
     work = work_of(step)
     assert work.waits.total() == 0 and work.kernels.total() <= 150
+
+
+@pytest.mark.parametrize("lengths", [DOCUMENTS, [40, 40, 40]])
+def test_who_knows_the_lengths_need_not_wait_and_reads_a_full_memory_without_a_mask(
+    lengths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, source, masks = model("vanilla"), batch(*lengths), []
+    fused = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(*heads: Tensor, attn_mask: Any = None, **rest: Any) -> Tensor:
+        masks.append(attn_mask)
+        return fused(*heads, attn_mask=attn_mask, **rest)
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", watched)
+    read = partial(ours, source, source.ne(1).sum(1), source[:, :5])
+    assert work_of(partial(read, lengths=lengths)).waits.total() == 0
+    assert any(mask is not None for mask in masks) == (lengths == DOCUMENTS)
+    assert read()[0].equal(read(lengths=lengths)[0])
 
 
 @pytest.mark.parametrize("cudnn", [True, False])

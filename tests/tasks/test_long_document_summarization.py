@@ -77,6 +77,8 @@ def test_documents_are_padded_on_the_right_everywhere(data: DataFolder) -> None:
         assert dataset.left_pad_source is False and dataset.left_pad_target is False
     batch = inference.collater([inference[0], inference[1]])
     assert batch["net_input"]["src_tokens"].tolist() == [[5, 6, 7, 2], [5, 2, 1, 1]]
+    # Numbers of the host, which fairseq leaves where they are when it moves a batch to a GPU.
+    assert batch["net_input"]["lengths"] == [4, 2]
 
 
 def test_interactive_documents_of_any_length_are_cut(data: DataFolder) -> None:

@@ -70,7 +70,7 @@ def local_window_attention(
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
     allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
     # (B, C, H, M, E) -> (BC, H, M, E), and (B, C, M, 3M) -> (BC, 1, M, 3M): fused kernels know no fifth dimension.
-    folded = (x.flatten(0, 1) for x in (chunked(q), keys, values))
-    out = scaled_dot_product_attention(*folded, allowed.flatten(0, 1)[:, None], dropout)
+    queries, keys, values = (x.flatten(0, 1) for x in (chunked(q), keys, values))
+    out = scaled_dot_product_attention(queries, keys, values, allowed.flatten(0, 1)[:, None], dropout)
     # (BC, H, M, E) -> (BC, M, H, E) -> (B, CM, H, E) -> (B, H, L, E)
     return out.transpose(1, 2).unflatten(0, (batch, -1)).flatten(1, 2).transpose(1, 2)[:, :, :length]

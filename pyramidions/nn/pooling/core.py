@@ -46,6 +46,13 @@ class Pooler(nn.Module, ABC):
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         """Pool ``x`` (B, L, D) with ``padding_mask`` (B, L) to at most K vectors a document."""
 
+    def kept(self, length: int) -> int | None:
+        """Return how many vectors a document of ``length`` positions is pooled to, padding after them.
+
+        None where that is not known from its length: the encoder then asks masks, and waits for a GPU.
+        """
+        return None
+
 
 class Upsampler(nn.Module, ABC):
     """Brings a pooled sequence back to the length that it had."""

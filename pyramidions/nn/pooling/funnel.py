@@ -37,18 +37,22 @@ class FunnelPooler(Pooler):
 
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         layer = self.layer
-        layout = BlockLayout(padding_mask, self.confined_to)
+        layout = BlockLayout(padding_mask, self.confined_to, context.lengths)
         blocks = layout.pack(x)
         keys, values = layer.self_attention.keys_values(layer.around_attention.entering(blocks))
         # (N, M, D) -> (N, M/W, D)
         y = window_mean(blocks, layout.padding_mask, self.window)
         y = layer.around_attention(
-            y, lambda queries: layer.self_attention.attend(queries, keys, values, layout.padding_mask)
+            y, lambda queries: layer.self_attention.attend(queries, keys, values, layout.attention_mask)
         )
         y = layer.around_feed_forward(y, layer.feed_forward)
         mask = window_mask(padding_mask, self.window)
         confined_to = None if self.confined_to is None else self.confined_to // self.window
-        return Pooled(BlockLayout(mask, confined_to).unpack(y), mask)
+        lengths = None if context.lengths is None else [self.kept(length) for length in context.lengths]
+        return Pooled(BlockLayout(mask, confined_to, lengths).unpack(y), mask)
+
+    def kept(self, length: int) -> int:
+        return -(-length // self.window)
 
 
 class FunnelUpsampler(Upsampler):

@@ -33,3 +33,6 @@ class GumbelTopKPooler(Pooler):
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         gumbel = partial(gumbel_topk, temperature=self.temperature, noise=self.training)
         return self.select(gumbel, x, self.scorer(x, padding_mask, context), padding_mask)
+
+    def kept(self, length: int) -> int:
+        return min(length, self.select.k)

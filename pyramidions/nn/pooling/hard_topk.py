@@ -25,3 +25,6 @@ class HardTopKPooler(Pooler):
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         scores = self.scorer(x, padding_mask, context)
         return pooled_from(hard_topk(x, scores, self.k, padding_mask=padding_mask), scores)
+
+    def kept(self, length: int) -> int:
+        return min(length, self.k)

@@ -33,3 +33,6 @@ class IterativeTopKPooler(Pooler):
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         iterative = partial(iterative_topk, temperature=self.temperature)
         return self.select(iterative, x, self.scorer(x, padding_mask, context), padding_mask)
+
+    def kept(self, length: int) -> int:
+        return min(length, self.select.k)

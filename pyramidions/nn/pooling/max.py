@@ -23,3 +23,6 @@ class MaxPooler(Pooler):
 
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
+
+    def kept(self, length: int) -> int:
+        return -(-length // self.window)

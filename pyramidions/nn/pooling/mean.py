@@ -29,3 +29,6 @@ class MeanPooler(Pooler):
         real = ~padding_mask.gather(1, sources.flatten(1)).view(sources.shape) & inside
         weights = real.to(x.dtype) / real.sum(dim=-1, keepdim=True).clamp(min=1).to(x.dtype)
         return Pooled(window_mean(x, padding_mask, self.window), mask, sources, weights)
+
+    def kept(self, length: int) -> int:
+        return -(-length // self.window)

@@ -37,3 +37,6 @@ class SoftTopKPooler(Pooler):
     def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
         halving = partial(successive_halving_topk, base=self.base, sort=self.sort)
         return self.select(halving, x, self.scorer(x, padding_mask, context), padding_mask)
+
+    def kept(self, length: int) -> int:
+        return min(length, self.select.k)

@@ -1,8 +1,9 @@
 import torch
+from gpu_work import work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.nn.functional.chunking import BlockLayout, pad_to_multiple
+from pyramidions.nn.functional.chunking import BlockLayout, lengths_of, pad_to_multiple
 
 
 def mask_of(*lengths: int, width: int | None = None) -> torch.Tensor:
@@ -50,3 +51,26 @@ def test_attention_needs_a_mask_only_where_something_is_padding() -> None:
     assert BlockLayout(mask_of(4, 2), block_size=2).attention_mask is None
     padded = BlockLayout(mask_of(4, 3), block_size=2)
     assert padded.attention_mask is padded.padding_mask
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=4), st.one_of(st.none(), st.integers(1, 25)))
+def test_known_lengths_give_the_layout_that_the_mask_gives(lengths: list[int], block_size: int | None) -> None:
+    mask = mask_of(*lengths, width=max(max(lengths), 1))
+    asked, told = BlockLayout(mask, block_size), BlockLayout(mask, block_size, lengths)
+    assert told.padding_mask.equal(asked.padding_mask)
+    assert (told.attention_mask is None) == (asked.attention_mask is None)
+    x = torch.rand(*mask.shape, 2)
+    assert told.pack(x).equal(asked.pack(x)) and told.unpack(told.pack(x)).equal(asked.unpack(asked.pack(x)))
+
+
+def test_who_knows_the_lengths_need_not_ask_the_mask() -> None:
+    mask = mask_of(5, 2, 0)
+    assert work_of(lambda: BlockLayout(mask, 2, [5, 2, 0]).attention_mask).waits.total() == 0
+    assert work_of(lambda: BlockLayout(mask, 2).attention_mask).waits.total() > 0
+
+
+def test_lengths_are_those_of_masks_that_end_with_padding() -> None:
+    assert lengths_of(mask_of(5, 2, 0)) == [5, 2, 0]
+    assert lengths_of(mask_of(5, 2, 0)[:, :0]) == [0, 0, 0]
+    assert lengths_of(torch.tensor([[False, True, True], [False, True, False]])) is None

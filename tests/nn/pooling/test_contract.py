@@ -8,7 +8,9 @@ from pyramidions.nn.attention import FullAttention, MultiheadAttention
 from pyramidions.nn.context import Context
 from pyramidions.nn.encoder_layer import EncoderLayer
 from pyramidions.nn.feed_forward import DenseFeedForward
+from pyramidions.nn.functional.topk import hard_topk
 from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.pooling.core import pooled_from
 from pyramidions.nn.residual import ResidualConnection
 from pyramidions.nn.scorer import SCORER
 
@@ -38,6 +40,16 @@ def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
     count = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
     assert pooled.x.shape == (1, count, DIM)
     assert pooled.padding_mask.shape == (1, count) and not pooled.padding_mask.any()
+
+
+@kinds
+def test_how_many_vectors_come_out_of_a_document_is_known_from_its_length(kind: str) -> None:
+    pooler = make(kind)
+    for lengths in ([13, 6, 0], [40, 10, 1], [3, 2, 2]):
+        real = ~pooler(*batch(*lengths), NO_CONTEXT).padding_mask
+        assert real.sum(dim=1).tolist() == [pooler.kept(length) for length in lengths]
+        # Padding comes after them.
+        assert real.equal(real.byte().sort(dim=1, descending=True).values.bool())
 
 
 @kinds
@@ -129,5 +141,7 @@ def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> No
 
 
 def test_selected_vectors_are_handed_on_without_a_copy() -> None:
-    x, mask = batch(3)
-    assert make("soft_topk")(x, mask, NO_CONTEXT).x.data_ptr() == x.data_ptr()
+    x, mask = batch(13)
+    scores = torch.randn(1, 13, requires_grad=True)
+    top = hard_topk(x, scores, K, padding_mask=mask)
+    assert pooled_from(top, scores).x.data_ptr() == top.x.data_ptr()

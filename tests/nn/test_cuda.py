@@ -1,0 +1,232 @@
+"""What a GPU takes: on a GPU as it is, where there is one, and always on the CPU by the path that a GPU takes.
+
+It needs torch, pytest and this package, not fairseq: any machine with a GPU will do.
+"""
+
+import copy
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from gpu_work import work_of
+from torch import Tensor
+
+from pyramidions.measure import Lengths, shrink
+from pyramidions.measure.timing import clock
+from pyramidions.models import PRESETS, build, preset
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.functional import attention, dropout
+from pyramidions.nn.position import SinusoidalPositions
+
+# cuBLAS reads it when it starts; without, it may add up in another order each time.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+VOCABULARY, PAD, EOS = 60, 1, 2
+LENGTHS = [128, 50, 3]
+DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
+presets = pytest.mark.parametrize("name", PRESETS)
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_gpu)])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
+    """Return a device on which everything goes as on a GPU."""
+    for module in (attention, dropout):
+        monkeypatch.setattr(module, "draws_coins", lambda x: False)
+    return torch.device(request.param)
+
+
+def model(name: str, **overrides: Any) -> Transformer:
+    """Return a model with sizes at which a step takes milliseconds, on the CPU and in training mode."""
+    config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
+    torch.manual_seed(1)
+    none = dict.fromkeys(DROPOUTS, 0.0)
+    return build(preset(name, **{**vars(config), "max_source_positions": 128, **none, **overrides}), VOCABULARY).train()
+
+
+def documents(lengths: list[int] = LENGTHS) -> Tensor:
+    tokens = torch.randint(4, VOCABULARY, (len(lengths), 128), generator=torch.Generator().manual_seed(2))
+    return tokens.masked_fill(torch.arange(128) >= torch.tensor(lengths)[:, None], PAD)
+
+
+def step(model: Transformer, source: Tensor, lengths: list[int] | None = None) -> Tensor:
+    """Compute gradients of a loss, and return it."""
+    encoded = model.encoder(source, source.eq(PAD), lengths)
+    logits = model.decoder(source[:, :3], encoded.memory, encoded.attention_mask)
+    loss = F.cross_entropy(logits.flatten(0, 1).float(), source[:, :3].flatten())
+    loss.backward()
+    return loss
+
+
+def gradients(model: Transformer) -> dict[str, Tensor]:
+    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def never_waiting(action: Callable[[], object], device: torch.device) -> None:
+    """Do something that must not have the host wait for the device."""
+    if device.type == "cpu":
+        assert work_of(action).waits.total() == 0
+        return
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        action()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@presets
+def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, device: torch.device) -> None:
+    # Nothing is drawn in evaluation: hashes and random scores follow from a seed.
+    there, here = model(name).eval(), model(name).eval()
+    source = documents()
+    expected = step(here, source)
+    found = step(there.to(device), source.to(device), LENGTHS)
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
+    ours, theirs = gradients(there), gradients(here)
+    assert ours.keys() == theirs.keys() and len(ours) > 20
+    for key, gradient in theirs.items():
+        torch.testing.assert_close(ours[key].cpu(), gradient, rtol=1e-3, atol=1e-4)
+
+
+@presets
+@pytest.mark.parametrize("lengths", [LENGTHS, [128, 128, 128]])
+def test_the_host_never_waits_in_a_step_whose_lengths_it_knows(
+    name: str, lengths: list[int], device: torch.device
+) -> None:
+    trained, source = model(name, **DROPOUTS).to(device), documents(lengths).to(device)
+    step(trained, source, lengths)  # position tables are made once
+    never_waiting(lambda: step(trained, source, lengths), device)
+
+
+@presets
+def test_the_host_waits_once_in_a_forward_pass_whose_lengths_it_does_not_know(name: str) -> None:
+    trained, source = model(name), documents()
+    assert work_of(lambda: trained.encoder(source, source.eq(PAD))).waits.total() == 1
+
+
+@presets
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_dropout_as_on_a_gpu_gives_finite_gradients_in_every_precision(
+    name: str, dtype: torch.dtype, device: torch.device
+) -> None:
+    trained = model(name, **DROPOUTS).to(device)
+    with torch.autocast(device.type, dtype, enabled=dtype != torch.float32):
+        loss = step(trained, documents().to(device), LENGTHS)
+    assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients(trained).values())
+
+
+@presets
+def test_checkpointed_activations_drop_the_same_on_a_gpu(name: str, device: torch.device) -> None:
+    found = []
+    for checkpointed in (False, True):
+        trained = model(name, **DROPOUTS, checkpoint_activations=checkpointed).to(device)
+        torch.manual_seed(3)
+        step(trained, documents().to(device), LENGTHS)
+        found.append(gradients(trained))
+    for key, gradient in found[0].items():
+        torch.testing.assert_close(found[1][key], gradient, rtol=0, atol=1e-5)
+
+
+@presets
+def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, device: torch.device) -> None:
+    here, source = model(name).eval(), documents()
+    # Untrained models find all tokens about as likely; these have an opinion.
+    here.decoder.embedding.weight.data *= 4
+    search = BeamSearch(2, min_len=2, max_len=8)
+    there = copy.deepcopy(here).to(device)
+    for mine, other in zip(search(there, source.to(device)), search(here, source), strict=True):
+        assert [h.tokens.tolist() for h in mine] == [h.tokens.tolist() for h in other]
+        assert [h.score for h in mine] == pytest.approx([h.score for h in other], abs=1e-3)
+
+
+def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
+    decoder = model("deep_pyramidion").eval().to(device).decoder
+    memory, cache = torch.randn(2, 5, decoder.embedding.embedding_dim, device=device), decoder.new_cache()
+    padding = torch.arange(5, device=device) >= torch.tensor([[5], [2]], device=device)
+    tokens = torch.full((4, 1), EOS, device=device)
+    order = torch.tensor([1, 0, 2, 2], device=device)
+
+    @torch.no_grad()
+    def write() -> None:
+        decoder(tokens, memory, padding, cache)
+        cache.reorder(order)
+
+    write()
+    never_waiting(write, device)
+
+
+@presets
+def test_evaluation_repeats_itself_on_a_gpu(name: str, device: torch.device) -> None:
+    trained, source = model(name, **DROPOUTS).eval().to(device), documents().to(device)
+    first, second = (trained(source, source[:, :3]) for _ in range(2))
+    assert first.equal(second)
+
+
+@presets
+def test_nothing_of_ours_is_refused_where_algorithms_must_be_deterministic(name: str, device: torch.device) -> None:
+    found = []
+    torch.use_deterministic_algorithms(True)
+    try:
+        for _ in range(2):
+            trained = model(name, **DROPOUTS).to(device)
+            torch.manual_seed(3)
+            step(trained, documents().to(device), LENGTHS)
+            found.append(gradients(trained))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(found[0][key].equal(found[1][key]) for key in found[0])
+
+
+def test_a_table_of_positions_moves_from_device_to_device(device: torch.device) -> None:
+    positions, where = SinusoidalPositions(8), torch.arange(5)
+    expected = positions(where, 5)
+    for elsewhere in (torch.device("meta"), device, torch.device("cpu"), device):
+        found = positions(where.to(elsewhere), 5)
+        assert found.device.type == elsewhere.type
+        assert elsewhere.type == "meta" or found.cpu().equal(expected)
+
+
+@pytest.mark.parametrize("function", [dropout.drop, dropout.relu_drop])
+def test_a_gpu_drops_as_often_as_the_probability_says(function: Any, device: torch.device) -> None:
+    torch.manual_seed(0)
+    x = torch.rand(1000, 1001, device=device).add_(0.1).requires_grad_()
+    out = function(x, 0.3)
+    kept = out != 0
+    # five standard deviations of the mean of 1,001,000 values
+    assert kept.float().mean().item() == pytest.approx(0.7, abs=5 * (0.3 * 0.7 / 1e6) ** 0.5)
+    torch.testing.assert_close(out, x * kept / 0.7)
+    torch.testing.assert_close(torch.autograd.grad(out.sum(), x)[0], kept / 0.7)
+
+
+def test_attention_of_a_gpu_drops_weights_and_keeps_their_mean(device: torch.device) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, length, 64).to(device).expand(2000, -1, -1, -1) for length in (3, 50, 50))
+    mean = attention.scaled_dot_product_attention(q, k, v, dropout=0.1).mean(dim=0)
+    exact = attention.scaled_dot_product_attention(q[0], k[0], v[0])
+    assert mean.allclose(exact, atol=0.05) and not mean.equal(exact)
+
+
+@needs_gpu
+def test_a_gpu_has_a_clock_and_a_peak_of_memory() -> None:
+    seconds, peak = clock(lambda: torch.zeros(2**20, device="cuda"), "cuda")
+    assert 0 < seconds < 10 and peak is not None and peak >= 2**22
+
+
+@needs_gpu
+def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_a_gpu() -> None:
+    pytest.importorskip("fairseq")
+    from types import SimpleNamespace
+
+    from fairseq.data import Dictionary
+    from omegaconf import OmegaConf
+
+    from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+
+    task = SimpleNamespace(source_dictionary=Dictionary(), target_dictionary=Dictionary(), max_positions=lambda: (9, 9))
+    config = OmegaConf.structured(PyramidionModelConfig(embed_dim=16, ffn_embed_dim=32, num_heads=2))
+    trained = PyramidionModel.build_model(config, task)
+    saved = copy.deepcopy(trained.state_dict())
+    trained.cuda().load_state_dict(saved)
