@@ -116,8 +116,10 @@ def pooling_memory(config: PyramidionConfig, runs: Iterable[PoolerRun], length: 
         if scorer.hidden:
             kept += size(floats=run.length * dim)
         if scorer.learns:
-            kept += size(floats=run.length) + mask  # its sigmoid, and where padding is
-            mask = 0  # where nothing is pooled, it stays the same
+            kept += size(floats=run.length)  # its sigmoid
+            if run.length <= run.pooled or config.pooling != "soft_topk":
+                # Where padding is, of which a tournament makes a mask of its own; unpooled, it stays the same.
+                kept, mask = kept + mask, 0
         if run.length <= run.pooled:
             continue
         if copied or not scorer.reads:
