@@ -3,11 +3,12 @@
 import lzma
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from fairseq_commands import run, train
 
-from pyramidions.data.folder import DataFolder
+if TYPE_CHECKING:
+    from pyramidions.data.folder import DataFolder
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample"
 
@@ -18,9 +19,19 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the device on which contract tests of `pyramidions.nn` run."""
+    parser.addoption("--device", default="cpu", help="of tests/nn/**/test_contract.py: cpu or cuda")
+
+
 @pytest.fixture(scope="session")
-def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+def data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
     """Return a folder with 24 training, 6 validation and 10 test papers of the sample."""
+    # Imported here: tests of `pyramidions.nn` need torch alone.
+    from fairseq_commands import run
+
+    from pyramidions.data.folder import DataFolder
+
     root = tmp_path_factory.mktemp("corpus")
     for split, count in (("train", 24), ("valid", 6), ("test", 10)):
         with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as papers, (root / f"{split}.jsonl").open("w") as few:
@@ -32,8 +43,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
 
 
 @pytest.fixture(scope="session")
-def checkpoint(data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(data: "DataFolder", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a checkpoint of a tiny deep_pyramidion, trained for a few updates."""
+    from fairseq_commands import train
+
     save_dir = tmp_path_factory.mktemp("trained")
     quiet = ("--disable-validation", "--no-epoch-checkpoints")
     train(data, save_dir, "--max-update", "100", "--lr", "0.01", "--clip-norm", "1", *quiet)

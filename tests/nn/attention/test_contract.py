@@ -23,7 +23,7 @@ def make(kind: str, options: dict[str, dict[str, int]]) -> CoreAttention:
 
 
 def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     q, k, v = (torch.randn(batch, 2, length, 8, generator=generator) for _ in range(3))
     return q, k, v
 

@@ -29,7 +29,9 @@ def make(kind: str, **options: object) -> Pooler:
 
 
 def batch(*lengths: int) -> tuple[Tensor, Tensor]:
-    x = torch.randn(len(lengths), max(lengths), DIM, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(
+        len(lengths), max(lengths), DIM, generator=torch.Generator(torch.get_default_device()).manual_seed(1)
+    )
     return x, torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]
 
 
