@@ -20,7 +20,7 @@ def changed(values: Any, path: str, value: Any) -> Any:
     name, _, rest = path.partition(".")
     if value == "(missing)" and not rest:
         return {key: kept for key, kept in values.items() if key != name}
-    return {**values, name: changed(values.get(name), rest, value)}
+    return {**(values or {}), name: changed((values or {}).get(name), rest, value)}
 
 
 def deep(levels: int = 100_000) -> str:
