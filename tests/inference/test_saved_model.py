@@ -1,0 +1,148 @@
+"""Whatever stands in an export or a checkpoint: it loads, or one sentence says what is wrong with it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pyramidions.data.tokenizer import PAD, Tokenizer
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.errors import UserError
+from pyramidions.inference import Summarizer, export_model, load_model
+from pyramidions.models import PyramidionConfig, build, preset
+
+ONE_FIELD = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([0, -1, 1, 2, 3, 10**6, 10**15]),
+    st.floats(),
+    st.text(max_size=8),
+    st.sampled_from(["{}", "[]", "None,None", "4,2", '{"k": 1}', '{"base": 0}', "full", "lsh", "efficient", "funnel"]),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@pytest.fixture(scope="module")
+def state() -> dict[str, Any]:
+    """Return what fairseq-train saves of a tiny model, as far as it concerns us."""
+    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 32}
+    config = preset("pyramidion", **size, self_attention_args='{"block_size": 8}', pooling_lengths="8,4")
+    model = build(config, tokenizer.vocab_size, PAD)
+    return {
+        "cfg": {"model": {"_name": "pyramidion", "arch": "pyramidion", **asdict(config)}},
+        "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},
+        "task_state": {"max_source_positions": 32, "max_target_positions": 8, "tokenizer": tokenizer.model_bytes},
+    }
+
+
+@pytest.fixture(scope="module")
+def exported(state: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    torch.save(state, folder / "model.pt")
+    export_model(load_model(folder / "model.pt"), folder / "export", "# A model\n")
+    return folder / "export"
+
+
+@pytest.fixture
+def copy(exported: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(exported, tmp_path / "copy"))
+
+
+def change(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
+    about = json.loads((folder / "config.json").read_text())
+    edit(about)
+    (folder / "config.json").write_text(json.dumps(about))
+
+
+def loads_or_tells(path: Path) -> None:
+    try:
+        summarizer = Summarizer.from_pretrained(path)
+        summarizer.summarize(["a rose"], min_len=0, max_len=1, beam=1)
+    except UserError as error:
+        assert "\n" not in str(error) and len(str(error)) < 500 and str(error).endswith((".", "…"))
+
+
+@ONE_FIELD
+@given(name=st.sampled_from([field.name for field in fields(PyramidionConfig)]), value=VALUES)
+def test_any_value_of_an_exports_field_loads_or_is_one_sentence(name: str, value: Any, exported: Path) -> None:
+    about = json.loads((exported / "config.json").read_text())
+    about["model"][name] = value
+    folder = exported.with_name("changed")
+    shutil.copytree(exported, folder, dirs_exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(about))
+    loads_or_tells(folder)
+
+
+@ONE_FIELD
+@given(
+    path=st.sampled_from(["format", "model", "sha256", "max_source_positions", "max_target_positions"]), value=VALUES
+)
+def test_any_value_beside_them_loads_or_is_one_sentence(path: str, value: Any, exported: Path) -> None:
+    about = {**json.loads((exported / "config.json").read_text()), path: value}
+    folder = exported.with_name("changed")
+    shutil.copytree(exported, folder, dirs_exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(about))
+    loads_or_tells(folder)
+
+
+@ONE_FIELD
+@given(
+    place=st.sampled_from(["cfg", "model", "task_state"]),
+    name=st.sampled_from(["model", "tokenizer", "max_source_positions", "max_target_positions", "embed_dim", None]),
+    value=VALUES,
+)
+def test_any_value_in_a_checkpoint_loads_or_is_one_sentence(
+    place: str, name: str | None, value: Any, state: dict[str, Any], tmp_path: Path
+) -> None:
+    changed = {**state, place: value if name is None else {**state[place], name: value}}
+    torch.save(changed, tmp_path / "model.pt")
+    loads_or_tells(tmp_path / "model.pt")
+
+
+def test_an_export_of_0_1_0_has_no_hashes_and_loads(copy: Path) -> None:
+    change(copy, lambda about: about.pop("sha256"))
+    assert load_model(copy).max_source_positions == 32
+
+
+def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) -> None:
+    for name in ("model.safetensors", "sentencepiece.model"):
+        whole = (copy / name).read_bytes()
+        flipped = bytearray(whole)
+        flipped[-5] ^= 1
+        (copy / name).write_bytes(flipped)
+        with pytest.raises(UserError) as error:
+            load_model(copy)
+        assert str(error.value) == f"{copy / name} is damaged: its SHA-256 is not the one in config.json."
+        (copy / name).write_bytes(whole)
+    load_model(copy)
+
+
+def test_weights_of_a_half_precision_run_load_in_single(state: dict[str, Any], tmp_path: Path) -> None:
+    weights = {name: weight.half() for name, weight in state["model"].items()}
+    torch.save({**state, "model": weights}, tmp_path / "model.pt")
+    transformer = load_model(tmp_path / "model.pt").transformer
+    assert {parameter.dtype for parameter in transformer.parameters()} == {torch.float32}
+    assert transformer.encoder.embedding.weight is transformer.decoder.embedding.weight
+
+
+def test_a_link_to_an_export_stays_one(exported: Path, copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(copy)
+    export_model(load_model(exported), tmp_path / "link", "# Another card\n")
+    assert (tmp_path / "link").is_symlink() and (copy / "README.md").read_text() == "# Another card\n"
+
+
+def test_an_id_that_no_piece_has_is_named(state: dict[str, Any]) -> None:
+    with pytest.raises(UserError) as error:
+        Tokenizer(state["task_state"]["tokenizer"]).decode([4, 9999])
+    assert str(error.value) == "An id must be below 12, the number of pieces, but is 9999."
