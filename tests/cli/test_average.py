@@ -71,6 +71,9 @@ def test_another_model_is_refused(fail, pair, tmp_path, other, sentence):
 def test_a_damaged_or_missing_file_is_refused(fail, pair, tmp_path):
     out = tmp_path / "mean.pt"
     whole = pair[1].read_bytes()
+    place = whole.index(b"\x00\x00\x40\x40\x00\x00\xc0\x40")  # 3.0 and 6.0
+    pair[1].write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
+    assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged: a record fails its checksum."
     for data in (b"", b"no checkpoint", b"some lines\nof text .\n", whole[: len(whole) // 2], whole[:-100]):
         pair[1].write_bytes(data)
         assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged or no checkpoint."
@@ -98,7 +101,8 @@ def test_a_file_without_weights_is_refused(fail, tmp_path, state):
 
 def test_a_full_disk_leaves_the_old_file(pair, tmp_path):
     out = tmp_path / "mean.pt"
-    out.write_bytes(b"old")
+    old = pair[0].read_bytes()
+    out.write_bytes(old)
     code = (
         "import resource, sys; from pyramidions.cli import main;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)); main(sys.argv[1:])"
@@ -106,9 +110,9 @@ def test_a_full_disk_leaves_the_old_file(pair, tmp_path):
     arguments = [sys.executable, "-c", code, "average", *map(str, pair), "-o", str(out)]
     run = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert run.stderr.splitlines()[-1].startswith("Error: ")
+    assert run.stderr.splitlines()[-1] == f"Error: {out}: File too large."
     assert "Traceback" not in run.stderr
-    assert out.read_bytes() == b"old"
+    assert out.read_bytes() == old
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pt", "b.pt", "mean.pt"]
 
 

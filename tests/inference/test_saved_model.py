@@ -1,5 +1,6 @@
 """Whatever stands in an export or a checkpoint: it loads, or one sentence says what is wrong with it."""
 
+import errno
 import json
 import shutil
 from collections.abc import Callable
@@ -140,6 +141,18 @@ def test_a_link_to_an_export_stays_one(exported: Path, copy: Path, tmp_path: Pat
     (tmp_path / "link").symlink_to(copy)
     export_model(load_model(exported), tmp_path / "link", "# Another card\n")
     assert (tmp_path / "link").is_symlink() and (copy / "README.md").read_text() == "# Another card\n"
+
+
+def test_a_full_disk_is_told_of_the_folder_that_was_asked_for(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pyramidions.inference.saved_model.sync", full)
+    with pytest.raises(OSError) as error:
+        export_model(load_model(exported), tmp_path / "model", "# A model\n")
+    assert error.value.filename == str(tmp_path / "model") and list(tmp_path.iterdir()) == []
 
 
 def test_an_id_that_no_piece_has_is_named(state: dict[str, Any]) -> None:
