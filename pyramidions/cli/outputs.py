@@ -23,6 +23,7 @@ _KINDS: dict[str, Callable[[bytes], bool]] = {
     "a checkpoint": lambda begin: begin.startswith(b"PK\x03\x04"),
     "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
     "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),
+    "a report": lambda begin: begin.startswith(b"# The paper's tables and figures"),
     "a CSV file with our columns": lambda begin: begin.startswith(b"run,"),
 }
 

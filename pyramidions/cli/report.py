@@ -1,5 +1,6 @@
 """`pyramidions report`."""
 
+from glob import escape
 from pathlib import Path
 
 import click
@@ -26,8 +27,16 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     Example:
       pyramidions report reproduced/paper --to report.md
     """
+    from pyramidions.cli.outputs import check_output
+    from pyramidions.errors import UserError
     from pyramidions.reproduce.report import write_report
 
+    check_output("--to", to, "a report")
+    if to is not None and not to.exists():
+        # A report replaces the files of an older one: here, there is none.
+        beside = [to.with_suffix(".csv"), *to.parent.glob(f"{escape(to.stem)}-figure[456].png")]
+        if mine := next((path for path in beside if path.exists()), None):
+            raise UserError(f"--to must be a page beside which no other report's files lie, but there is {mine}.")
     written = write_report(out, configs, to)
     for path in (written.page, written.table, *written.plots):
         click.echo(f"wrote {path}")

@@ -79,6 +79,7 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
       pyramidions time deep_blockwise deep_pyramidion --source-tokens 2048
       pyramidions time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
     """
+    from pyramidions.cli.naming import naming_options
     from pyramidions.cli.outputs import check_output
     from pyramidions.data.atomic import atomic_file
     from pyramidions.measure.timing import Plan, report, time_models
@@ -91,7 +92,8 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     check_output("--json", out, "a JSON file", map(Path, names))
     on_cpu = settings["device"] == "cpu"
     chosen = {name: value for name, value in settings.items() if value is not None}
-    plan = Plan(**{**(_ON_CPU if on_cpu else {}), **chosen})
+    with naming_options(*settings):
+        plan = Plan(**{**(_ON_CPU if on_cpu else {}), **chosen})
     target_tokens = settings["target_tokens"]
     experiments = [with_lengths(read_experiment(name, overrides), source_tokens, target_tokens) for name in names]
     if on_cpu:

@@ -96,6 +96,8 @@ def _scores(path: Path) -> str:
         signature = plain(found["signature"])
     except FileNotFoundError:
         raise UserError(f"The scores {path} do not exist.") from None
+    except IsADirectoryError:
+        raise UserError(f"The scores {path} must be a file, but are a folder.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
     return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {signature}"

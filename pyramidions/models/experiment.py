@@ -9,6 +9,7 @@ import torch
 from pyramidions.errors import UserError
 from pyramidions.models.builder import build
 from pyramidions.models.config import (
+    LONGEST_TEXT,
     MAX_SOURCE_POSITIONS,
     MAX_TARGET_POSITIONS,
     PyramidionConfig,
@@ -139,7 +140,7 @@ def with_lengths(experiment: Experiment, source: int | None, target: int | None)
     A preset is made for documents of any length. A file says what its model's longest are.
 
     Raises:
-        UserError: more tokens than a file's.
+        UserError: more tokens than a file's, or than any model has.
     """
     lengths = {
         "--source-tokens": (source, experiment.max_source_positions),
@@ -148,7 +149,8 @@ def with_lengths(experiment: Experiment, source: int | None, target: int | None)
     for option, (tokens, most) in lengths.items():
         if experiment.run and tokens is not None and tokens > most:
             raise UserError(f"{option} must be at most {most}, as {experiment.name} says, but is {tokens}.")
+        if tokens is not None and not 2 <= tokens <= LONGEST_TEXT:
+            raise UserError(f"{option} must be from 2 to {LONGEST_TEXT:,}, but is {tokens}.")
     documents, summaries = (tokens or most for tokens, most in lengths.values())
-    check_lengths(documents, summaries)
     model = experiment.model if experiment.run else replace(experiment.model, max_source_positions=documents)
     return experiment._replace(model=model, max_source_positions=documents, max_target_positions=summaries)

@@ -47,7 +47,7 @@ def read_summaries(path: str | Path, references: Sequence[Reference]) -> list[st
     lines = read_lines(path)
     if is_generate_output(lines):
         return parse_generate_output(lines, len(references), str(path))
-    if len(lines) == 3 * len(references) and not any(lines[2::3]):
+    if lines and len(lines) == 3 * len(references) and not any(lines[2::3]):
         raise UserError(f"{path} must hold one summary a line, but holds names, too: write it with --json.")
     return _one_each(lines, references, path)
 
