@@ -16,8 +16,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.errors import UserError
+from pyramidions.measure.cost import multiplications
 from pyramidions.measure.gpus import why_no_gpu
 from pyramidions.measure.provenance import commit, hardware, versions
+from pyramidions.measure.shapes import Lengths
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Transformer
@@ -27,6 +29,7 @@ PRECISIONS = ("fp32", "bf16")
 PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; tokens of synthetic texts begin at FIRST
 CLIP_NORM = 1.0
 _LR = 5e-4
+_SHORT_SOURCE, _SHORT_TARGET = 1024, 128  # tokens of the document that tells beforehand how long all will take
 
 #: Called with what is timed and how many calls of decoders that will take; gives what is called after each of them.
 Watch = Callable[[str, int], AbstractContextManager[Callable[[], object]]]
@@ -177,14 +180,14 @@ class _Contender:
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP_NORM)
         self.optimizer.step()
 
-    def decode(self, tokens: int) -> None:
-        """Write exactly so many tokens, the end included."""
+    def decode(self, tokens: int, documents: Tensor) -> None:
+        """Write exactly so many tokens for documents, (B, L), the end included."""
         config = self.experiment.model
         search = BeamSearch(
             config.decoding_beam, tokens - 1, tokens - 1, config.decoding_length_penalty, eos=EOS, best=1
         )
         with self.plan.autocast():
-            search(self.model, self.source[: self.plan.decode_batch])
+            search(self.model, documents)
 
     def _telling_of_memory(self, tokens: int | None) -> AbstractContextManager[None]:
         """Say where memory runs out, and which option helps: decoding ``tokens`` or, where that is None, training."""
@@ -205,27 +208,43 @@ class _Contender:
 
         hook = self.model.decoder.register_forward_hook(count)
         try:
+            documents = self.source[: self.plan.decode_batch]
             with self._telling_of_memory(tokens):
-                return clock(self.train if tokens is None else lambda: self.decode(tokens), self.plan.device)
+                return clock(self.train if tokens is None else lambda: self.decode(tokens, documents), self.plan.device)
         finally:
             hook.remove()
             self.optimizer.zero_grad()
 
     def seconds_a_turn(self) -> float:
-        """Return about how many seconds a turn of each kind takes together, from small ones on the CPU."""
-        one, few, more = 1, 2, 6
+        """Return about how many seconds a turn of each kind takes together on the CPU.
+
+        One short document is trained on and decoded; multiplications say how much more the whole of it is.
+        """
+        plan, experiment = self.plan, self.experiment
+        source, target = self.source[:1, :_SHORT_SOURCE], self.target[:1, :_SHORT_TARGET]
         self.model.train()
         with self._telling_of_memory(None):
-            step = partial(add_gradients, self.model, self.source[:one], self.target[:one], one, self.plan.autocast)
-            seconds = clock(step, "cpu")[0] * self.plan.train_batch
+            seconds, _ = clock(partial(add_gradients, self.model, source, target, 1, plan.autocast), "cpu")
         self.optimizer.zero_grad()
-        if self.plan.decode_tokens:
+        each = seconds / self._work(source.size(1), target.size(1))
+        total = each * self._work(experiment.max_source_positions, self.target.size(1)) * plan.train_batch
+        if plan.decode_tokens:
+            # A third of a training step is its forward pass.
+            encoding = each / 3 * self._work(experiment.max_source_positions, 1) * plan.decode_batch
             self.model.eval()
-            with self._telling_of_memory(few):
-                start, end = (clock(partial(self.decode, tokens), "cpu")[0] for tokens in (few, more))
-            each = max(0.0, end - start) / (more - few)
-            seconds += sum(start + each * (tokens - few) for tokens in self.plan.decode_tokens)
-        return seconds
+            documents = self.source[: plan.decode_batch, :_SHORT_SOURCE]
+            with self._telling_of_memory(2):
+                few, more = (clock(partial(self.decode, tokens, documents), "cpu")[0] for tokens in (2, 6))
+            writing = max(0.0, more - few) / 4
+            total += sum(encoding + writing * tokens for tokens in plan.decode_tokens)
+        return total
+
+    def _work(self, source: int, target: int) -> float:
+        """Return multiplications of a document and its summary; tokens where a kind has no closed form."""
+        try:
+            return multiplications(self.experiment.model, Lengths(source, target, 1, self.plan.vocab_size)).total()
+        except UserError:
+            return source + target
 
     def bytes_between_turns(self) -> int:
         """Return what lies on the device all the time: weights, moments and texts."""

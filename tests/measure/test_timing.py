@@ -64,8 +64,12 @@ def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.M
 
 
 def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of each model: a step of one document, then 2 and 6 written tokens; a token takes half a second.
-    small = iter([(3.0, None), (1.0, None), (3.0, None)] * 2)
+    monkeypatch.setattr(timing, "_SHORT_SOURCE", 8)
+    monkeypatch.setattr(timing, "_SHORT_TARGET", 3)
+    # Twice as much work a token of a document, and as much a token of a summary.
+    monkeypatch.setattr(timing._Contender, "_work", lambda self, source, target: 2 * source + target)
+    # Of each model: a step of one document of 8 tokens to 3, then 2 and 6 written tokens.
+    small = iter([(19.0, None), (1.0, None), (3.0, None)] * 2)
     clocked: list[str] = []
     told: list[tuple[float, int]] = []
 
@@ -74,10 +78,24 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
         return next(small, (1.0, None))
 
     monkeypatch.setattr(timing, "clock", pretend)
-    sizes = plan(train_batch=4, decode_tokens=(4, 8), warmup=1, repeats=2)
+    sizes = plan(train_batch=4, decode_batch=3, decode_tokens=(4, 8), warmup=1, repeats=2)
     time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
-    # 3 turns of 2 models: 4 documents of 3 s, 4 tokens (1 + 2 / 2) and 8 tokens (1 + 6 / 2)
-    assert told == [(3 * 2 * (4 * 3 + 2 + 4), 6)]
+    # 1 s a piece of work, a third of it forward; half a second a token. Documents have 24 tokens, summaries 7.
+    training, encoding, writing = 4 * (2 * 24 + 7), 3 * (2 * 24 + 1) / 3, (4 + 8) / 2
+    assert told == [(pytest.approx(3 * 2 * (training + 2 * encoding + writing)), 6)]
+
+
+def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "clock", lambda work, device: (work(), (1.0, None))[1])
+    vanilla = experiment(self_attention="full", self_attention_args="{}", pooling_lengths=None)
+    monkeypatch.setattr(timing, "_SHORT_SOURCE", 24)
+    monkeypatch.setattr(timing, "_SHORT_TARGET", 7)
+    told: list[float] = []
+    for source in (24, 2400):
+        long = vanilla._replace(max_source_positions=source)
+        time_models([long], plan(train_batch=1, decode_tokens=()), forecast=told.append)
+    # Attention grows with the square of the length, the rest with the length.
+    assert told[0] == pytest.approx(2.0) and 100 < told[1] / told[0] < 100**2
 
 
 def test_what_the_watch_counts_is_what_was_announced() -> None:
