@@ -120,8 +120,8 @@ def _before(corpus: "Corpus", found: "Recipe") -> list[str]:
     if found.tier is TIERS[0]:
         notes.append(
             "So few documents teach what a summary looks like, and little about the document at hand. If you have a "
-            "trained model, fine-tune that one instead. Generate with --no-repeat-ngram-size 3: a model this small repeats "
-            "itself."
+            "trained model, fine-tune that one instead. Generate with --no-repeat-ngram-size 3: a model this "
+            "small repeats itself."
         )
         if corpus.vocab_size > _SMALL_VOCABULARY:
             notes.append(
