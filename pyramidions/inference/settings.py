@@ -15,12 +15,12 @@ def settings(model: SavedModel, search: BeamSearch) -> dict[str, str]:
     """Return what is to be known of a model that wrote a summary, and how it wrote, each by its name."""
     config = model.config
     name, changes = _nearest(config)
-    millions = sum(p.numel() for p in model.transformer.parameters()) / 1e6
+    parameters = sum(p.numel() for p in model.transformer.parameters())
     changed = ", ".join(f"{field} {value}" for field, value in changes.items())
     repeats = f"none of {search.no_repeat_ngram} tokens" if search.no_repeat_ngram else "allowed"
     return {
         "architecture": f"{name} with {changed}" if changed else name,
-        "parameters": f"{millions:,.1f} million",
+        "parameters": f"{parameters:,}",
         "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
         "pooling": _pooling(config),
         "reads at most": f"{model.max_source_positions:,} tokens",
@@ -54,5 +54,5 @@ def _stages(config: PyramidionConfig) -> list[int]:
 
 def _pooling(config: PyramidionConfig) -> str:
     lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    kept = ", ".join(f"{length:,} vectors after layer {layer + 1}" for layer, length in lengths.items())
-    return f"{config.pooling}, scorer {config.scorer}: {kept}" if kept else "none"
+    kept = ", ".join(f"{length:,} after layer {layer + 1}" for layer, length in lengths.items())
+    return f"{config.pooling}, scorer {config.scorer}; vectors: {kept}" if kept else "none"

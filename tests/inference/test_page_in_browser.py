@@ -67,7 +67,19 @@ class Page:
         found: str = self.run(
             "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]", selector, which
         )
-        return tuple(float(part) for part in found[found.index("(") + 1 : -1].split(",")[:3])
+        parts = [float(part) for part in found[found.index("(") + 1 : -1].split(",")]
+        return (*parts[:3], *(parts[3:] or [1.0]))
+
+
+def luminance(colour: Sequence[float]) -> float:
+    parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(ink: Sequence[float], ground: Sequence[float]) -> float:
+    """Return the ratio of WCAG 2.1, 1.4.3, which asks for 4.5."""
+    a, b = luminance(ink), luminance(ground)
+    return (max(a, b) + 0.05) / (min(a, b) + 0.05)
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +223,6 @@ def test_the_curve_is_a_way_into_the_document(page: Page) -> None:
 def test_text_stands_out_in_light_and_dark(page: Page, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-
-    def luminance(colour: tuple[float, ...]) -> float:
-        parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
     paper = luminance(page.colour("body", "backgroundColor"))
     assert (paper > 0.8) == (scheme == "light")
     page.all("#summary .w")[0].click()
@@ -223,9 +230,22 @@ def test_text_stands_out_in_light_and_dark(page: Page, scheme: str) -> None:
     inks += [(f"#curve {text}", "aside") for text in ("#left-top", "#right-top", "#x-end")]
     for text, ground in inks:
         ink = page.colour(text, "fill" if "curve" in text else "color")
-        a, b = luminance(ink), luminance(page.colour(ground, "backgroundColor"))
-        # WCAG 2.1, 1.4.3
-        assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5, text
+        assert contrast(ink, page.colour(ground, "backgroundColor")) >= 4.5, text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_text_of_a_token_stands_out_however_strong_its_shade(page: Page, scheme: str) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    ink, paper = page.colour(".t", "color"), page.colour("body", "backgroundColor")
+    page.find("#layer").send_keys(Keys.HOME)
+    shades = [page.colour(".t", "backgroundColor")]
+    page.all("#summary .w")[0].click()
+    shades.append(page.colour(".t.strongest", "backgroundColor"))
+    assert len(set(shades)) == 2
+    for *shade, alpha in shades:
+        ground = tuple(alpha * a + (1 - alpha) * b for a, b in zip(shade, paper, strict=False))
+        assert contrast(ink, ground) >= 4.5, (ink, ground)
 
 
 def test_lines_and_paragraphs_are_those_of_the_document(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -276,12 +296,12 @@ def test_of_several_documents_one_is_chosen(browser: webdriver.Chrome, tmp_path:
 
 def test_the_axes_say_what_the_chart_shows(page: Page) -> None:
     words = [text.text for text in page.all("#curve text") if text.text]
-    assert words[0] == "left of a token, mean" and words[-3:] == ["1", "token of the document", "600"]
+    assert words[0] == "left of a token (mean)" and words[-3:] == ["1", "token of the document", "600"]
     page.all("#summary .w")[1].click()
     heights = EXPLANATION.drew_on(2, 3).clone()
     heights[heights.argsort(descending=True)[64:]] = 0
     top = heights.reshape(120, 5).sum(1).max()
-    assert page.find("#right-label").text.replace("\u2068", "").replace("\u2069", "") == "attention of “map”, sum"
+    assert page.find("#right-label").text.replace("\u2068", "").replace("\u2069", "") == "attention of “map” (sum)"
     assert page.find("#right-top").text == (f"{100 * top:.1f}%" if top >= 0.01 else f"{100 * top:.2g}%")
     assert page.find("#left-top").text == f"{100 * EXPLANATION.reached.reshape(120, 5).mean(1).max():.1f}%"
 
