@@ -73,8 +73,7 @@ class ExplanationPage:
         template = files("pyramidions.inference").joinpath("explanation_page.html").read_text(encoding="utf-8")
         named = {"model": self._model} if self._model else {}
         about = _json({"settings": {**named, **self._settings}, "left_out": self.left_out})
-        # Nothing in a document may end the script element that holds it.
-        text = f'{about[:-1]},"documents":[{",".join(self._documents)}]}}'.replace("<", "\\u003c")
+        text = f'{about[:-1]},"documents":[{",".join(self._documents)}]}}'
         return template.replace("@DATA@", text, 1)
 
 
@@ -92,7 +91,9 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
 
 
 def _json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    # Nothing in a document may end the script element that holds it.
+    return text.replace("<", "\\u003c")
 
 
 def _piece(explanation: Explanation) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from conftest import SAMPLE
 
+from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
@@ -53,7 +54,7 @@ def test_the_tokens_are_the_head_of_the_document_as_it_stands(explanation: Expla
     assert explanation.document[-1] == ""
     head = "".join(explanation.document).strip()
     assert len(head) > 300 and " ".join(article.split()).startswith(" ".join(head.split()))
-    lines = [" ".join(line.split()) for line in article.splitlines() if line.strip()]
+    lines = [normalize(line) for line in article.splitlines() if line.strip()]
     *whole, last = [line for line in head.split("\n") if line]
     assert whole == lines[: len(whole)] and lines[len(whole)].startswith(last) and len(whole) > 1
 
@@ -67,7 +68,7 @@ def test_pieces_of_a_long_document_are_explained_in_order_and_nothing_is_left_ou
     # The lines of the document are found again over the ends of pieces.
     whole = "".join(token for x in explained for token in x.document)
     assert [line.strip() for line in whole.split("\n") if line.strip()] == [
-        " ".join(line.split()) for line in text.splitlines() if line.strip()
+        normalize(line) for line in text.splitlines() if line.strip()
     ]
     (first,) = summarizer.summarize(["".join(explained[0].document)], **SHORT)
     assert first == explained[0].summary
@@ -79,7 +80,7 @@ def test_an_explanation_names_the_model_and_how_it_wrote(explanation: Explanatio
     assert explanation.settings == {
         "architecture": "deep_pyramidion with embed_dim 16, ffn_embed_dim 32, num_heads 2, encoder_layers 3, "
         'decoder_layers 1, self_attention_args {"block_size": 32}, pooling_lengths None,64,16',
-        "parameters": "0.0 million",
+        "parameters": "22,850",
         "attention": 'blockwise {"block_size": 32}',
         "pooling": "soft_topk, scorer linear; vectors: 64 after layer 2, 16 after layer 3",
         "reads at most": "256 tokens",

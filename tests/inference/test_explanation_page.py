@@ -7,7 +7,7 @@ import pytest
 import torch
 from explanations import example, only_piece, page_data
 
-from pyramidions.inference import html_page
+from pyramidions.inference import ExplanationPage, html_page
 from pyramidions.inference.explanation import Trace
 from pyramidions.inference.explanation_page import words
 
@@ -74,6 +74,32 @@ def test_no_document_can_break_out_of_its_place() -> None:
     assert only_piece(page)["document"][0] == page_data(page)["documents"][0]["name"] == evil
     assert page.count("<script") == html_page(explanation, "a").count("<script")
     assert "<!--" not in page
+
+
+def test_pieces_and_documents_stand_in_the_order_in_which_they_came() -> None:
+    page = ExplanationPage("a <model>")
+    summaries = page.add("long", (replace(example(length), settings={"beam": "2"}) for length in (6, 8)))
+    assert [summary.read_tokens for summary in summaries] == [6, 8]
+    page.add("short", [example(4)])
+    found = page_data(page.html())
+    assert [document["name"] for document in found["documents"]] == ["long", "short"]
+    assert [[piece["read"] for piece in document["pieces"]] for document in found["documents"]] == [[6, 8], [4]]
+    assert found["settings"] == {"model": "a <model>", "beam": "2"} and found["left_out"] == page.left_out == 0
+
+
+def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> None:
+    one = ExplanationPage()
+    one.add("a", [example()])
+    size = len(one.html().encode()) - len(ExplanationPage().html().encode())
+    page = ExplanationPage(most=2 * size)
+    assert len(page.add("a", [example()])) == 1 and page.left_out == 0
+    # Its summaries are all there, and its first piece.
+    assert len(page.add("b", [example(), example(600), example()])) == 3
+    assert len(page.add("c", [example()])) == 1
+    found = page_data(page.html())
+    assert [(x["name"], len(x["pieces"]), x["missing"]) for x in found["documents"]] == [("a", 1, 0), ("b", 1, 2)]
+    assert found["left_out"] == page.left_out == 2
+    assert len(page.html().encode()) - len(ExplanationPage().html().encode()) <= 2 * size + len(",")
 
 
 def test_it_asks_nothing_of_the_network() -> None:

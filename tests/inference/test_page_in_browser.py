@@ -294,6 +294,16 @@ def test_of_several_documents_one_is_chosen(browser: webdriver.Chrome, tmp_path:
     assert len(page.all("#numbers tbody tr")) == 3
 
 
+def test_a_full_page_says_what_is_not_on_it(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    made = ExplanationPage(most=1)
+    made.add("a.txt", [example()])
+    path = tmp_path / "page.html"
+    path.write_text(made.html(), encoding="utf-8")
+    browser.get(path.as_uri())
+    text = "This page is full: 1 document of the same call is not on it, or not to the end."
+    assert Page(browser).find("#left-out").text == text and browser.get_log("browser") == []
+
+
 def test_the_axes_say_what_the_chart_shows(page: Page) -> None:
     words = [text.text for text in page.all("#curve text") if text.text]
     assert words[0] == "left of a token (mean)" and words[-3:] == ["1", "token of the document", "600"]
