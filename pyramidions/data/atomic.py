@@ -43,7 +43,8 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    target = path.resolve() if path.is_symlink() else path
+    # `Path.resolve` raises where a link leads back to itself.
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
     remove_leftovers(target.parent)
     partial = target.with_name(f".{target.name}.partial-{_HOST}-{secrets.token_hex(4)}")
     try:

@@ -5,6 +5,7 @@ release by Cohan et al. (2018): `article_text` and `abstract_text`, lists of sen
 `<S> </S>`, and `article_id`. Other field names can be given.
 """
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -151,7 +152,8 @@ def find_splits(name: str) -> dict[str, str]:
     for split in SPLITS:
         stems = ("valid", "validation", "val") if split == "valid" else (split,)
         files = [str(Path(name) / f"{stem}{ending}") for stem in stems for ending in FILE_ENDINGS]
-        files = [file for file in files if Path(file).is_file()]
+        # What is there and no file is told when it is opened, not passed over.
+        files = [file for file in files if os.path.lexists(file)]
         if len(files) > 1:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:

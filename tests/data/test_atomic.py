@@ -254,3 +254,10 @@ def test_a_file_that_another_process_took_for_a_leftover_is_made_again(tmp_path,
     with atomic_file(tmp_path / "out") as file:
         file.write(b"whole")
     assert removed and (tmp_path / "out").read_bytes() == b"whole"
+
+
+def test_a_link_that_leads_back_to_itself_is_replaced(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with atomic_file(tmp_path / "loop") as file:
+        file.write(b"whole")
+    assert (tmp_path / "loop").read_bytes() == b"whole"

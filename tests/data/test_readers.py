@@ -318,3 +318,11 @@ def test_repeated_ids_are_numbered_on_demand_and_unique_then(tmp_path):
     assert found == ["a", "a#2", "a#2#2", "a#3", "b", "a#2#3"]
     with pytest.raises(UserError, match=r"line 2: the id 'a' came before; .*--number-repeated-ids numbers them\.$"):
         read(path)
+
+
+def test_a_pipe_in_a_folder_is_told_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "train.jsonl")
+    write(tmp_path / "notes.md", b"x")
+    assert find_splits(str(tmp_path)) == {"train": str(tmp_path / "train.jsonl")}
+    with pytest.raises(UserError, match=r"train\.jsonl must be a regular file, but is a pipe\.$"):
+        read(tmp_path / "train.jsonl")

@@ -1,5 +1,8 @@
+from pathlib import Path
+
 import pytest
 
+from pyramidions.data import lines
 from pyramidions.data.folder import Reference
 from pyramidions.errors import UserError
 from pyramidions.scoring.summaries import read_references, read_summaries
@@ -72,3 +75,9 @@ def test_a_folder_is_no_file_of_summaries(tmp_path):
 def test_references_come_as_json_lines_or_text(tmp_path):
     assert read_references(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "one"}\n')) == REFERENCES[:1]
     assert read_references(write(tmp_path / "r.txt", "one\ntwo\n")) == [Reference("0", "one"), Reference("1", "two")]
+
+
+def test_a_device_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr(lines, "STREAM_LIMIT", 1)
+    with pytest.raises(UserError, match="/dev/zero must hold at most 1 MiB, but holds more."):
+        read_summaries(Path("/dev/zero"), REFERENCES)
