@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby, islice
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,14 +14,14 @@ from pyramidions.data.tokenizer import EOS, PAD
 from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
 from pyramidions.inference.chunking import pieces
+from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.saved_model import SavedModel, load_model
+from pyramidions.inference.search import Search, Searches, require_numbers, searches
 from pyramidions.inference.settings import settings
 from pyramidions.inference.summary import Summary
-from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
-
-_PENALTIES = 10.0  # powers of a length beyond which a score may be no number any more
+from pyramidions.nn import Hypothesis, NoSummaryError
 
 
 class _Document(NamedTuple):
@@ -47,7 +48,7 @@ class Summarizer:
 
     def __init__(self, model: SavedModel, device: str | torch.device | None = None) -> None:
         self.model = model
-        self.device = _found(device)
+        self.device = found_device(device)
         self._transformer = model.transformer.to(self.device).eval()
 
     @classmethod
@@ -57,7 +58,7 @@ class Summarizer:
         Raises:
             UserError: there is none, or it is damaged; or there is no such device.
         """
-        found = _found(device)
+        found = found_device(device)
         return cls(load_model(path), found)
 
     @torch.inference_mode()
@@ -100,9 +101,10 @@ class Summarizer:
             raise UserError("`texts` must be a list of documents, but is a single text: put it in brackets.")
         if not isinstance(texts, Iterable):
             raise UserError(f"`texts` must be a list of documents, but is a {type(texts).__name__}.")
+        require_numbers(Integral, batch_size=batch_size)
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
-        search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         documents = [self._read(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
         longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].tokens)
         found: dict[int, Summary] = {}
@@ -133,7 +135,7 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         if not isinstance(text, str):
             raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
         return self._explained(text, LineBreaks(text), search, on_read)
@@ -161,7 +163,7 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        search = self._search(beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         line_breaks, piece = LineBreaks(text), ""
         for piece in pieces(text, self.model.tokenizer, self.model.max_source_positions):
             yield self._explained(piece, line_breaks, search, on_read)
@@ -170,7 +172,7 @@ class Summarizer:
 
     @torch.inference_mode()
     def _explained(
-        self, text: str, line_breaks: LineBreaks, search: "_Searches", on_read: Callable[[int], object] | None
+        self, text: str, line_breaks: LineBreaks, search: Searches, on_read: Callable[[int], object] | None
     ) -> Explanation:
         document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
         bounded = search.of(document.tokens)
@@ -184,40 +186,6 @@ class Summarizer:
             trace(self._transformer, head, best.tokens, EOS),
             settings(self.model, bounded.made()),
         )
-
-    def _search(
-        self,
-        beam: int | None,
-        min_len: int | None,
-        max_len: int | None,
-        length_penalty: float | None,
-        no_repeat_ngram: int,
-    ) -> "_Searches":
-        config = self.model.config
-        # One position is the end of the text.
-        longest = self.model.max_target_positions - 1
-        if max_len is not None and max_len > longest:
-            raise UserError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
-        penalty = config.decoding_length_penalty if length_penalty is None else length_penalty
-        # Not so for NaN, either.
-        if not abs(penalty) <= _PENALTIES:
-            raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
-        vocabulary = self.model.tokenizer.vocab_size
-        if beam is not None and beam > vocabulary - 2:
-            raise UserError(
-                f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {beam}."
-            )
-        searches = _Searches(
-            config.decoding_beam if beam is None else beam,
-            config.decoding_min_length if min_len is None else min_len,
-            min(longest, config.decoding_max_length if max_len is None else max_len),
-            penalty,
-            no_repeat_ngram,
-            min_len is None,
-            max_len is None,
-        )
-        searches.of(2**30)  # refuses a wrong argument before anything is read
-        return searches
 
     def _read(self, text: str, what: str, on_read: Callable[[int], object] | None = None) -> _Document:
         """Keep the head of a text and count the rest, window by window."""
@@ -234,14 +202,14 @@ class Summarizer:
             raise UserError(f"A document must hold text, but {what} holds none.")
         return _Document([*head, EOS], tokens + 1)
 
-    def _best(self, documents: list[_Document], search: "_Search") -> list[Hypothesis]:
+    def _best(self, documents: list[_Document], search: Search) -> list[Hypothesis]:
         batch = pad_sequence([torch.tensor(each.head) for each in documents], batch_first=True, padding_value=PAD)
         try:
             return [best for best, *_ in search.made()(self._transformer, batch.to(self.device))]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
 
-    def _summary(self, document: _Document, best: Hypothesis, search: "_Search") -> Summary:
+    def _summary(self, document: _Document, best: Hypothesis, search: Search) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
         return Summary(
             text,
@@ -251,71 +219,6 @@ class Summarizer:
             len(document.head),
             search.max_len if search.is_short else None,
         )
-
-
-class _Search(NamedTuple):
-    """How a document is decoded; documents that share it can share a batch."""
-
-    beam: int
-    min_len: int
-    max_len: int
-    length_penalty: float
-    no_repeat_ngram: int
-    is_short: bool  # whether the document is too short for the shortest summary that is usual
-
-    def made(self) -> BeamSearch:
-        """Build what decodes so."""
-        try:
-            return BeamSearch(
-                self.beam, self.min_len, self.max_len, self.length_penalty, self.no_repeat_ngram, eos=EOS, best=1
-            )
-        except ValueError as error:
-            raise UserError(str(error)) from None
-
-
-class _Searches(NamedTuple):
-    """How documents of any length are decoded: bounds that nobody asked for are lowered for short ones."""
-
-    beam: int
-    min_len: int
-    max_len: int
-    length_penalty: float
-    no_repeat_ngram: int
-    lowers_min: bool
-    lowers_max: bool
-
-    def of(self, tokens: int) -> _Search:
-        """Return how a document of so many tokens, its end included, is decoded."""
-        # Rounded down, so that documents of like length share a batch.
-        length = 2 ** (max(tokens - 1, 1).bit_length() - 1)
-        most, least = self.max_len, self.min_len
-        if self.lowers_max:
-            most = min(most, length if self.lowers_min else max(length, least))
-        if self.lowers_min:
-            # A shorter limit that the user sets leaves no room for the model's own least length.
-            least = min(least, length // 2, most)
-        is_short = self.lowers_min and length // 2 < self.min_len
-        search = _Search(self.beam, least, most, self.length_penalty, self.no_repeat_ngram, is_short)
-        search.made()
-        return search
-
-
-def _found(device: str | torch.device | None) -> torch.device:
-    """Return a device that holds what is put there.
-
-    Raises:
-        UserError: there is none of this name.
-    """
-    try:
-        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=found).item()
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, AssertionError, ImportError, TypeError, ValueError):
-        gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-        here = ", ".join(["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])])
-        raise UserError(f"`device` must be one that torch finds here ({here}), but is {str(device)!r}.") from None
-    return found
 
 
 def _watched(text: str, on_read: Callable[[int], object] | None) -> Iterator[str]:

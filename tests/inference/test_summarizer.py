@@ -175,6 +175,10 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
         (None, {}, "`texts` must be a list of documents, but is a NoneType."),
         (["A word."], {"length_penalty": -1e308}, "`length_penalty` must be from -10 to 10, but is -1e\\+308."),
         (["A word."], {"length_penalty": math.nan}, "`length_penalty` must be from -10 to 10, but is nan."),
+        (["A word."], {"beam": "2"}, "`beam` must be a whole number, but is '2'."),
+        (["A word."], {"max_len": 2.5}, "`max_len` must be a whole number, but is 2.5."),
+        (["A word."], {"length_penalty": "1"}, "`length_penalty` must be a number, but is '1'."),
+        (["A word."], {"batch_size": 1.0}, "`batch_size` must be a whole number, but is 1.0."),
         (["A word."], {"batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
     ],
 )
