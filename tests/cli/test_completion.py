@@ -37,7 +37,7 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
     ("words", "offered"),
     [
         ("pyramidions su", ["summarize"]),
-        ("pyramidions re", ["report", "reproduce"]),
+        ("pyramidions re", ["recipe", "report", "reproduce"]),
         ("pyramidions --ver", ["--version"]),
         ("pyramidions summarize --lo", ["--long"]),
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),
