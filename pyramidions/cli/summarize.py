@@ -260,7 +260,7 @@ def _explained(
     """Yield the name of each document with the summaries of its pieces; after the last, the page is written."""
     from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import ExplanationPage
-    from pyramidions.inference.explanation_page import MOST
+    from pyramidions.inference.explanation_page import MOST, MOST_TOKENS
 
     documents = iter(documents)
     if (first := next(documents, None)) is None:
@@ -278,10 +278,9 @@ def _explained(
             yield name, summaries
         file.write(page.html().encode())
     if page.left_out:
+        limits = f"{MOST // 2**20} MiB, {MOST_TOKENS:,} tokens of a document"
         are = "document is" if page.left_out == 1 else "documents are"
-        report.fail(
-            f"{target} holds at most {MOST // 2**20} MiB: {page.left_out:,} {are} not on it, or not to the end."
-        )
+        report.fail(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end.")
 
 
 def _count(report: _Report, byte: float, characters: int) -> None:

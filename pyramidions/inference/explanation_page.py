@@ -16,6 +16,8 @@ from pyramidions.inference.summary import Summary
 TOKENS_A_WORD = 64
 #: bytes of all documents on a page, at most: what browsers open in a few seconds, and mail takes
 MOST = 24 * 2**20
+#: tokens of a document on a page, at most: what browsers draw at once
+MOST_TOKENS = 2**18
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 
@@ -29,7 +31,8 @@ class ExplanationPage:
 
     Args:
         model: what to call the model.
-        most: bytes of all documents; pieces beyond are left out.
+        most: bytes of all documents; a document that does not fit, or has more than `MOST_TOKENS`, is on the page with
+            the pieces that do.
     """
 
     def __init__(self, model: str = "", most: int = MOST) -> None:
@@ -52,14 +55,17 @@ class ExplanationPage:
         """
         kept: list[str] = []
         summaries: list[Summary] = []
+        tokens = 0
         for explanation in explanations:
             summaries.append(explanation.summary)
             if len(kept) < len(summaries) - 1:
                 continue
             self._settings = self._settings or dict(explanation.settings)
             piece = _json(_piece(explanation))
-            self._size += len(piece.encode())
-            if self._size <= self._most:
+            size = len(piece.encode())
+            tokens += len(explanation.document)
+            if self._size + size <= self._most and tokens <= MOST_TOKENS:
+                self._size += size
                 kept.append(piece)
         missing = len(summaries) - len(kept)
         self.left_out += missing > 0

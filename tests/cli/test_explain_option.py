@@ -56,7 +56,8 @@ def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
         main([*map(str, ["summarize", checkpoint, tmp_path / "a.txt", *SHORT]), "--explain", str(page)])
     done = capsys.readouterr()
     assert end.value.code == 1 and done.out.strip()
-    assert done.err == f"Error: {page} holds at most 24 MiB: 1 document is not on it, or not to the end.\n"
+    sentence = f"{page} is full (24 MiB, 262,144 tokens of a document): 1 document is not on it, or not to the end."
+    assert done.err == f"Error: {sentence}\n"
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 

@@ -102,6 +102,15 @@ def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> Non
     assert len(page.html().encode()) - len(ExplanationPage().html().encode()) <= 2 * size + len(",")
 
 
+def test_a_document_is_shown_up_to_as_many_tokens_as_browsers_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyramidions.inference.explanation_page.MOST_TOKENS", 15)
+    page = ExplanationPage()
+    page.add("a", [example(6), example(8), example(4)])
+    page.add("b", [example(6)])
+    assert [(len(x["pieces"]), x["missing"]) for x in page_data(page.html())["documents"]] == [(2, 1), (1, 0)]
+    assert page.left_out == 1
+
+
 def test_it_asks_nothing_of_the_network() -> None:
     page = html_page(example(), "a")
     assert "default-src 'none'" in page
