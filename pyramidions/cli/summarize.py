@@ -2,10 +2,8 @@
 
 import json
 import os
-import sys
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -14,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pyramidions.cli.outputs import check_output
+from pyramidions.cli.reading_report import ReadingReport
 
 if TYPE_CHECKING:
     from pyramidions.inference import Summarizer, Summary
     from pyramidions.inference.documents import Document
 
-_PATIENCE = 5.0  # seconds without a progress bar
-_NAMED = 20  # skipped files that are named
 _BATCHES = 4  # that are read at a time, so that documents of like length can share one
 _CHARACTERS = 16_000_000  # of documents that are held for one batch
 _MORE_CHARACTERS = 4_000_000  # likewise, for more than one
@@ -95,7 +92,7 @@ def summarize(
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
     _check_targets(paths, {"--out": out, "--explain": page})
-    with naming_options("device", *decoding), closing(_Report(paths)) as report:
+    with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         report.skip(skipped)
         names, documents = _look_ahead(_readable(paths, field, id_field, report))
@@ -118,60 +115,7 @@ def summarize(
     return 1 if report.failed else 0
 
 
-class _Report:
-    """What standard error tells: what cannot be read, and how far the work is if it takes longer than a few seconds."""
-
-    def __init__(self, paths: list[Path]) -> None:
-        self.failed = False
-        self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
-        self._done = 0.0
-        self._bar: Any = None
-        self._closed = threading.Event()
-        # A batch may take minutes in which nobody counts.
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def fail(self, message: str) -> None:
-        """Tell that something cannot be read."""
-        self.failed = True
-        with self.hidden():
-            click.echo(f"Error: {message}", err=True)
-
-    def skip(self, paths: list[Path]) -> None:
-        """Name the files in folders that are of no kind that is read."""
-        from pyramidions.data.bounded import printable
-        from pyramidions.data.progress import counted
-
-        if paths:
-            named = ", ".join(map(printable, paths[:_NAMED]))
-            more = f" and {len(paths) - _NAMED:,} more" if len(paths) > _NAMED else ""
-            click.echo(f"Skipped {counted(len(paths), 'file')}: {named}{more}.", err=True)
-
-    def add(self, size: float) -> None:
-        """Count bytes of the files: half of each when its text is read, half when its summary is written."""
-        self._done += size / 2
-        if self._bar is not None:
-            self._bar.update(round(self._done) - self._bar.n)
-
-    def _watch(self) -> None:
-        from pyramidions.data.progress import progress_bar
-
-        if not self._closed.wait(_PATIENCE):
-            self._bar = progress_bar("summarizing", self._total, "B", round(self._done))
-        while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
-            self._bar.refresh()
-
-    def hidden(self) -> AbstractContextManager[Any]:
-        """Give the bar's line to what is written meanwhile."""
-        return nullcontext() if self._bar is None else self._bar.external_write_mode()
-
-    def close(self) -> None:
-        """Leave the bar as it stands."""
-        self._closed.set()
-        if self._bar is not None:
-            self._bar.close()
-
-
-def _readable(paths: list[Path], field: str, id_field: str | None, report: _Report) -> Iterator["Document"]:
+def _readable(paths: list[Path], field: str, id_field: str | None, report: ReadingReport) -> Iterator["Document"]:
     from pyramidions.errors import UserError
     from pyramidions.inference.documents import read_documents
 
@@ -232,7 +176,7 @@ def _parts(documents: Iterable["Document"], summarizer: "Summarizer", in_pieces:
 
 
 def _results(
-    parts: Iterable[_Part], summarizer: "Summarizer", batch_size: int, decoding: dict[str, Any], report: _Report
+    parts: Iterable[_Part], summarizer: "Summarizer", batch_size: int, decoding: dict[str, Any], report: ReadingReport
 ) -> Iterator[tuple[str, list["Summary"]]]:
     """Yield the name of each document with the summaries of its pieces."""
     of_document: list[Summary] = []
@@ -253,7 +197,7 @@ def _explained(
     summarizer: "Summarizer",
     in_pieces: bool,
     decoding: dict[str, Any],
-    report: _Report,
+    report: ReadingReport,
     target: Path,
     model: str,
 ) -> Iterator[tuple[str, list["Summary"]]]:
@@ -283,7 +227,7 @@ def _explained(
         report.fail(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end.")
 
 
-def _count(report: _Report, byte: float, characters: int) -> None:
+def _count(report: ReadingReport, byte: float, characters: int) -> None:
     report.add(byte * characters)
 
 

@@ -1,0 +1,64 @@
+"""What a command that reads files tells on standard error."""
+
+import os
+import sys
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyramidions.data.bounded import printable
+from pyramidions.data.progress import counted, progress_bar
+
+PATIENCE = 5.0  # seconds without a progress bar
+NAMED = 20  # skipped files that are named
+
+
+class ReadingReport:
+    """What standard error tells: what cannot be read, and how far the work is if it takes longer than a few seconds."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.failed = False
+        self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
+        self._done = 0.0
+        self._bar: Any = None
+        self._closed = threading.Event()
+        # A batch may take minutes in which nobody counts.
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def fail(self, message: str) -> None:
+        """Tell that something cannot be read."""
+        self.failed = True
+        with self.hidden():
+            click.echo(f"Error: {message}", err=True)
+
+    def skip(self, paths: list[Path]) -> None:
+        """Name the files in folders that are of no kind that is read."""
+        if paths:
+            named = ", ".join(map(printable, paths[:NAMED]))
+            more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
+            click.echo(f"Skipped {counted(len(paths), 'file')}: {named}{more}.", err=True)
+
+    def add(self, size: float) -> None:
+        """Count bytes of the files: half of each when its text is read, half when its summary is written."""
+        self._done += size / 2
+        if self._bar is not None:
+            self._bar.update(round(self._done) - self._bar.n)
+
+    def _watch(self) -> None:
+        if not self._closed.wait(PATIENCE):
+            self._bar = progress_bar("summarizing", self._total, "B", round(self._done))
+        while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
+            self._bar.refresh()
+
+    def hidden(self) -> AbstractContextManager[Any]:
+        """Give the bar's line to what is written meanwhile."""
+        return nullcontext() if self._bar is None else self._bar.external_write_mode()
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        self._closed.set()
+        if self._bar is not None:
+            self._bar.close()
