@@ -82,7 +82,9 @@ def pooled_from(top: TopK, scores: Tensor) -> Pooled:
     The scorer stays in the graph where the selection does not depend on it (batches too short to be pooled, hard
     selection): data-parallel training waits for the gradient of every parameter.
     """
-    return Pooled(_Attached.apply(top.x, scores), top.padding_mask, top.sources, top.weights)
+    # What passed through unchanged is made a tensor of its own, as every selection is.
+    x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
+    return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
 
 
 POOLING: Registry[Pooler] = Registry("pooling")

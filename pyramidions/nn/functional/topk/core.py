@@ -61,8 +61,7 @@ def _pass_through(x: Tensor, scores: Tensor, padding_mask: Tensor) -> TopK:
     batch, length = scores.shape
     sources = torch.arange(length, device=x.device).expand(batch, length)[..., None]
     weights = (~padding_mask)[..., None].to(x.dtype)
-    # A tensor of its own, as every selection is.
-    return TopK(x.clone(), padding_mask, scores.masked_fill(padding_mask, 0.0), sources, weights)
+    return TopK(x, padding_mask, scores.masked_fill(padding_mask, 0.0), sources, weights)
 
 
 def best_positions(scores: Tensor, padding_mask: Tensor, k: int) -> Tensor:
