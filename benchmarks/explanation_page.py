@@ -49,7 +49,7 @@ def browser() -> webdriver.Chrome:
 
 def main() -> None:
     """Run the benchmark."""
-    made = parser(__doc__, "explanation-page")
+    made = parser(__doc__, "explanation-page", devices=False)
     made.add_argument("--source", type=int, default=8192, help="tokens of the document (default: 8192)")
     made.add_argument("--target", type=int, default=512, help="tokens of the summary (default: 512)")
     made.add_argument("--vocab-size", type=int, default=32768)

@@ -148,10 +148,13 @@ def texts(count: int, length: int, vocab_size: int, device: str = "cpu", seed: i
     return drawn.to(device)
 
 
-def parser(text: str | None, name: str, repeats: int = 5) -> argparse.ArgumentParser:
-    """Return a parser with the arguments that every speed benchmark takes."""
+def parser(text: str | None, name: str, repeats: int = 5, *, devices: bool = True) -> argparse.ArgumentParser:
+    """Return a parser with the arguments that every benchmark takes, and the device where it has a choice of one."""
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    if devices:
+        made.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    else:
+        made.set_defaults(device="cpu")
     made.add_argument("--repeats", type=int, default=repeats, help="turns that count (default: %(default)s)")
     made.add_argument("--seed", type=int, default=1)
     made.add_argument("--out", type=Path, help=f"write a JSON file, e.g. benchmarks/results/{name}-cpu.json")

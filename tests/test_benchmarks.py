@@ -167,3 +167,17 @@ def test_train_memory_doubles_with_the_length_and_shrinks_with_checkpoints(tmp_p
     short, long, short_checkpointed, long_checkpointed = (float(row[3]) for row in rows)
     assert short < long < 3 * short and short_checkpointed < short and long_checkpointed < long
     assert out.with_suffix(".png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+def test_the_campaign_of_faults_counts_what_held(tmp_path: Path) -> None:
+    out = tmp_path / "faults.json"
+    done = run("python", BENCHMARKS / "faults.py", "--only", "average", "--repeats", 1, "--check", "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    harms = [each["harm"] for each in written["tries"]]
+    assert harms == [
+        "killed at a random moment",
+        *("killed at a chosen call", "killed at a chosen call", "disk full", "two at once"),
+    ]
+    assert written["held"] == 5 and "| average | disk full | 1 | 1 |" in done.stdout

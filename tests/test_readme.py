@@ -97,7 +97,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     ensemble = command("fairseq-generate", "prepared", "--user-dir", USER_DIR, "--task", TASK, "--path")
     run_in(folder, ensemble, *short)
     assert (folder / "ensemble" / "generate-test.txt").exists()
-    log = run_in(folder, command("pyramidions", "score"), "--lead-words", "50")
+    log = run_in(folder, command("pyramidions", "score", "summaries/generate-test.txt"), "--lead-words", "50")
     assert "ROUGE-Lsum" in log and "lead" in log and "n=4" in log
     assert json.loads((folder / "scores.json").read_text())["signature"].endswith("n=4")
     summarize = command("pyramidions", "summarize", "checkpoints", "documents.txt")

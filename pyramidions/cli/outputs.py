@@ -1,5 +1,6 @@
 """What a command may write to, checked before the work: nothing of the user's is lost to a slip of the keyboard."""
 
+import os
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -44,7 +45,8 @@ def check_output(option: str, path: Path | None, kind: str, inputs: Iterable[Pat
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UserError(f"{option} must be a file in a folder that exists, but is {path}.")
-    if path.resolve() in [each.resolve() for each in inputs]:
+    # `Path.resolve` raises where a link leads back to itself.
+    if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UserError(f"{option} must not replace one of the inputs, but is {path}.")
     # A pipe or a device is written as it is.
     if path.is_file():

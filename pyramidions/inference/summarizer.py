@@ -136,8 +136,7 @@ class Summarizer:
             UserError: an argument that breaks a rule, or a document without text.
         """
         search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
-        if not isinstance(text, str):
-            raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
+        _require_single(text)
         return self._explained(text, LineBreaks(text), search, on_read)
 
     def explain_pieces(
@@ -164,6 +163,7 @@ class Summarizer:
             UserError: an argument that breaks a rule, or a document without text.
         """
         search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        _require_single(text)
         line_breaks, piece = LineBreaks(text), ""
         for piece in pieces(text, self.model.tokenizer, self.model.max_source_positions):
             yield self._explained(piece, line_breaks, search, on_read)
@@ -219,6 +219,11 @@ class Summarizer:
             len(document.head),
             search.max_len if search.is_short else None,
         )
+
+
+def _require_single(text: object) -> None:
+    if not isinstance(text, str):
+        raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
 
 
 def _watched(text: str, on_read: Callable[[int], object] | None) -> Iterator[str]:

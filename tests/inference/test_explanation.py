@@ -172,6 +172,8 @@ def test_a_document_shorter_than_all_poolings_reaches_the_decoder_whole(summariz
 def test_what_is_no_document_is_refused(summarizer: Summarizer, text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         summarizer.explain(text)
+    with pytest.raises(UserError, match=sentence):
+        list(summarizer.explain_pieces(text))
 
 
 @pytest.mark.parametrize("kind", ["iterative_topk", "gumbel_topk"])
