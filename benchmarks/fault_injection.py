@@ -2,14 +2,15 @@
 
     python benchmarks/fault_injection.py kill-in-copy shutil.copyfile '*checkpoint_last.pt' 2 fairseq-train ...
 
-The call is an audit event of Python (`open`, `os.rename`, `os.remove`, `shutil.copyfile`, ...) one of whose arguments
-is a path that matches the pattern, for the n-th time. The program itself is not changed.
+A line on standard error says that the fault has come. The call is an audit event of Python (`open`, `os.rename`,
+`os.remove`, `shutil.copyfile`, ...) one of whose arguments is a path that matches the pattern, for the n-th time. The
+program itself is not changed.
 
     kill            SIGKILL in place of the call
     kill-in-copy    SIGKILL when half of the file is copied
-    full            from then on the disk is full
-    nearly-full     from then on the disk has room for a part of a checkpoint
-    full-a-second   the same for one second
+    full            the disk stays full
+    nearly-full     the disk stays full but for a part of a checkpoint
+    full-a-second   the same, but for one second
 
 A disk is filled by a file where it is small (a tmpfs that the campaign has mounted). Elsewhere a limit on the size of
 the program's files stands in for it.
@@ -27,7 +28,7 @@ from pathlib import Path
 
 SMALL_DISK = 64 * 2**20  # bytes; a larger disk is not filled
 ROOM = 200_000  # bytes that a nearly full disk has left, or that a file may have in its place
-FILLER = "filler"
+FILLER, STRUCK = "filler", "The fault has come."
 FAULTS = ("kill", "kill-in-copy", "full", "nearly-full", "full-a-second")
 
 
@@ -77,6 +78,7 @@ def harm(fault: str, event: str, pattern: str, number: int) -> None:
         seen += 1
         if seen < number:
             return
+        os.write(2, f"{STRUCK}\n".encode())
         if fault == "kill":
             _die()
         elif fault == "kill-in-copy":

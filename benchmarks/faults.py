@@ -17,6 +17,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fault_injection import FILLER, SMALL_DISK
+from fault_injection import FILLER, SMALL_DISK, STRUCK
 from fault_subjects import Subject, run, subjects
 from side_by_side import parser, record
 
@@ -100,14 +101,14 @@ class Campaign:
         for _ in range(self._kills):
             moment = self._random.uniform(0, took)
             with self._place() as place:
-                run(subject.command(place), kill_after=moment)
-                self._again(subject, place, reference, "killed at a random moment")
+                status, _ = run(subject.command(place), kill_after=moment)
+                harm = "killed at a random moment" if status == -signal.SIGKILL else "ended before it was killed"
+                self._again(subject, place, reference, harm)
         for fault, event, pattern, number in subject.calls:
             with self._place(small="full" in fault) as place:
                 status, output = harmed(subject, place, fault, event, pattern, number)
                 harm, where = _HARMS[fault], f"{event} of {pattern}, no. {number}"
-                reached = {"kill": status == -9, "kill-in-copy": status == -9}.get(fault, True)
-                if not reached:
+                if STRUCK not in output:
                     self.note(subject.name, harm, f"ended with status {status}: the call was not reached", where)
                 elif fault in ("full", "nearly-full") and status == 0:
                     self.note(subject.name, harm, "ended with status 0, as if nothing were wrong", where)
@@ -145,7 +146,8 @@ class Campaign:
                 wrong = f"the next run ends with status {status}: {last[0][:160]}"
             else:
                 wrong = subject.same(place / subject.made, reference / subject.made)
-        left = sorted(path.name for path in place.iterdir() if path.name.startswith("."))
+        known = {path.relative_to(reference) for path in reference.rglob("*")}
+        left = sorted(str(path) for path in {path.relative_to(place) for path in place.rglob("*")} - known)
         if wrong is None and left:
             wrong = f"{', '.join(left)} left behind"
         self.note(subject.name, harm, wrong, where)

@@ -3,7 +3,6 @@
 import hashlib
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -25,7 +24,7 @@ from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
-from pyramidions.nn.functional.kernels import without_cudnn
+from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
 
 _CACHE = "pyramidions"
@@ -57,7 +56,7 @@ class PyramidionEncoder(FairseqEncoder):
         ``lengths`` are those of ``src_lengths`` as numbers of the host, so that it need not wait for a GPU.
         """
         tokens = flush_right_padding(src_tokens, self.dictionary.pad())
-        with nullcontext() if self.training else without_cudnn():
+        with in_evaluation_without_cudnn_attention(self):
             encoded = self.core(tokens, tokens.eq(self.dictionary.pad()), lengths)
         return {
             # (B, K, D) -> (K, B, D)
@@ -123,7 +122,7 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
         masks = encoder_out["encoder_padding_mask"] if encoder_out.get("padded", True) else []
         mask = masks[0] if masks else None
-        with nullcontext() if self.training else without_cudnn():
+        with in_evaluation_without_cudnn_attention(self):
             x = self.core.features(prev_output_tokens, memory, mask, cache)
         if not features_only:
             x = self.core.logits(x)
@@ -244,16 +243,22 @@ def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
     left is told by how many hypotheses there are, so that the host waits for no GPU unless some did.
 
     Raises:
-        RuntimeError: as many hypotheses as before, but of other documents; a GPU raises it when it comes to it.
+        RuntimeError: as many hypotheses as before, but of other documents. It is checked on the CPU only, where that
+            takes no waiting; fairseq's search never does so.
     """
     owners = order // width
     if len(order) == held * width:
-        stayed = owners.view(held, width) == torch.arange(held, device=order.device)[:, None]
-        torch._assert_async(stayed.all(), "Hypotheses must not change places with those of other documents.")
+        if can_be_asked(order) and not owners.equal(torch.arange(held).repeat_interleave(width)):
+            raise RuntimeError("Hypotheses must not change places with those of other documents.")
         return None
     documents, counts = owners.unique_consecutive(return_counts=True)
     documents = documents if (counts == counts[0]).all() else owners
     return None if documents.equal(torch.arange(held, device=documents.device)) else documents
+
+
+def can_be_asked(x: Tensor) -> bool:
+    """Whether a look at values waits for no GPU."""
+    return x.is_cpu
 
 
 def _fingerprint(dictionary: Any) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pyramidions.nn.functional.kernels import on_device, without_cudnn
+from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
 from pyramidions.nn.functional.ngram import block_repeated_ngrams
 from pyramidions.nn.transformer import Transformer
 
@@ -102,7 +102,7 @@ class BeamSearch:
         self.best = best
 
     @torch.no_grad()
-    @without_cudnn()
+    @without_cudnn_attention()
     def __call__(
         self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
     ) -> list[list[Hypothesis]]:

@@ -18,6 +18,7 @@ from torch import Tensor
 from pyramidions.models import build, preset
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
+from pyramidions.nn.functional.kernels import without_cudnn_attention
 from pyramidions.tasks.decoding import NGramBlocker
 
 PAD, EOS, WORDS = 1, 2, 16
@@ -274,3 +275,18 @@ def test_no_plan_of_cudnn_is_made_while_decoding() -> None:
     finally:
         torch.backends.cuda.enable_cudnn_sdp(before)
     assert seen == [False] * 4
+
+
+def test_of_two_threads_that_decode_the_last_one_turns_cudnn_back() -> None:
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    first, second = without_cudnn_attention(), without_cudnn_attention()
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    try:
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert not torch.backends.cuda.cudnn_sdp_enabled()
+        second.__exit__(None, None, None)
+        assert torch.backends.cuda.cudnn_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

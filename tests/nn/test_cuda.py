@@ -39,6 +39,12 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
     return torch.device(request.param)
 
 
+@pytest.fixture(params=[pytest.param("cuda", marks=needs_gpu)])
+def gpu(request: pytest.FixtureRequest) -> torch.device:
+    """Return a GPU, for what the CPU would compare with itself."""
+    return torch.device(request.param)
+
+
 def model(name: str, **overrides: Any) -> Transformer:
     """Return a model with sizes at which a step takes milliseconds, on the CPU and in training mode."""
     config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
@@ -77,10 +83,8 @@ def never_waiting(action: Callable[[], object], device: torch.device) -> None:
         torch.cuda.set_sync_debug_mode("default")
 
 
-@presets
-def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, device: torch.device) -> None:
-    # Nothing is drawn in evaluation: hashes and random scores follow from a seed.
-    there, here = model(name).eval(), model(name).eval()
+def assert_same_step(there: Transformer, here: Transformer, device: torch.device) -> None:
+    """Compare a step that knows lengths with one that does not: loss and gradients."""
     source = documents()
     expected = step(here, source)
     found = step(there.to(device), source.to(device), LENGTHS)
@@ -89,6 +93,17 @@ def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, device: torch.device) -> 
     assert ours.keys() == theirs.keys() and len(ours) > 20
     for key, gradient in theirs.items():
         torch.testing.assert_close(ours[key].cpu(), gradient, rtol=1e-3, atol=1e-4)
+
+
+# Nothing is drawn in evaluation: hashes and random scores follow from a seed.
+@presets
+def test_lengths_that_the_host_knows_change_no_gradient(name: str) -> None:
+    assert_same_step(model(name).eval(), model(name).eval(), torch.device("cpu"))
+
+
+@presets
+def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> None:
+    assert_same_step(model(name).eval(), model(name).eval(), gpu)
 
 
 @presets
@@ -131,13 +146,13 @@ def test_checkpointed_activations_drop_the_same_on_a_gpu(name: str, device: torc
 
 
 @presets
-def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, device: torch.device) -> None:
+def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.device) -> None:
     here, source = model(name).eval(), documents()
     # Untrained models find all tokens about as likely; these have an opinion.
     here.decoder.embedding.weight.data *= 4
     search = BeamSearch(2, min_len=2, max_len=8)
-    there = copy.deepcopy(here).to(device)
-    for mine, other in zip(search(there, source.to(device)), search(here, source), strict=True):
+    there = copy.deepcopy(here).to(gpu)
+    for mine, other in zip(search(there, source.to(gpu)), search(here, source), strict=True):
         assert [h.tokens.tolist() for h in mine] == [h.tokens.tolist() for h in other]
         assert [h.score for h in mine] == pytest.approx([h.score for h in other], abs=1e-3)
 
@@ -159,8 +174,8 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
 
 
 @presets
-def test_evaluation_repeats_itself_on_a_gpu(name: str, device: torch.device) -> None:
-    trained, source = model(name, **DROPOUTS).eval().to(device), documents().to(device)
+def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> None:
+    trained, source = model(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
     first, second = (trained(source, source[:, :3]) for _ in range(2))
     assert first.equal(second)
 
