@@ -88,9 +88,8 @@ class DecoderCache:
         """Make place for ``tokens`` T further positions of all hypotheses; return what they must not see.
 
         Returns:
-            (B, WT, S + WT), True where a query, one of the T of a hypothesis, does not see a token: of what was
-            written before those of another line, of the new ones those of others and later ones of its own. None
-            where there is nothing of the kind.
+            (B, WT, S + WT), True at blocked positions: other hypotheses' tokens, and later tokens of the same one.
+            None where nothing is blocked.
         """
         self._alone = self._alone and width == 1
         if self.lineage is None:
