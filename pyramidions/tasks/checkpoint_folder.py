@@ -89,13 +89,13 @@ class CheckpointFolder:
         """Verify what fairseq has just written, and mend it where it is damaged.
 
         Args:
-            first: the file that fairseq wrote; the others are copies of it.
+            first: the file that fairseq wrote, with whatever path to its folder; the others are copies of it.
 
         Raises:
             OSError: every file is damaged beyond mending. The last and the best checkpoint are those of before.
         """
         before, now = self._before or {}, self._stamps()
-        written = sorted((file for file in now if now[file] != before.get(file)), key=lambda file: file != first)
+        written = sorted((file for file in now if now[file] != before.get(file)), key=lambda file: file.name != first.name)
         damaged = [file for file in written if not is_whole(file)]
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
@@ -132,8 +132,9 @@ class CheckpointFolder:
         return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats.items()}
 
     def _mend(self, damaged: list[Path], whole: list[Path]) -> None:
-        if not whole and damaged[0].exists() and _cut(damaged[0]):
-            whole = [damaged.pop(0)]
+        if not whole and (cut := next(filter(_cut, damaged), None)):
+            whole = [cut]
+            damaged.remove(cut)
         if whole:
             for file in damaged:
                 file.unlink()

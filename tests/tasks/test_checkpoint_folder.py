@@ -185,6 +185,35 @@ def test_a_copy_that_is_damaged_is_taken_from_a_whole_one(tmp_path: Path) -> Non
     assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
 
 
+def test_what_can_be_cut_is_found_by_a_relative_path_and_among_copies(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for first, ruined in (("checkpoint_last.pt", "checkpoint_1_8.pt"), ("checkpoint_1_8.pt", "checkpoint_last.pt")):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        folder = CheckpointFolder(tmp_path)
+        folder.before_saving(replaces_best=False)
+        behind = write(first, 8)
+        behind.write_bytes(behind.read_bytes()[:7000] + behind.read_bytes())
+        cut(write(ruined, 8))
+        folder.saved(Path(first))
+        assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
+
+
+def test_the_file_that_fairseq_wrote_is_kept_where_all_are_ruined_and_the_path_is_relative(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for first in ("checkpoint_1_8.pt", "checkpoint_last.pt"):
+        folder = CheckpointFolder(tmp_path)
+        folder.before_saving(replaces_best=False)
+        cut(write("checkpoint_1_8.pt", 8))
+        cut(write("checkpoint_last.pt", 8))
+        with pytest.raises(OSError, match=f"{first} was damaged"):
+            folder.saved(Path(first))
+
+
 def test_a_checkpoint_ruined_beyond_mending_stops_the_run_and_leaves_those_of_before(
     tmp_path: Path, write: Write
 ) -> None:
