@@ -63,10 +63,12 @@ class CheckpointFolder:
 
     Args:
         path: fairseq's `--save-dir`; need not exist yet.
+        writes_last: whether saves write `checkpoint_last.pt`; if not, none is ever made where none was.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, writes_last: bool = True) -> None:
         self.path = path
+        self.writes_last = writes_last
         self._before: Optional[dict[Path, tuple[int, ...]]] = None
         atexit.register(self._mend_at_exit)
 
@@ -76,14 +78,20 @@ class CheckpointFolder:
         Args:
             replaces_best: the checkpoint to come is the best one so far.
         """
+        self.nothing_saved()
         self._before = self._stamps()
-        for name in (LAST, BEST) if replaces_best else (LAST,):
-            file = self.path / name
+        for file in [self.path / LAST] * self.writes_last + [self.path / BEST] * replaces_best:
             if file.exists():
                 file.replace(_previous(file))
-            elif name == LAST:
+            elif file.name == LAST:
                 # Empty: it tells the next run that the first save was interrupted.
                 _previous(file).touch()
+
+    def nothing_saved(self) -> None:
+        """Put back what was moved aside for a save that wrote nothing, if there was one."""
+        if self._before is not None:
+            self._before = None
+            self._restore()
 
     def saved(self, first: Path) -> None:
         """Verify what fairseq has just written, and mend it where it is damaged.
@@ -95,7 +103,9 @@ class CheckpointFolder:
             OSError: every file is damaged beyond mending. The last and the best checkpoint are those of before.
         """
         before, now = self._before or {}, self._stamps()
-        written = sorted((file for file in now if now[file] != before.get(file)), key=lambda file: file.name != first.name)
+        written = sorted(
+            (file for file in now if now[file] != before.get(file)), key=lambda file: file.name != first.name
+        )
         damaged = [file for file in written if not is_whole(file)]
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
@@ -103,9 +113,7 @@ class CheckpointFolder:
         for file in written[:1]:
             with file.open("rb") as content:
                 os.fsync(content.fileno())
-        self._put_previous_back()
-        for name in (LAST, BEST):
-            _previous(self.path / name).unlink(missing_ok=True)
+        self._restore()
         self._before = None
 
     def mend(self) -> None:
@@ -119,7 +127,7 @@ class CheckpointFolder:
             aside = file.replace(file.with_suffix(".damaged"))
             logger.warning("%s is damaged, and is now %s.", file, aside.name)
         last, best = self.path / LAST, self.path / BEST
-        lost = [file for file in (last, best) if file in damaged or (_previous(file).exists() and not file.exists())]
+        lost = [file for file in (last, best) if file in damaged or self._was_moved_aside(file)]
         if last in lost and not self._replace(last, self._known()):
             logger.warning("There is no whole checkpoint in %s: training starts anew.", self.path)
         if best in lost and not self._replace(best, (each for each in self._known() if each[1].is_best)):
@@ -144,8 +152,7 @@ class CheckpointFolder:
         aside = damaged[0].replace(damaged[0].with_suffix(".damaged"))
         for file in damaged[1:]:
             file.unlink()
-        self._put_previous_back()
-        _previous(self.path / LAST).unlink(missing_ok=True)
+        self._restore()
         self._before = None
         names = " and ".join(str(file) for file in (self.path / LAST, self.path / BEST) if file.exists())
         raise OSError(
@@ -167,10 +174,17 @@ class CheckpointFolder:
                 return True
         return False
 
-    def _put_previous_back(self) -> None:
+    def _was_moved_aside(self, file: Path) -> bool:
+        previous = _previous(file)
+        return not file.exists() and previous.exists() and (self.writes_last or previous.stat().st_size > 0)
+
+    def _restore(self) -> None:
+        """Put back what was moved aside and not written; delete what was."""
         for file in (self.path / LAST, self.path / BEST):
-            if not file.exists() and _previous(file).exists() and _previous(file).stat().st_size:
-                _previous(file).replace(file)
+            previous = _previous(file)
+            if not file.exists() and previous.exists() and previous.stat().st_size:
+                previous.replace(file)
+            previous.unlink(missing_ok=True)
 
     def _mend_at_exit(self) -> None:
         # A save that failed ends the run: what it leaves is put in order at once, not by the next run.

@@ -332,6 +332,13 @@ class LongDocumentSummarizationTask(FairseqTask):
             generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
         return generator
 
+    def train_step(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Do fairseq's step; whatever was to be saved before has been."""
+        if self._checkpoints is not None:
+            self._checkpoints.trains()
+        loss, sample_size, logging_output = super().train_step(*args, **kwargs)
+        return loss, sample_size, logging_output
+
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch and, with --eval-rouge, decode and score it."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)

@@ -38,7 +38,7 @@ class RunCheckpoints:
 
     def __init__(self, run: DictConfig) -> None:
         self.run = run
-        self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute())
+        self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints)
         self._seen: Optional[int] = None
         self._score: Optional[float] = None
 
@@ -88,6 +88,11 @@ class RunCheckpoints:
         """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
         if stats["num_updates"] != self._seen:
             self._seen, self._score = stats["num_updates"], stats[self.run.checkpoint.best_checkpoint_metric]
+
+    def trains(self) -> None:
+        """Take note that training goes on: the last save is over, and the last score is an older model's."""
+        self._score = None
+        self.folder.nothing_saved()
 
     def before_saving(self) -> None:
         """Move aside what fairseq is about to overwrite."""

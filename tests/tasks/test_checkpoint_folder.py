@@ -234,6 +234,46 @@ def test_a_checkpoint_ruined_beyond_mending_stops_the_run_and_leaves_those_of_be
     }
 
 
+@pytest.mark.parametrize("end", [CheckpointFolder.nothing_saved, CheckpointFolder._mend_at_exit, CheckpointFolder.mend])
+def test_a_save_that_writes_nothing_moves_and_makes_nothing(
+    tmp_path: Path, write: Write, end: Callable[[CheckpointFolder], None]
+) -> None:
+    write("checkpoint_1_6.pt", 6, 4.0, 3.0)
+    folder = CheckpointFolder(tmp_path, writes_last=False)
+    for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
+        before = held(tmp_path)
+        folder.before_saving(replaces_best=False)
+        assert held(tmp_path) == before
+        end(folder)
+        assert held(tmp_path) == before
+        write(name, 4, 3.0, 3.0)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_what_was_moved_aside_for_a_save_that_wrote_nothing_is_back_before_the_next(
+    tmp_path: Path, write: Write, last: bool
+) -> None:
+    for name in ["checkpoint_best.pt"] + ["checkpoint_last.pt"] * last:
+        write(name, 4)
+    before = held(tmp_path)
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=True)
+    folder.nothing_saved()
+    assert held(tmp_path) == before
+    folder.before_saving(replaces_best=True)
+    save(folder, 8, ["checkpoint_1_8.pt"])
+    assert held(tmp_path) == {**before, "checkpoint_1_8.pt": 8}
+
+
+def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interrupted_first_save(
+    tmp_path: Path, write: Write
+) -> None:
+    CheckpointFolder(tmp_path).before_saving(replaces_best=False)
+    write("checkpoint_1_8.pt", 8)
+    CheckpointFolder(tmp_path, writes_last=False).mend()
+    assert held(tmp_path) == {"checkpoint_1_8.pt": 8}
+
+
 @pytest.mark.parametrize("written", [0, 9000, None], ids=["before", "while", "after"])
 def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Write, written: int | None) -> None:
     write("checkpoint_last.pt", 4, 3.0, 3.0)

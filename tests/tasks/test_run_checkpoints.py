@@ -17,7 +17,7 @@ from fairseq_commands import train_command
 from pyramidions.data.archive import is_whole
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
-from pyramidions.tasks.checkpoint_folder import Facts
+from pyramidions.tasks.checkpoint_folder import CheckpointFolder, Facts
 from pyramidions.tasks.run_checkpoints import check_given
 
 # What fairseq does that newer versions of hydra and torch deprecate.
@@ -131,6 +131,22 @@ def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_on
     assert f"{last} is checkpoint_1_4.pt now, the newest whole one, at update 4." in caplog.text
     one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True) for run in ("whole", "cut"))
     assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+
+
+def test_only_what_is_written_is_moved_aside(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = []
+    before_saving = CheckpointFolder.before_saving
+
+    def spy(folder: CheckpointFolder, replaces_best: bool) -> None:
+        before_saving(folder, replaces_best)
+        moved.append((replaces_best, sorted(file.name for file in tmp_path.iterdir())))
+
+    monkeypatch.setattr(CheckpointFolder, "before_saving", spy)
+    # Of three epochs, the second alone is validated.
+    flags = ("--no-last-checkpoints", "--save-interval-updates", "0", "--validate-interval", "2", "--max-epoch", "3")
+    train(data, tmp_path, *flags)
+    assert moved == [(False, []), (True, []), (False, ["checkpoint_best.pt"])]
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint_best.pt"]
 
 
 @pytest.mark.parametrize("flag", ["--restore-file", "--finetune-from-model"])
