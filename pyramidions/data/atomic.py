@@ -20,6 +20,8 @@ _OWNER = ".owner"
 _HOST = re.sub(r"[^\w.-]", "_", socket.gethostname())
 _LEFT = re.compile(rf"\..+\.partial-{re.escape(_HOST)}-[0-9a-f]{{8}}")
 _locks: set[int] = set()
+# By device and inode: a process may hold a folder that it holds already.
+_held: dict[tuple[int, int], int] = {}
 
 
 @contextmanager
@@ -121,6 +123,33 @@ def remove_leftovers(folder: Path) -> None:
                         Path(entry.path).unlink()
 
 
+def hold_folder(folder: Path) -> None:
+    """Lock a folder for the life of this process, whose children do not hold it.
+
+    A folder that is missing, or on a network disk without locks, stays unlocked.
+
+    Raises:
+        BlockingIOError: another process holds it.
+    """
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
+    stat = os.fstat(lock)
+    key = stat.st_dev, stat.st_ino
+    try:
+        if key not in _held:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _held[key] = lock
+    except BlockingIOError:
+        raise
+    except OSError:
+        return
+    finally:
+        if _held.get(key) != lock:
+            os.close(lock)
+
+
 def _is_left_folder(entry: "os.DirEntry[str]") -> bool:
     if not (entry.name.startswith(".") and entry.name.endswith(".partial") and entry.is_dir(follow_symlinks=False)):
         return False
@@ -186,9 +215,10 @@ def _locked_partial(path: Path) -> Iterator[Path]:
 
 def _let_go() -> None:
     """Close a parent's locks: a worker that outlives it for a moment must not keep the next run out."""
-    for lock in _locks:
+    for lock in (*_locks, *_held.values()):
         os.close(lock)
     _locks.clear()
+    _held.clear()
 
 
 os.register_at_fork(after_in_child=_let_go)

@@ -14,10 +14,12 @@ from typing import Any, Optional
 import torch
 
 from pyramidions.data.archive import cut_leftover, is_whole
-from pyramidions.data.atomic import atomic_file
+from pyramidions.data.atomic import atomic_file, hold_folder, remove_leftovers
+from pyramidions.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+_PARTS = "checkpoint*.pt.tmp"
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
 # fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
 _NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
@@ -70,7 +72,21 @@ class CheckpointFolder:
         self.path = path
         self.writes_last = writes_last
         self._before: Optional[dict[Path, tuple[int, ...]]] = None
+        self._parts: dict[Path, tuple[int, ...]] = {}
         atexit.register(self._mend_at_exit)
+
+    def hold(self) -> None:
+        """Keep other runs out for as long as this process lives.
+
+        Raises:
+            UserError: another run writes its checkpoints there.
+        """
+        try:
+            hold_folder(self.path)
+        except BlockingIOError:
+            raise UserError(
+                f"Another run is writing its checkpoints to {self.path}: wait for its end, or give another --save-dir."
+            ) from None
 
     def before_saving(self, replaces_best: bool) -> None:
         """Move aside what fairseq is about to overwrite.
@@ -79,7 +95,7 @@ class CheckpointFolder:
             replaces_best: the checkpoint to come is the best one so far.
         """
         self.nothing_saved()
-        self._before = self._stamps()
+        self._before, self._parts = self._stamps(), self._stamps(_PARTS)
         for file in [self.path / LAST] * self.writes_last + [self.path / BEST] * replaces_best:
             if file.exists():
                 file.replace(_previous(file))
@@ -103,9 +119,8 @@ class CheckpointFolder:
             OSError: every file is damaged beyond mending. The last and the best checkpoint are those of before.
         """
         before, now = self._before or {}, self._stamps()
-        written = sorted(
-            (file for file in now if now[file] != before.get(file)), key=lambda file: file.name != first.name
-        )
+        written = [file for file in now if now[file] != before.get(file)]
+        written.sort(key=lambda file: file.name != first.name)
         damaged = [file for file in written if not is_whole(file)]
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
@@ -119,8 +134,7 @@ class CheckpointFolder:
     def mend(self) -> None:
         """Put whole checkpoints in the places of damaged ones, where a kill or a full disk left such; say so."""
         self._before = None
-        for file in self.path.glob(".checkpoint*.partial-*"):
-            file.unlink()
+        remove_leftovers(self.path)
         copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
         damaged = [file for file in copies if not is_whole(file) and not _cut(file)]
         for file in damaged:
@@ -135,8 +149,8 @@ class CheckpointFolder:
         for file in (last, best):
             _previous(file).unlink(missing_ok=True)
 
-    def _stamps(self) -> dict[Path, tuple[int, ...]]:
-        stats = {file: file.stat() for file in self.path.glob("checkpoint*.pt")}
+    def _stamps(self, pattern: str = "checkpoint*.pt") -> dict[Path, tuple[int, ...]]:
+        stats = {file: file.stat() for file in self.path.glob(pattern)}
         return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats.items()}
 
     def _mend(self, damaged: list[Path], whole: list[Path]) -> None:
@@ -190,9 +204,10 @@ class CheckpointFolder:
         # A save that failed ends the run: what it leaves is put in order at once, not by the next run.
         if self._before is not None:
             with suppress(OSError):
-                # What fairseq could not finish takes room that the disk may lack.
-                for file in self.path.glob("checkpoint*.pt.tmp"):
-                    file.unlink()
+                # What this save could not finish takes room that the disk may lack.
+                for file, stamp in self._stamps(_PARTS).items():
+                    if stamp != self._parts.get(file):
+                        file.unlink()
                 self.mend()
 
 

@@ -46,7 +46,8 @@ class RunCheckpoints:
         """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
 
         Raises:
-            UserError: a checkpoint that the user names is damaged, or is to be written in the background.
+            UserError: a checkpoint that the user names is damaged, or is to be written in the background; or another
+                run writes to the same folder.
         """
         if self.run.checkpoint.write_checkpoints_asynchronously:
             raise UserError(
@@ -55,7 +56,9 @@ class RunCheckpoints:
             )
         together = distributed.is_available() and distributed.is_initialized()
         try:
-            if self.run.distributed_training.distributed_rank == 0:
+            # A run that writes nothing leaves the folder to one that does.
+            if self.run.distributed_training.distributed_rank == 0 and not self.run.checkpoint.no_save:
+                self.folder.hold()
                 self.folder.mend()
         finally:
             if together:
@@ -66,6 +69,8 @@ class RunCheckpoints:
             _require_whole(Path(checkpoint.restore_file), "--restore-file")
             self._end_if_finished(Path(checkpoint.restore_file))
         elif last.exists():
+            if checkpoint.no_save:
+                _require_whole(last, "--restore-file")
             self._end_if_finished(last)
         elif checkpoint.finetune_from_model:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")

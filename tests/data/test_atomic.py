@@ -1,13 +1,16 @@
 import errno
+import fcntl
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from pyramidions.data import atomic
-from pyramidions.data.atomic import atomic_file, atomic_folder, recover_folder
+from pyramidions.data.atomic import atomic_file, atomic_folder, hold_folder, recover_folder
 from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
 
@@ -261,3 +264,53 @@ def test_a_link_that_leads_back_to_itself_is_replaced(tmp_path):
     with atomic_file(tmp_path / "loop") as file:
         file.write(b"whole")
     assert (tmp_path / "loop").read_bytes() == b"whole"
+
+
+def _is_held(folder):
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def test_a_held_folder_is_free_when_its_process_is_killed_even_if_a_child_lives_on(tmp_path):
+    code = """
+import os, sys, time
+from pathlib import Path
+from pyramidions.data.atomic import hold_folder
+hold_folder(Path(sys.argv[1]))
+hold_folder(Path(sys.argv[1]))
+if not os.fork():
+    print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    child = int(process.stdout.readline())
+    try:
+        assert _is_held(tmp_path)
+        with pytest.raises(BlockingIOError):
+            hold_folder(tmp_path)
+        process.kill()
+        process.wait()
+        assert not _is_held(tmp_path)
+        os.kill(child, 0)
+    finally:
+        process.kill()
+        os.kill(child, signal.SIGKILL)
+        process.stdout.close()
+
+
+def test_a_folder_that_is_missing_or_has_no_locks_is_not_held(tmp_path, monkeypatch):
+    hold_folder(tmp_path / "missing")
+
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    hold_folder(tmp_path)
+    monkeypatch.undo()
+    assert not _is_held(tmp_path)

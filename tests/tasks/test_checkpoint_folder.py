@@ -10,6 +10,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from pyramidions.data.atomic import atomic_file
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder, Facts
 
 Write = Callable[..., Path]
@@ -343,6 +344,7 @@ def test_a_save_that_failed_is_put_in_order_when_the_run_ends(
 ) -> None:
     write("checkpoint_last.pt", 4)
     folder = CheckpointFolder(tmp_path)
+    (tmp_path / "checkpoint_other.pt.tmp").write_bytes(b"another's")
     folder.before_saving(replaces_best=False)
     write("checkpoint_1_8.pt", 8)
     (tmp_path / "checkpoint_last.pt").write_bytes(b"part")
@@ -350,4 +352,12 @@ def test_a_save_that_failed_is_put_in_order_when_the_run_ends(
     with caplog.at_level(logging.WARNING):
         folder._mend_at_exit()
     assert updates(tmp_path / "checkpoint_last.pt") == 8 and "at update 8" in caplog.text
-    assert not list(tmp_path.glob("*.tmp"))
+    assert [file.name for file in tmp_path.glob("*.tmp")] == ["checkpoint_other.pt.tmp"]
+
+
+def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_stay(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / "checkpoint_last.pt") as living:
+        dead = Path(living.name[:-8] + "00000000")
+        dead.write_bytes(b"part")
+        CheckpointFolder(tmp_path).mend()
+        assert [str(file) for file in tmp_path.iterdir()] == [str(living.name)]

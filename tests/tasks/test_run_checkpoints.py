@@ -1,9 +1,12 @@
 """Whole runs of fairseq-train, in this process: how they begin, save and end."""
 
 import errno
+import fcntl
 import io
+import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +134,43 @@ def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_on
     assert f"{last} is checkpoint_1_4.pt now, the newest whole one, at update 4." in caplog.text
     one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True) for run in ("whole", "cut"))
     assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder as another process would."""
+    folder.mkdir(exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def test_a_second_run_in_the_same_folder_is_refused_until_the_first_is_gone(data: DataFolder, tmp_path: Path) -> None:
+    folder, flags = tmp_path / "run", ("--max-update", "1", "--disable-validation")
+    with held(folder):
+        with pytest.raises(UserError, match=f"^Another run is writing its checkpoints to {folder}: wait"):
+            train(data, folder, *flags)
+        assert not list(folder.iterdir())
+        train(data, folder, *flags, "--no-save")
+    train(data, folder, *flags)
+    assert [file.name for file in folder.iterdir()] == ["checkpoint_last.pt"]
+    # The process itself may train there again, and holds the folder still.
+    train(data, folder, "--max-update", "2", "--disable-validation")
+    assert updates(folder / "checkpoint_last.pt") == 2
+    with pytest.raises(BlockingIOError), held(folder):
+        pass
+
+
+def test_a_run_that_saves_nothing_leaves_the_folder_of_another_as_it_is(data: DataFolder, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint_last.previous").write_bytes(b"another's")
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"PK")
+    before = contents(tmp_path)
+    with pytest.raises(UserError, match=r"checkpoint_last\.pt \(--restore-file\) is damaged"):
+        train(data, tmp_path, "--max-update", "1", "--no-save")
+    assert contents(tmp_path) == before
 
 
 def test_only_what_is_written_is_moved_aside(data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
