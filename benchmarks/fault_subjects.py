@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from pyramidions.data.archive import is_whole
+from pyramidions.data.archive import is_whole_checkpoint
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 PLUGIN = Path(__file__).parents[1] / "pyramidions"
@@ -68,7 +68,7 @@ def run(command: list[str], *, kill_after: float | None = None) -> tuple[int, st
 
 def _same_weights(first: Path, second: Path) -> str | None:
     """Compare last and best checkpoint: weights, optimizer and where the data stood. All others must be whole."""
-    if damaged := [path.name for path in sorted(first.glob("checkpoint*.pt")) if not is_whole(path)]:
+    if damaged := [path.name for path in sorted(first.glob("checkpoint*.pt")) if not is_whole_checkpoint(path)]:
         return f"{', '.join(damaged)} damaged in the end"
     for name in ("checkpoint_last.pt", "checkpoint_best.pt"):
         one, other = (torch.load(path / name, weights_only=True) for path in (first, second))
@@ -95,7 +95,7 @@ def _equal(one: object, other: object) -> bool:
 def _checkpoints_whole(folder: Path) -> str | None:
     """Say which checkpoint is damaged where no whole one is left beside it."""
     found = sorted(folder.glob("checkpoint*.pt")) if folder.exists() else []
-    damaged = [path.name for path in found if not is_whole(path)]
+    damaged = [path.name for path in found if not is_whole_checkpoint(path)]
     return f"none of {', '.join(damaged)} is whole" if damaged and len(damaged) == len(found) else None
 
 

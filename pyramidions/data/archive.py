@@ -6,11 +6,24 @@ from pathlib import Path
 
 from pyramidions.data.atomic import atomic_file
 
-# A damaged header makes the reader raise whatever it happens to run into.
-_DAMAGED = (OSError, zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError)
+# How torch's format before 1.6 begins.
+_PICKLE = b"\x80"
 
 
-def is_whole(path: Path) -> bool:
+def is_damaged(path: Path) -> bool:
+    """Return whether a file is known to be damaged, or no checkpoint at all.
+
+    A file in torch's format before 1.6 has no checksums: it counts as undamaged here, and only loading it tells.
+    """
+    try:
+        with path.open("rb") as file:
+            first = file.read(1)
+    except OSError:
+        return True
+    return first != _PICKLE and not is_whole_checkpoint(path)
+
+
+def is_whole_checkpoint(path: Path) -> bool:
     """Return whether a file is a checkpoint of which every byte can be read back.
 
     Every record is read and compared with its checksum. The directory at the end of the archive alone would not do:
@@ -22,8 +35,9 @@ def is_whole(path: Path) -> bool:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            return _begin(archive) == 0 and archive.testzip() is None
-    except _DAMAGED:
+            return _begin(archive) == 0 and _is_intact(archive)
+    except Exception:
+        # A damaged header makes the reader raise whatever it happens to run into.
         return False
 
 
@@ -39,14 +53,20 @@ def cut_leftover(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             begin = _begin(archive)
-            if begin <= 0 or archive.testzip() is not None:
+            if begin <= 0 or not _is_intact(archive):
                 return False
-    except _DAMAGED:
+    except Exception:
         return False
     with path.open("rb") as damaged, atomic_file(path) as file:
         damaged.seek(begin)
         shutil.copyfileobj(damaged, file, 1 << 20)
-    return is_whole(path)
+    return is_whole_checkpoint(path)
+
+
+def _is_intact(archive: zipfile.ZipFile) -> bool:
+    # torch compresses nothing: a record that is said to be compressed has a damaged header.
+    stored = all(record.compress_type == zipfile.ZIP_STORED for record in archive.infolist())
+    return stored and archive.testzip() is None
 
 
 def _begin(archive: zipfile.ZipFile) -> int:

@@ -100,7 +100,7 @@ def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) 
     return manifest.get("settings") == settings and manifest.get("inputs") == inputs
 
 
-def is_whole(folder: DataFolder) -> bool:
+def matches_manifest(folder: DataFolder) -> bool:
     """Whether every file that the manifest names is there and unchanged."""
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}

@@ -13,7 +13,7 @@ from typing import Any
 from pyramidions.data.atomic import atomic_folder, recover_folder, sync
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
-from pyramidions.data.manifest import InputHash, file_hash, holds, is_whole, work_key, write_manifest
+from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.parallel import chunks, ordered_map
 from pyramidions.data.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.data.readers import Corpus, Document
@@ -79,7 +79,7 @@ def prepare(
         if not holds(folder, recorded, inputs):
             if not overwrite:
                 raise UserError(f"{path} holds other documents or settings; give --overwrite to replace it.")
-        elif is_whole(folder):
+        elif matches_manifest(folder):
             return False
     try:
         with atomic_folder(path, work_key(recorded, inputs)) as partial:

@@ -1,14 +1,13 @@
 """Files that fairseq-train writes, read with suspicion."""
 
 import pickle
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from pyramidions.data.archive import is_whole
+from pyramidions.data.archive import is_damaged
 from pyramidions.errors import UserError
 
 
@@ -62,9 +61,8 @@ def _loaded(path: Path) -> Any:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     with file:
         # torch does not compare the records with their checksums.
-        if zipfile.is_zipfile(file) and not is_whole(path):
-            raise UserError(f"{path} is damaged: a record fails its checksum.")
-        file.seek(0)
+        if is_damaged(path):
+            raise UserError(f"{path} is damaged or no checkpoint.")
         try:
             return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:

@@ -5,12 +5,12 @@ from typing import Any
 
 import torch
 
-from pyramidions.data.archive import is_whole
+from pyramidions.data.archive import is_whole_checkpoint
 
 
 def training(path: Path) -> dict[str, Any] | None:
     """Return seconds, updates, epochs and the best score of a run, from its last checkpoint; None if it is damaged."""
-    if not is_whole(path):
+    if not is_whole_checkpoint(path):
         return None
     # Mapped: only what is looked at is read.
     state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import torch
 
-from pyramidions.data.archive import cut_leftover, is_whole
+from pyramidions.data.archive import cut_leftover, is_damaged, is_whole_checkpoint
 from pyramidions.data.atomic import atomic_file, hold_folder, remove_leftovers
 from pyramidions.errors import UserError
 
@@ -121,7 +121,7 @@ class CheckpointFolder:
         before, now = self._before or {}, self._stamps()
         written = [file for file in now if now[file] != before.get(file)]
         written.sort(key=lambda file: file.name != first.name)
-        damaged = [file for file in written if not is_whole(file)]
+        damaged = [file for file in written if not is_whole_checkpoint(file)]
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
         # Should the power fail, one of them is on the disk itself before the old ones go.
@@ -136,7 +136,7 @@ class CheckpointFolder:
         self._before = None
         remove_leftovers(self.path)
         copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
-        damaged = [file for file in copies if not is_whole(file) and not _cut(file)]
+        damaged = [file for file in copies if is_damaged(file) and not _cut(file)]
         for file in damaged:
             aside = file.replace(file.with_suffix(".damaged"))
             logger.warning("%s is damaged, and is now %s.", file, aside.name)
@@ -182,7 +182,7 @@ class CheckpointFolder:
 
     def _replace(self, file: Path, known: Iterable[tuple[Path, Facts]]) -> bool:
         for source, facts in known:
-            if is_whole(source):
+            if is_whole_checkpoint(source):
                 _copy(source, file)
                 logger.warning("%s is %s now, the newest whole one, at update %d.", file, source.name, facts.updates)
                 return True

@@ -10,7 +10,7 @@ from fairseq.utils import split_paths
 from omegaconf import DictConfig
 from torch import distributed
 
-from pyramidions.data.archive import is_whole
+from pyramidions.data.archive import is_damaged
 from pyramidions.errors import UserError
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder, Facts
 from pyramidions.tasks.stopping import end
@@ -110,5 +110,5 @@ class RunCheckpoints:
 
 
 def _require_whole(path: Path, flag: str) -> None:
-    if path.is_file() and not is_whole(path):
-        raise UserError(f"The checkpoint {path} ({flag}) is damaged: not every record in it can be read back.")
+    if path.is_file() and is_damaged(path):
+        raise UserError(f"The checkpoint {path} ({flag}) is damaged or no checkpoint.")

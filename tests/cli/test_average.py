@@ -73,7 +73,7 @@ def test_a_damaged_or_missing_file_is_refused(fail, pair, tmp_path):
     whole = pair[1].read_bytes()
     place = whole.index(b"\x00\x00\x40\x40\x00\x00\xc0\x40")  # 3.0 and 6.0
     pair[1].write_bytes(whole[:place] + b"\x01" + whole[place + 1 :])
-    assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged: a record fails its checksum."
+    assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged or no checkpoint."
     for data in (b"", b"no checkpoint", b"some lines\nof text .\n", whole[: len(whole) // 2], whole[:-100]):
         pair[1].write_bytes(data)
         assert fail("average", *pair, "-o", out) == f"{pair[1]} is damaged or no checkpoint."

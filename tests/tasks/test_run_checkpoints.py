@@ -17,9 +17,10 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import train as fairseq_train
 from fairseq_commands import train_command
 
-from pyramidions.data.archive import is_whole
+from pyramidions.data.archive import is_whole_checkpoint
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
+from pyramidions.inference.checkpoint_file import read_checkpoint
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder, Facts
 from pyramidions.tasks.run_checkpoints import check_given
 
@@ -118,7 +119,7 @@ def test_a_disk_that_is_full_for_a_moment_leaves_whole_checkpoints(
     assert len(attempts) == 6
     files = sorted(tmp_path.iterdir())
     assert {"checkpoint_best.pt", "checkpoint_last.pt"} <= {file.name for file in files}
-    assert all(is_whole(file) for file in files)
+    assert all(is_whole_checkpoint(file) for file in files)
     assert updates(tmp_path / "checkpoint_last.pt") == 8
     assert "was written while the disk was full, and is whole again" in caplog.text
 
@@ -194,8 +195,25 @@ def test_a_damaged_checkpoint_that_the_user_names_is_named(data: DataFolder, tmp
     torch.save({"model": torch.zeros(9)}, tmp_path / "first.pt")
     content = (tmp_path / "first.pt").read_bytes()
     (tmp_path / "first.pt").write_bytes(content[:-30])
-    with pytest.raises(UserError, match=rf"The checkpoint .*first\.pt \({flag}\) is damaged: not every record"):
+    with pytest.raises(UserError, match=rf"The checkpoint .*first\.pt \({flag}\) is damaged or no checkpoint\.$"):
         train(data, tmp_path / "run", flag, str(tmp_path / "first.pt"))
+
+
+def test_checkpoints_in_the_format_of_older_torch_are_read(data: DataFolder, tmp_path: Path) -> None:
+    flags = ("--max-update", "1", "--disable-validation")
+    train(data, tmp_path / "first", *flags)
+    old = tmp_path / "first" / "checkpoint_last.pt"
+    state = torch.load(old, weights_only=True)
+    torch.save(state, old, _use_new_zipfile_serialization=False)
+    train(data, tmp_path / "second", *flags, "--finetune-from-model", str(old))
+    train(data, tmp_path / "third", *flags, "--restore-file", str(old), "--reset-optimizer")
+    assert [updates(tmp_path / run / "checkpoint_last.pt") for run in ("second", "third")] == [1, 1]
+    cfg = config(data, tmp_path)
+    cfg.common_eval.path = str(old)
+    check_given(cfg)
+    assert read_checkpoint(old)["model"].keys() == state["model"].keys()
+    train(data, tmp_path / "first", "--max-update", "2", "--disable-validation")
+    assert updates(old) == 2 and [file.name for file in (tmp_path / "first").iterdir()] == ["checkpoint_last.pt"]
 
 
 def test_a_damaged_checkpoint_to_generate_with_is_named(data: DataFolder, tmp_path: Path) -> None:
