@@ -1,4 +1,4 @@
-"""How a document is decoded: what the user asked for, the model's defaults, and less of them for a short one."""
+"""How documents are decoded: as the user asked, else by the model's defaults, lowered for a short document."""
 
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -8,31 +8,26 @@ from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import BeamSearch
 
+_GRID = 64  # of document lengths, in tokens
 _PENALTIES = 10.0  # powers of a length beyond which a score may be no number any more
 
 
-class Search(NamedTuple):
-    """How a document is decoded; documents that share it can share a batch."""
+class Bounds(NamedTuple):
+    """Lengths of a document's summary, in tokens without its end; documents that share them can share a batch.
 
-    beam: int
-    min_len: int
-    max_len: int
-    length_penalty: float
-    no_repeat_ngram: int
-    is_short: bool  # whether the document is too short for the shortest summary that is usual
+    Attributes:
+        least: fewest tokens.
+        most: most tokens.
+        shortened_to: `most`, where the document is so short that this is less than for a long one; else None.
+    """
 
-    def made(self) -> BeamSearch:
-        """Build what decodes so."""
-        try:
-            return BeamSearch(
-                self.beam, self.min_len, self.max_len, self.length_penalty, self.no_repeat_ngram, eos=EOS, best=1
-            )
-        except ValueError as error:
-            raise UserError(str(error)) from None
+    least: int
+    most: int
+    shortened_to: int | None
 
 
-class Searches(NamedTuple):
-    """How documents of any length are decoded: bounds that nobody asked for are lowered for short ones."""
+class DecodingSettings(NamedTuple):
+    """How a model decodes; a length that the user did not set is lowered for short documents."""
 
     beam: int
     min_len: int
@@ -42,30 +37,37 @@ class Searches(NamedTuple):
     lowers_min: bool
     lowers_max: bool
 
-    def of(self, tokens: int) -> Search:
-        """Return how a document of so many tokens, its end included, is decoded."""
-        # Rounded down, so that documents of like length share a batch.
-        length = 2 ** (max(tokens - 1, 1).bit_length() - 1)
+    def for_length(self, tokens: int) -> Bounds:
+        """Return the lengths of the summary of a document of so many tokens, its end included."""
+        length = _rounded_down(max(tokens - 1, 1))
         most, least = self.max_len, self.min_len
         if self.lowers_max:
             most = min(most, length if self.lowers_min else max(length, least))
         if self.lowers_min:
-            # A shorter limit that the user sets leaves no room for the model's own least length.
+            # A shorter limit that the user sets leaves no room for the model's own minimum.
             least = min(least, length // 2, most)
-        is_short = self.lowers_min and length // 2 < self.min_len
-        search = Search(self.beam, least, most, self.length_penalty, self.no_repeat_ngram, is_short)
-        search.made()
-        return search
+        return Bounds(least, most, most if most < self.max_len else None)
+
+    def beam_search(self, bounds: Bounds) -> BeamSearch:
+        """Build the search for summaries of these lengths."""
+        return BeamSearch(
+            self.beam, bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, eos=EOS, best=1
+        )
 
 
-def searches(
+def _rounded_down(tokens: int) -> int:
+    """Round to a multiple of the grid, below it to a power of two, so that documents of like length share a batch."""
+    return tokens // _GRID * _GRID or 2 ** (tokens.bit_length() - 1)
+
+
+def decoding_settings(
     model: SavedModel,
     beam: int | None,
     min_len: int | None,
     max_len: int | None,
     length_penalty: float | None,
     no_repeat_ngram: int,
-) -> Searches:
+) -> DecodingSettings:
     """Return how a model decodes documents of any length; `None` uses its own default.
 
     Raises:
@@ -79,7 +81,7 @@ def searches(
     if max_len is not None and max_len > longest:
         raise UserError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
     penalty = config.decoding_length_penalty if length_penalty is None else length_penalty
-    # Not so for NaN, either.
+    # NaN fails this comparison, too.
     if not abs(penalty) <= _PENALTIES:
         raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
     vocabulary = model.tokenizer.vocab_size
@@ -87,7 +89,7 @@ def searches(
         raise UserError(
             f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {beam}."
         )
-    found = Searches(
+    found = DecodingSettings(
         config.decoding_beam if beam is None else beam,
         config.decoding_min_length if min_len is None else min_len,
         min(longest, config.decoding_max_length if max_len is None else max_len),
@@ -96,7 +98,11 @@ def searches(
         min_len is None,
         max_len is None,
     )
-    found.of(2**30)  # refuses a wrong argument before anything is read
+    # A short document's bounds keep the rules that a long one's keep.
+    try:
+        found.beam_search(found.for_length(2**30))
+    except ValueError as error:
+        raise UserError(str(error)) from None
     return found
 
 

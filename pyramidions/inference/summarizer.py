@@ -18,10 +18,10 @@ from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.inference.search import Search, Searches, require_numbers, searches
+from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings, require_numbers
 from pyramidions.inference.settings import settings
 from pyramidions.inference.summary import Summary
-from pyramidions.nn import Hypothesis, NoSummaryError
+from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
 
 
 class _Document(NamedTuple):
@@ -78,8 +78,8 @@ class Summarizer:
 
         `None` uses the model's decoding default. Documents of like length are read together.
 
-        Those defaults are lowered for a document that is shorter than they are: its summary has at most n tokens and
-        need not have more than n / 2, where n is the document's number of tokens, rounded down to a power of two.
+        The default lengths are lowered for a short document: the most to n tokens, the fewest to n / 2, where n is the
+        document's number of tokens, rounded down to a multiple of 64, below 64 to a power of two.
 
         Args:
             texts: the documents; each must hold text. They are asked for one by one, and none is kept.
@@ -89,7 +89,7 @@ class Summarizer:
             length_penalty: above 1 favours long summaries.
             no_repeat_ngram: n of the n-grams that a summary holds once at most; 0 allows all.
             batch_size: documents that are read at once.
-            on_read: told, while long texts are turned into tokens, how many more characters are.
+            on_read: Progress callback: characters tokenized since the last call.
 
         Returns:
             The summaries, in the order of ``texts``.
@@ -104,15 +104,16 @@ class Summarizer:
         require_numbers(Integral, batch_size=batch_size)
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
-        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         documents = [self._read(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
         longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].tokens)
         found: dict[int, Summary] = {}
         # Those of one batch have the same bounds.
-        for bounded, alike in groupby(longest_first, lambda index: search.of(documents[index].tokens)):
+        for bounds, alike in groupby(longest_first, lambda index: decoding.for_length(documents[index].tokens)):
+            search = decoding.beam_search(bounds)
             for batch in chunks(alike, batch_size):
-                best = self._best([documents[index] for index in batch], bounded)
-                found.update((i, self._summary(documents[i], b, bounded)) for i, b in zip(batch, best, strict=True))
+                best = self._best([documents[index] for index in batch], search)
+                found.update((i, self._summary(documents[i], b, bounds)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
     def explain(
@@ -135,9 +136,9 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         _require_single(text)
-        return self._explained(text, LineBreaks(text), search, on_read)
+        return self._explained(text, LineBreaks(text), decoding, on_read)
 
     def explain_pieces(
         self,
@@ -162,29 +163,30 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        search = searches(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         _require_single(text)
         line_breaks, piece = LineBreaks(text), ""
         for piece in pieces(text, self.model.tokenizer, self.model.max_source_positions):
-            yield self._explained(piece, line_breaks, search, on_read)
+            yield self._explained(piece, line_breaks, decoding, on_read)
         if not piece:
             raise UserError("A document must hold text, but `text` holds none.")
 
     @torch.inference_mode()
     def _explained(
-        self, text: str, line_breaks: LineBreaks, search: Searches, on_read: Callable[[int], object] | None
+        self, text: str, line_breaks: LineBreaks, decoding: DecodingSettings, on_read: Callable[[int], object] | None
     ) -> Explanation:
         document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
-        bounded = search.of(document.tokens)
-        (best,) = self._best([document], bounded)
+        bounds = decoding.for_length(document.tokens)
+        search = decoding.beam_search(bounds)
+        (best,) = self._best([document], search)
         head = torch.tensor(document.head, device=self.device)
         tokens = islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1)
         return Explanation(
-            self._summary(document, best, bounded),
+            self._summary(document, best, bounds),
             [*line_breaks.restore(tokens), ""],
             tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, head, best.tokens, EOS),
-            settings(self.model, bounded.made()),
+            settings(self.model, search),
         )
 
     def _read(self, text: str, what: str, on_read: Callable[[int], object] | None = None) -> _Document:
@@ -202,23 +204,16 @@ class Summarizer:
             raise UserError(f"A document must hold text, but {what} holds none.")
         return _Document([*head, EOS], tokens + 1)
 
-    def _best(self, documents: list[_Document], search: Search) -> list[Hypothesis]:
+    def _best(self, documents: list[_Document], search: BeamSearch) -> list[Hypothesis]:
         batch = pad_sequence([torch.tensor(each.head) for each in documents], batch_first=True, padding_value=PAD)
         try:
-            return [best for best, *_ in search.made()(self._transformer, batch.to(self.device))]
+            return [best for best, *_ in search(self._transformer, batch.to(self.device))]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
 
-    def _summary(self, document: _Document, best: Hypothesis, search: Search) -> Summary:
+    def _summary(self, document: _Document, best: Hypothesis, bounds: Bounds) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
-        return Summary(
-            text,
-            best.score,
-            len(best.tokens),
-            document.tokens,
-            len(document.head),
-            search.max_len if search.is_short else None,
-        )
+        return Summary(text, best.score, len(best.tokens), document.tokens, len(document.head), bounds.shortened_to)
 
 
 def _require_single(text: object) -> None:

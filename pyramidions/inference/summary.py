@@ -12,8 +12,8 @@ class Summary(NamedTuple):
         tokens: of the summary, its end included.
         document_tokens: of the whole document, its end included.
         read_tokens: how many of those the model read; the rest, at the end, was cut off.
-        shortened_to: most tokens that were asked for, its end not counted, where the document is too short for a
-            summary of the model's usual length; else None.
+        shortened_to: most tokens that were allowed, its end not counted, where the limit was lowered because the
+            document is short; else None.
     """
 
     text: str

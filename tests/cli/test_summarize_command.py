@@ -265,7 +265,8 @@ def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Pa
     assert called(checkpoint, tmp_path / "a.txt").stdout.startswith(
         f"{tmp_path}/a.txt (the text is short: at most {most} tokens):\n"
     )
-    assert "short" not in called(checkpoint, tmp_path / "a.txt", "--min-len", 1).stdout
+    # A limit that the user gives is not lowered.
+    assert "short" not in called(checkpoint, tmp_path / "a.txt", "--max-len", 9).stdout
 
 
 def test_documents_of_like_length_share_a_batch_across_the_files_that_are_read_together(

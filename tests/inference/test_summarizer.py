@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, export_model, load_model
+from pyramidions.inference.search import DecodingSettings
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 
@@ -213,11 +214,35 @@ def test_a_document_shorter_than_a_usual_summary_gets_a_shorter_one(
 
 def test_the_bounds_that_a_user_gives_hold_for_short_documents_too(summarizer: Summarizer) -> None:
     (longer,) = summarizer.summarize(["A word."], min_len=9)
-    assert longer.tokens - 1 == 9 and longer.shortened_to is None
+    assert longer.tokens - 1 == 9 and longer.shortened_to == 9
     (most,) = summarizer.summarize(["A word."], max_len=30)
-    assert 2 <= most.tokens - 1 <= 30 and most.shortened_to == 30
+    assert 2 <= most.tokens - 1 <= 30 and most.shortened_to is None
     (both,) = summarizer.summarize(["A word."], min_len=20, max_len=30)
     assert 20 <= both.tokens - 1 <= 30 and both.shortened_to is None
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (2, (0, 1, 1)),
+        (64, (16, 32, 32)),
+        (65, (32, 64, 64)),
+        (401, (72, 384, 384)),
+        (961, (72, 960, 960)),
+        (1025, (72, 966, None)),
+    ],
+)
+def test_the_limit_is_lowered_to_the_length_of_a_short_document_and_this_is_told(
+    tokens: int, expected: tuple[int, int, int | None]
+) -> None:
+    deep = DecodingSettings(2, 72, 966, 1.0, 0, lowers_min=True, lowers_max=True)
+    assert deep.for_length(tokens) == expected
+
+
+def test_a_limit_that_the_user_gives_is_not_told_as_lowered() -> None:
+    given = DecodingSettings(2, 72, 100, 1.0, 0, lowers_min=True, lowers_max=False)
+    assert given.for_length(31) == (8, 100, None)
+    assert given.for_length(10_000) == (72, 100, None)
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
