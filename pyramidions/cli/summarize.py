@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,12 +14,9 @@ from pyramidions.cli.outputs import check_output
 from pyramidions.cli.reading_report import ReadingReport
 
 if TYPE_CHECKING:
-    from pyramidions.inference import Summarizer, Summary
+    from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import Document
-
-_BATCHES = 4  # that are read at a time, so that documents of like length can share one
-_CHARACTERS = 16_000_000  # of documents that are held for one batch
-_MORE_CHARACTERS = 4_000_000  # likewise, for more than one
+    from pyramidions.inference.stream import Summarized
 
 
 @click.command()
@@ -88,6 +84,7 @@ def summarize(
     from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files
+    from pyramidions.inference.stream import summarize_documents
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
@@ -95,20 +92,21 @@ def summarize(
     with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         report.skip(skipped)
-        names, documents = _look_ahead(_readable(paths, field, id_field, report))
+        first, documents = _look_ahead(_readable(paths, field, id_field, report))
+        options = {"in_pieces": long == "chunk", "on_progress": report.add, **decoding}
         if page is None:
-            parts = _parts(documents, summarizer, long == "chunk")
-            results = _results(parts, summarizer, batch_size, decoding, report)
+            results = summarize_documents(documents, summarizer, batch_size=batch_size, **options)
         else:
             about = "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
-            results = _explained(documents, summarizer, long == "chunk", decoding, report, page, about)
+            results = _with_page(documents, summarizer, report, page, about, options)
         ids = _Ids(paths) if as_json else None
-        lines = (_line(name, summaries, ids, max(len(names), len(paths)) > 1) for name, summaries in results)
+        named = max(first, len(paths)) > 1
+        lines = (_line(result, named) if ids is None else _json_line(result, ids) for result in results)
         if out is None:
             for line in lines:
                 with report.hidden():
                     click.echo(line)
-        elif names:
+        elif first:
             with atomic_file(out) as file:
                 for line in lines:
                     file.write(f"{line}\n".encode())
@@ -128,10 +126,10 @@ def _readable(paths: list[Path], field: str, id_field: str | None, report: Readi
             report.fail(f"{path}: {error.strerror}.")
 
 
-def _look_ahead(documents: Iterator["Document"]) -> tuple[list[str], Iterator["Document"]]:
-    """Return the names of the first two documents, or of as many as there are, and all documents."""
+def _look_ahead(documents: Iterator["Document"]) -> tuple[int, Iterator["Document"]]:
+    """Return whether there are none, one or several documents (0, 1 or 2), and all documents."""
     first = list(islice(documents, 2))
-    return [document.name for document in first], chain(iter(first), documents)
+    return len(first), chain(first, documents)
 
 
 def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
@@ -152,98 +150,31 @@ def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
         check_output(option, path, "a text")
 
 
-class _Part(NamedTuple):
-    """What is summarized at a time: a document or a piece of one."""
-
-    name: str
-    text: str
-    size: float  # bytes that it takes of its file
-    is_last: bool
-
-
-def _parts(documents: Iterable["Document"], summarizer: "Summarizer", in_pieces: bool) -> Iterator[_Part]:
-    from pyramidions.inference.chunking import pieces
-
-    tokenizer, most = summarizer.model.tokenizer, summarizer.model.max_source_positions
-    for name, whole, size in documents:
-        byte = size / len(whole)
-        texts = pieces(whole, tokenizer, most) if in_pieces else iter([whole])
-        text = next(texts)
-        for following in texts:
-            yield _Part(name, text, byte * len(text), False)
-            text = following
-        yield _Part(name, text, byte * len(text), True)
-
-
-def _results(
-    parts: Iterable[_Part], summarizer: "Summarizer", batch_size: int, decoding: dict[str, Any], report: ReadingReport
-) -> Iterator[tuple[str, list["Summary"]]]:
-    """Yield the name of each document with the summaries of its pieces."""
-    of_document: list[Summary] = []
-    for group in _groups(parts, batch_size):
-        texts = [part.text for part in group]
-        counted = partial(_count, report, sum(part.size for part in group) / sum(map(len, texts)))
-        summaries = summarizer.summarize(texts, **decoding, batch_size=batch_size, on_read=counted)
-        for part, summary in zip(group, summaries, strict=True):
-            report.add(part.size)
-            of_document.append(summary)
-            if part.is_last:
-                yield part.name, of_document
-                of_document = []
-
-
-def _explained(
-    documents: Iterable["Document"],
+def _with_page(
+    documents: Iterator["Document"],
     summarizer: "Summarizer",
-    in_pieces: bool,
-    decoding: dict[str, Any],
     report: ReadingReport,
     target: Path,
     model: str,
-) -> Iterator[tuple[str, list["Summary"]]]:
-    """Yield the name of each document with the summaries of its pieces; after the last, the page is written."""
+    options: dict[str, Any],
+) -> Iterator["Summarized"]:
+    """Yield the documents with their summaries; after the last, the page is written."""
     from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import ExplanationPage
     from pyramidions.inference.explanation_page import MOST, MOST_TOKENS
+    from pyramidions.inference.stream import explain_documents
 
-    documents = iter(documents)
     if (first := next(documents, None)) is None:
         return
     page = ExplanationPage(model)
     # Opened before the work: a place that cannot be written is told at once.
     with atomic_file(target) as file:
-        for name, text, size in chain([first], documents):
-            options = {**decoding, "on_read": partial(_count, report, size / len(text))}
-            explained = (
-                summarizer.explain_pieces(text, **options) if in_pieces else [summarizer.explain(text, **options)]
-            )
-            summaries = page.add(name, explained)
-            report.add(size)
-            yield name, summaries
+        yield from explain_documents(chain([first], documents), summarizer, page, **options)
         file.write(page.html().encode())
     if page.left_out:
         limits = f"{MOST // 2**20} MiB, {MOST_TOKENS:,} tokens of a document"
         are = "document is" if page.left_out == 1 else "documents are"
         report.fail(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end.")
-
-
-def _count(report: ReadingReport, byte: float, characters: int) -> None:
-    report.add(byte * characters)
-
-
-def _groups(parts: Iterable[_Part], most: int) -> Iterator[list[_Part]]:
-    """Gather parts for several batches, fewer where they are long: what is held in memory is bounded."""
-    group: list[_Part] = []
-    characters = 0
-    for part in parts:
-        group.append(part)
-        characters += len(part.text)
-        enough = len(group) == _BATCHES * most or (len(group) >= most and characters > _MORE_CHARACTERS)
-        if enough or characters > _CHARACTERS:
-            yield group
-            group, characters = [], 0
-    if group:
-        yield group
 
 
 class _Ids:
@@ -255,29 +186,32 @@ class _Ids:
         self._by_position = len(paths) == 1 and paths[0].suffix.lower() == ".jsonl"
         self._given = UniqueIds(number_repeated=True)
 
-    def of(self, name: str) -> str:
+    def of(self, document: "Document") -> str:
         """Return the id of the document that comes next."""
-        from pyramidions.inference.documents import Name
-
-        own = name.id if isinstance(name, Name) else None
-        position = name.rpartition(":")[2] if self._by_position else str(name)
-        return self._given.add(position if own is None else own, name)
+        position = str(document.position) if self._by_position else document.name
+        return self._given.add(position if document.id is None else document.id, document.name)
 
 
-def _line(name: str, summaries: list["Summary"], ids: _Ids | None, named: bool) -> str:
-    """Return what is written about a document: a JSON object where ids are given, else its summary and notes."""
-    text = " ".join(summary.text for summary in summaries)
+def _json_line(result: "Summarized", ids: _Ids) -> str:
+    """Return what is written about a document as a JSON object."""
+    document, summaries = result
+    about = {
+        "id": ids.of(document),
+        "name": document.name,
+        "summary": " ".join(summary.text for summary in summaries),
+        "pieces": len(summaries),
+        "scores": [summary.score for summary in summaries],
+        "document_tokens": sum(summary.document_tokens for summary in summaries),
+        "read_tokens": sum(summary.read_tokens for summary in summaries),
+    }
+    return json.dumps(about, ensure_ascii=False)
+
+
+def _line(result: "Summarized", named: bool) -> str:
+    """Return what is written about a document as text: its summary and notes."""
+    document, summaries = result
     read = sum(summary.read_tokens for summary in summaries)
     whole = sum(summary.document_tokens for summary in summaries)
-    if ids is not None:
-        about = {
-            "id": ids.of(name),
-            "name": name,
-            "summary": text,
-            "pieces": len(summaries),
-            "scores": [s.score for s in summaries],
-        }
-        return json.dumps({**about, "document_tokens": whole, "read_tokens": read}, ensure_ascii=False)
     notes = []
     if len(summaries) > 1:
         notes.append(f"in {len(summaries)} pieces, summarized one by one")
@@ -286,5 +220,5 @@ def _line(name: str, summaries: list["Summary"], ids: _Ids | None, named: bool) 
     if read < whole:
         notes.append(f"only the first {read:,} of {whole:,} tokens were read")
     note = f" ({'; '.join(notes)})" if notes else ""
-    head = f"{name}{note}:\n" if named or note else ""
-    return f"{head}{text}{chr(10) if named else ''}"
+    head = f"{document.name}{note}:\n" if named or note else ""
+    return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"

@@ -35,22 +35,20 @@ ENDINGS = tuple(LIMITS)
 STANDARD_INPUT = Path("-")
 
 
-class Name(str):
-    """Where a document comes from; ``id`` is what its record calls it, or None."""
-
-    id: str | None
-
-    def __new__(cls, place: str, id: str | None = None) -> "Name":
-        """Name a place."""
-        name = super().__new__(cls, place)
-        name.id = id
-        return name
-
-
 class Document(NamedTuple):
-    """A text, where it comes from, and how many bytes of its file it takes."""
+    """A text and where it comes from.
 
-    name: Name
+    Attributes:
+        name: its file, of a .jsonl file with the line.
+        id: what its record calls it, or None.
+        position: the line of a .jsonl file, from 1; else 1.
+        text: the whole text.
+        size: bytes that it takes of its file.
+    """
+
+    name: str
+    id: str | None
+    position: int
     text: str
     size: int
 
@@ -130,7 +128,7 @@ def _documents(
             yield from _json_lines(path, field, id_field, refuse)
         else:
             require_at_most(LIMITS[ending], size, name)
-            yield Document(Name(name), _READERS[ending](path), size)
+            yield Document(name, None, 1, _READERS[ending](path), size)
 
 
 def _is_folder(path: Path) -> bool:
@@ -143,7 +141,7 @@ def _standard_input() -> Document:
     if sys.stdin.isatty():
         print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
     content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
-    return Document(Name("standard input"), _decoded(content, "Standard input"), len(content))
+    return Document("standard input", None, 1, _decoded(content, "Standard input"), len(content))
 
 
 def _decoded(content: bytes, name: str) -> str:
@@ -226,14 +224,16 @@ def _json_lines(
                 if not line.strip():
                     continue
                 record = _record(line, place)
-                text, name = _field(record, place, field), Name(place, _id(record, place, id_field))
+                document = Document(
+                    place, _id(record, place, id_field), number, _field(record, place, field), len(line)
+                )
             except UserError as error:
                 if not any_found:
                     raise
                 refuse(error)
                 continue
             any_found = True
-            yield Document(name, text, len(line))
+            yield document
 
 
 def _line(file: BinaryIO, place: str) -> bytes:

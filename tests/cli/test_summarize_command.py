@@ -111,7 +111,7 @@ def test_summaries_are_written_before_the_last_document_is_read(
 
     monkeypatch.setattr("pyramidions.inference.documents.read_documents", watched)
     monkeypatch.setattr("click.echo", lambda line, **_: written.append(line))
-    monkeypatch.setattr("pyramidions.cli.summarize._BATCHES", 1)
+    monkeypatch.setattr("pyramidions.inference.stream.BATCHES", 1)
     command = ["summarize", checkpoint, tmp_path / "many.jsonl", *SHORT, "--batch-size", 2]
     with pytest.raises(SystemExit, match="0"):
         main([str(argument) for argument in command])

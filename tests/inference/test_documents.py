@@ -246,7 +246,7 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
     path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
     refused: list[str] = []
     found = list(read_documents(path, "text", id_field, refuse=lambda error: refused.append(str(error))))
-    assert [document.name.id for document in found] == [each for each in ids if each is not None or id_field is None]
+    assert [document.id for document in found] == [each for each in ids if each is not None or id_field is None]
     assert refused == [
         f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
         for number in ([] if id_field is None else [2, 3, 4])
