@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--field", default="text", show_default=True, help="Of the objects in .jsonl files, with the text.")
-@click.option("--id-field", help="Likewise, with the id.  [default: id or article_id, else the position]")
+@click.option("--id-field", help="Likewise, with the id.  [default: as in prepare, else the position]")
 @click.option(
     "--long",
     "long",

@@ -1,11 +1,8 @@
-"""Ids of documents: where a record has one, and how repeated ones are told apart."""
+"""Ids of documents: how repeated ones are told apart."""
 
 from itertools import count
 
 from pyramidions.errors import UserError
-
-#: Fields that hold the id of a record, unless another one is named.
-ID_FIELDS = ("id", "article_id")
 
 
 class UniqueIds:

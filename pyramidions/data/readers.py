@@ -8,10 +8,10 @@ release by Cohan et al. (2018): `article_text` and `abstract_text`, lists of sen
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.data.folder import SPLITS
-from pyramidions.data.ids import ID_FIELDS, UniqueIds
+from pyramidions.data.ids import UniqueIds
 from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
 from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
@@ -26,26 +26,35 @@ class Document(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """Names of a record's fields; a record without the `id` is named after its position, counted from 1.
-
-    Where `needs_id` is True, every record must have it.
-    """
+    """Names of a record's fields; where the `id` is None, it is found as in `record_id` and may be absent."""
 
     source: str
     target: str
-    id: str
-    needs_id: bool = False
+    id: str | None
 
 
-PLAIN = Fields("article", "abstract", ID_FIELDS[0])
-RELEASE = Fields("article_text", "abstract_text", ID_FIELDS[1])
+PLAIN = Fields("article", "abstract", "id")
+RELEASE = Fields("article_text", "abstract_text", "article_id")
+
+
+def record_id(record: dict[str, Any], field: str | None = None) -> str | None:
+    """Return the id under a field of a record, or None if it has none.
+
+    Without a field named, it is `id`, or `article_id` in a record of the release.
+    """
+    found = record.get(field or _shape(record).id)
+    return None if found is None else str(found)
+
+
+def _shape(record: dict[str, Any]) -> Fields:
+    return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
 
 
 def known_fields(source: str | None, target: str | None, name: str | None) -> Fields | None:
     """The fields that were named, the plain ones in place of the others; None where none was named."""
     if source is None and target is None and name is None:
         return None
-    return Fields(source or PLAIN.source, target or PLAIN.target, name or PLAIN.id, name is not None)
+    return Fields(source or PLAIN.source, target or PLAIN.target, name)
 
 
 class Corpus:
@@ -118,10 +127,7 @@ class Corpus:
     def _document(self, record: Record) -> Document | None:
         if not isinstance(record.value, dict):
             raise UserError(f"{record.place}: must be a JSON object, but is {_kind(record.value)}.")
-        fields = self._fields
-        if fields is None:
-            is_release = RELEASE.source in record.value and PLAIN.source not in record.value
-            fields = RELEASE if is_release else PLAIN
+        fields = self._fields or _shape(record.value)
         source = _text(record, fields.source, "--source-field")
         target = _text(record, fields.target, "--target-field")
         for field, text in ((fields.source, source), (fields.target, target)):
@@ -130,10 +136,11 @@ class Corpus:
                 if self._skip_empty:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
-        name = record.value.get(fields.id)
-        if name is None and fields.needs_id:
-            raise _missing(record, fields.id, "--id-field")
-        return Document(str(record.number if name is None else name), source, target)
+        named = self._fields.id if self._fields else None
+        name = record_id(record.value, named)
+        if name is None and named is not None:
+            raise _missing(record, named, "--id-field")
+        return Document(str(record.number) if name is None else name, source, target)
 
 
 def find_splits(name: str) -> dict[str, str]:
@@ -152,7 +159,7 @@ def find_splits(name: str) -> dict[str, str]:
     for split in SPLITS:
         stems = ("valid", "validation", "val") if split == "valid" else (split,)
         files = [str(Path(name) / f"{stem}{ending}") for stem in stems for ending in FILE_ENDINGS]
-        # What is there and no file is told when it is opened, not passed over.
+        # Paths that are not regular files are reported when opened, not skipped.
         files = [file for file in files if os.path.lexists(file)]
         if len(files) > 1:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, printable, regular_size, require_at_most
-from pyramidions.data.ids import ID_FIELDS
+from pyramidions.data.readers import record_id
 from pyramidions.data.windows import holds_text
 from pyramidions.errors import UserError
 from pyramidions.inference.page_text import page_text
@@ -94,7 +94,7 @@ def read_documents(
     Args:
         path: .txt, .md, .html, .htm, .pdf, .docx or .jsonl; its ending decides. Or `STANDARD_INPUT`.
         field: of the objects in a .jsonl file, with the text.
-        id_field: likewise, with the id; `id` or `article_id`, where an object has one, if None.
+        id_field: likewise, with the id; if None, the field that `prepare` takes, where an object has it.
         refuse: told of each document without text and of each line that is no document; the others are read.
 
     Yields:
@@ -265,11 +265,10 @@ def _field(record: dict[str, Any], place: str, field: str) -> str:
 
 
 def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:
-    fields = ID_FIELDS if id_field is None else (id_field,)
-    found = next((record[field] for field in fields if record.get(field) is not None), None)
+    found = record_id(record, id_field)
     if found is None and id_field is not None:
         raise UserError(f"{place} must be a JSON object with an id under {id_field!r} (--id-field), but has none.")
-    return None if found is None else str(found)
+    return found
 
 
 _READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}

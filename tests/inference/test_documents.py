@@ -13,6 +13,7 @@ from documents import PAGE, docx, pdf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.errors import UserError
 from pyramidions.inference import documents
 from pyramidions.inference.documents import ENDINGS, LIMITS, Document, list_files, read_documents
@@ -238,19 +239,40 @@ def test_what_is_no_regular_file_is_refused_without_being_opened(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("id_field", "ids"),
-    [(None, ["a", "7", "b", None]), ("key", ["k", None])],
+    [(None, ["a", "7", "b", None, None]), ("key", ["k"])],
 )
 def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None], tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    records = [{"id": "a", "key": "k"}, {"id": 7}, {"article_id": "b", "id": None}, {"other": 1}]
+    records = [
+        {"id": "a", "key": "k"},
+        {"id": 7},
+        {"article_id": "b", "id": "x", "article_text": []},
+        {"article_id": "c"},
+        {"id": None},
+    ]
     path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
     refused: list[str] = []
     found = list(read_documents(path, "text", id_field, refuse=lambda error: refused.append(str(error))))
     assert [document.id for document in found] == [each for each in ids if each is not None or id_field is None]
     assert refused == [
         f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
-        for number in ([] if id_field is None else [2, 3, 4])
+        for number in ([] if id_field is None else [2, 3, 4, 5])
     ]
+
+
+def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    ids = [
+        {"id": "plain", "article_id": "no"},
+        {"id": "no", "article_id": "release", "article_text": "x"},
+        {"article_id": "no"},
+        {"id": "both", "article_id": "no", "article_text": "x", "article": "x"},
+    ]
+    path.write_text("".join(json.dumps({"text": "A word.", "abstract": "x", **record}) + "\n" for record in ids))
+    prepared = [document.id for document in Corpus(str(path), fields=known_fields("text", None, None))]
+    assert prepared == ["plain", "release", "3", "both"]
+    found = read_documents(path, "text", refuse=print)
+    assert [document.id or str(document.position) for document in found] == prepared
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>", "</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
