@@ -1,6 +1,7 @@
 """What a command may write to, checked before the work: nothing of the user's is lost to a slip of the keyboard."""
 
 import os
+import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,11 +18,17 @@ def _is_text(begin: bytes) -> bool:
         return False
 
 
-# Whether a file that begins like this is of a kind: an output replaces an older one of its kind, and nothing else.
+def _is_checkpoint(begin: bytes) -> bool:
+    """Whether a .zip file begins with a record that is called data.pkl, as `torch.save` writes."""
+    return re.match(rb"PK\x03\x04.{26}(?:[^/]+/)?data\.pkl", begin, re.DOTALL) is not None
+
+
+# Whether a file is of a kind, by its beginning: an output replaces an older file of its kind, and nothing else.
+# Any text file counts as a text: nothing tells a summary from notes.
 _KINDS: dict[str, Callable[[bytes], bool]] = {
     "a text": _is_text,
     "a JSON file": lambda begin: begin.lstrip().startswith((b"{", b"[")),
-    "a checkpoint": lambda begin: begin.startswith(b"PK\x03\x04"),
+    "a checkpoint": _is_checkpoint,
     "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
     "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),
     "a report": lambda begin: begin.startswith(b"# The paper's tables and figures"),
@@ -29,7 +36,9 @@ _KINDS: dict[str, Callable[[bytes], bool]] = {
 }
 
 
-def check_output(option: str, path: Path | None, kind: str, inputs: Iterable[Path] = ()) -> None:
+def check_output(
+    option: str, path: Path | None, kind: str, inputs: Iterable[Path] = (), outputs: Iterable[Path] = ()
+) -> None:
     """Refuse to write where it would fail, or where something else would be lost.
 
     Args:
@@ -37,17 +46,21 @@ def check_output(option: str, path: Path | None, kind: str, inputs: Iterable[Pat
         path: where it points; nothing is checked if None.
         kind: what is written, by a name above.
         inputs: what the command reads.
+        outputs: what it writes besides.
 
     Raises:
-        UserError: a folder, a place in no folder, one of the inputs, or a file of another kind.
+        UserError: a folder, a place in no folder, one of the inputs or other outputs, or a file of another kind.
     """
     if path is None:
         return
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UserError(f"{option} must be a file in a folder that exists, but is {path}.")
     # `Path.resolve` raises where a link leads back to itself.
-    if os.path.realpath(path) in map(os.path.realpath, inputs):
+    place = os.path.realpath(path)
+    if place in map(os.path.realpath, inputs):
         raise UserError(f"{option} must not replace one of the inputs, but is {path}.")
+    if place in map(os.path.realpath, outputs):
+        raise UserError(f"{option} must not replace another output, but is {path}.")
     # A pipe or a device is written as it is.
     if path.is_file():
         with path.open("rb") as file:

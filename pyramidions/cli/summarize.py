@@ -1,7 +1,6 @@
 """`pyramidions summarize`."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import chain, islice
@@ -12,6 +11,7 @@ import click
 
 from pyramidions.cli.outputs import check_output
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.inference import Summarizer
@@ -88,7 +88,10 @@ def summarize(
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    _check_targets(paths, {"--out": out, "--explain": page})
+    check_output("--out", out, "a text", paths)
+    check_output("--explain", page, "a text", paths, [] if out is None else [out])
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--explain must end in .html, but is {page}.")
     with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         report.skip(skipped)
@@ -114,7 +117,6 @@ def summarize(
 
 
 def _readable(paths: list[Path], field: str, id_field: str | None, report: ReadingReport) -> Iterator["Document"]:
-    from pyramidions.errors import UserError
     from pyramidions.inference.documents import read_documents
 
     for path in paths:
@@ -130,24 +132,6 @@ def _look_ahead(documents: Iterator["Document"]) -> tuple[int, Iterator["Documen
     """Return whether there are none, one or several documents (0, 1 or 2), and all documents."""
     first = list(islice(documents, 2))
     return len(first), chain(first, documents)
-
-
-def _check_targets(paths: list[Path], targets: dict[str, Path | None]) -> None:
-    """Refuse to write where something is read or written already."""
-    from pyramidions.errors import UserError
-
-    # `Path.resolve` raises where a link leads back to itself.
-    taken = {os.path.realpath(path) for path in paths}
-    for option, path in targets.items():
-        if path is not None:
-            if os.path.realpath(path) in taken:
-                raise UserError(f"{option} must replace neither a document nor another output, but is {path}.")
-            taken.add(os.path.realpath(path))
-    page = targets["--explain"]
-    if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"--explain must end in .html, but is {page}.")
-    for option, path in targets.items():
-        check_output(option, path, "a text")
 
 
 def _with_page(

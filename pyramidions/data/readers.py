@@ -37,7 +37,7 @@ PLAIN = Fields("article", "abstract", "id")
 RELEASE = Fields("article_text", "abstract_text", "article_id")
 
 
-def record_id(record: dict[str, Any], field: str | None = None) -> str | None:
+def record_id(record: dict[Any, Any], field: str | None = None) -> str | None:
     """Return the id under a field of a record, or None if it has none.
 
     Without a field named, it is `id`, or `article_id` in a record of the release.
@@ -46,7 +46,7 @@ def record_id(record: dict[str, Any], field: str | None = None) -> str | None:
     return None if found is None else str(found)
 
 
-def _shape(record: dict[str, Any]) -> Fields:
+def _shape(record: dict[Any, Any]) -> Fields:
     return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
 
 

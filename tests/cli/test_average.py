@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import zipfile
 
 import pytest
 import torch
@@ -51,6 +52,17 @@ def test_sums_are_made_in_double_precision_and_results_are_single(run, tmp_path)
 def test_the_output_may_be_one_of_the_inputs(run, pair):
     assert run("average", *pair, "-o", pair[0]).exit_code == 0
     assert torch.load(pair[0], weights_only=True)["model"]["embed.weight"].tolist() == [2.0, 4.0]
+
+
+def test_an_archive_that_is_no_checkpoint_is_not_replaced(fail, pair, tmp_path):
+    thesis = tmp_path / "thesis.docx"
+    with zipfile.ZipFile(thesis, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<Types/>")
+        archive.writestr("word/data.pkl", "")
+    content = thesis.read_bytes()
+    sentence = f"--out must not replace a file of another kind, but {thesis} is not a checkpoint."
+    assert fail("average", *pair, "-o", thesis) == sentence
+    assert thesis.read_bytes() == content
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,8 @@ def test_no_document_and_no_other_output_is_replaced(targets: list[str], checkpo
     folder.mkdir()
     (folder / "a.txt").write_text("One.")
     done = run("pyramidions", "summarize", checkpoint, "a.txt", *SHORT, *targets, folder=folder)
-    sentence = f"{targets[-2]} must replace neither a document nor another output, but is {targets[-1]}."
+    taken = "one of the inputs" if targets[-1] == "a.txt" else "another output"
+    sentence = f"{targets[-2]} must not replace {taken}, but is {targets[-1]}."
     assert (done.returncode, done.stdout) == (1, f"Error: {sentence}\n")
     assert [path.name for path in folder.iterdir()] == ["a.txt"] and (folder / "a.txt").read_text() == "One."
 
