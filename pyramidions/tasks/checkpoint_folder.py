@@ -19,6 +19,7 @@ from pyramidions.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+_REPLACED = "Replaced %s with %s, the newest intact checkpoint (update %d)."
 _PARTS = "checkpoint*.pt.tmp"
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
 # fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
@@ -116,7 +117,7 @@ class CheckpointFolder:
             first: the file that fairseq wrote, with whatever path to its folder; the others are copies of it.
 
         Raises:
-            OSError: every file is damaged beyond mending. The last and the best checkpoint are those of before.
+            OSError: every file is damaged beyond mending. The previous last and best ones are restored.
         """
         before, now = self._before or {}, self._stamps()
         written = [file for file in now if now[file] != before.get(file)]
@@ -139,13 +140,13 @@ class CheckpointFolder:
         damaged = [file for file in copies if is_damaged(file) and not _cut(file)]
         for file in damaged:
             aside = file.replace(file.with_suffix(".damaged"))
-            logger.warning("%s is damaged, and is now %s.", file, aside.name)
+            logger.warning("%s is damaged: renamed it to %s.", file, aside.name)
         last, best = self.path / LAST, self.path / BEST
         lost = [file for file in (last, best) if file in damaged or self._was_moved_aside(file)]
         if last in lost and not self._replace(last, self._known()):
-            logger.warning("There is no whole checkpoint in %s: training starts anew.", self.path)
+            logger.warning("No intact checkpoint is left in %s: training starts from scratch.", self.path)
         if best in lost and not self._replace(best, (each for each in self._known() if each[1].is_best)):
-            logger.warning("No whole checkpoint has the best score: the next better validation writes one.")
+            logger.warning("No intact checkpoint has the best score: the next better validation writes one.")
         for file in (last, best):
             _previous(file).unlink(missing_ok=True)
 
@@ -161,18 +162,20 @@ class CheckpointFolder:
             for file in damaged:
                 file.unlink()
                 _copy(whole[0], file)
-                logger.warning("%s was damaged while it was written: it is now a copy of %s.", file, whole[0].name)
+                logger.warning("%s was damaged during saving: replaced it with a copy of %s.", file, whole[0].name)
             return
         aside = damaged[0].replace(damaged[0].with_suffix(".damaged"))
         for file in damaged[1:]:
             file.unlink()
-        self._restore()
+        restored = self._restore()
         self._before = None
-        names = " and ".join(str(file) for file in (self.path / LAST, self.path / BEST) if file.exists())
-        raise OSError(
-            f"{damaged[0]} was damaged while it was written and is now {aside.name}"
-            + (f"; {names} are those of before." if names else ", and there is no other checkpoint.")
-        )
+        if restored:
+            told = f"The previous {' and '.join(restored)} {'was' if len(restored) == 1 else 'were'} restored."
+        elif any(self.path.glob("checkpoint*.pt")):
+            told = "Earlier checkpoints are unchanged."
+        else:
+            told = "There is no earlier checkpoint."
+        raise OSError(f"{damaged[0]} was damaged during saving and renamed to {aside.name}. {told}")
 
     def _known(self) -> list[tuple[Path, Facts]]:
         """Checkpoints of the run and what they say, the newest first; some may be damaged."""
@@ -184,7 +187,7 @@ class CheckpointFolder:
         for source, facts in known:
             if is_whole_checkpoint(source):
                 _copy(source, file)
-                logger.warning("%s is %s now, the newest whole one, at update %d.", file, source.name, facts.updates)
+                logger.warning(_REPLACED, file, source.name, facts.updates)
                 return True
         return False
 
@@ -192,13 +195,16 @@ class CheckpointFolder:
         previous = _previous(file)
         return not file.exists() and previous.exists() and (self.writes_last or previous.stat().st_size > 0)
 
-    def _restore(self) -> None:
-        """Put back what was moved aside and not written; delete what was."""
+    def _restore(self) -> list[str]:
+        """Put back what was moved aside and not written, and return its names; delete what was written anew."""
+        restored = []
         for file in (self.path / LAST, self.path / BEST):
             previous = _previous(file)
             if not file.exists() and previous.exists() and previous.stat().st_size:
                 previous.replace(file)
+                restored.append(file.name)
             previous.unlink(missing_ok=True)
+        return restored
 
     def _mend_at_exit(self) -> None:
         # A save that failed ends the run: what it leaves is put in order at once, not by the next run.
@@ -221,7 +227,7 @@ def _cut(file: Path) -> bool:
     except OSError:
         return False
     if whole:
-        logger.warning("%s was written while the disk was full, and is whole again.", file)
+        logger.warning("%s was written while the disk was full, and has been repaired.", file)
     return whole
 
 

@@ -171,7 +171,7 @@ def test_two_processes_go_on_from_the_newest_whole_checkpoint_and_end_at_once_wh
     last = run / "checkpoint_last.pt"
     last.write_bytes(last.read_bytes()[:-200])
     rest = in_two_processes(*train_command(data, run, *flags, "--max-update", "6"), losses=tmp_path / "again")
-    assert "checkpoint_last.pt is checkpoint_1_4.pt now, the newest whole one, at update 4." in rest
+    assert "checkpoint_last.pt with checkpoint_1_4.pt, the newest intact checkpoint (update 4)." in rest
     assert sorted(updates(rest)) == [5, 6]
     before = last.stat().st_mtime_ns
     end = in_two_processes(*train_command(data, run, *flags, "--max-update", "6"), losses=tmp_path / "end")

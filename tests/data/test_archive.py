@@ -45,15 +45,15 @@ def test_a_missing_file_a_folder_and_a_text_are_not(tmp_path: Path) -> None:
     assert not any(map(is_whole_checkpoint, (tmp_path / "missing.pt", tmp_path, tmp_path / "text.pt")))
 
 
-@pytest.mark.parametrize("xor", [8, *(pytest.param(xor, marks=pytest.mark.slow) for xor in (1, 0x0C, 0xFF))])
+@pytest.mark.parametrize("xor", [8, 0x0C, 0xFF])
 def test_a_flipped_byte_wherever_it_is_never_raises(tmp_path: Path, xor: int) -> None:
     # Also in a header: 8 and 0x0C turn what is stored into what is said to be deflated or packed by bzip2.
     path = tmp_path / "checkpoint_last.pt"
     torch.save({"model": torch.arange(4.0)}, path)
     content = path.read_bytes()
-    assert len(content) < 3000
+    directory = content.index(b"PK\x01\x02")
     weights = content.index(torch.arange(4.0).numpy().tobytes())
-    for place in range(len(content)):
+    for place in (*range(0, directory, 16), *range(weights, weights + 16), *range(directory, len(content), 2)):
         path.write_bytes(content[:place] + bytes([content[place] ^ xor]) + content[place + 1 :])
         assert is_whole_checkpoint(path) in (True, False)
         if weights <= place < weights + 16:

@@ -80,7 +80,9 @@ def test_the_newest_whole_checkpoint_takes_the_place_of_a_damaged_last_one(
     CheckpointFolder(tmp_path).mend()
     assert updates(tmp_path / "checkpoint_last.pt") == 20
     assert (tmp_path / "checkpoint_last.damaged").exists()
-    assert "checkpoint_last.pt is checkpoint_1_20.pt now, the newest whole one, at update 20." in caplog.messages[1]
+    assert caplog.messages[1] == (
+        f"Replaced {tmp_path / 'checkpoint_last.pt'} with checkpoint_1_20.pt, the newest intact checkpoint (update 20)."
+    )
 
 
 def test_a_damaged_best_checkpoint_is_taken_from_the_one_with_the_best_score(tmp_path: Path, write: Write) -> None:
@@ -100,7 +102,7 @@ def test_where_none_has_the_best_score_the_damaged_best_one_goes_and_that_is_sai
     cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
     CheckpointFolder(tmp_path).mend()
     assert sorted(held(tmp_path)) == ["checkpoint_best.damaged", "checkpoint_last.pt"]
-    assert caplog.messages[-1].startswith("No whole checkpoint has the best score")
+    assert caplog.messages[-1].startswith("No intact checkpoint has the best score")
 
 
 def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_kept(
@@ -109,7 +111,7 @@ def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_k
     cut(write("checkpoint_last.pt", 1))
     CheckpointFolder(tmp_path).mend()
     assert held(tmp_path) == {"checkpoint_last.damaged": -1}
-    assert caplog.messages[-1].endswith(f"no whole checkpoint in {tmp_path}: training starts anew.")
+    assert caplog.messages[-1] == f"No intact checkpoint is left in {tmp_path}: training starts from scratch."
 
 
 def test_what_a_full_disk_left_before_a_whole_archive_is_cut_off(tmp_path: Path, write: Write) -> None:
@@ -221,7 +223,9 @@ def test_a_checkpoint_ruined_beyond_mending_stops_the_run_and_leaves_those_of_be
     write("checkpoint_last.pt", 4)
     write("checkpoint_best.pt", 4)
     with pytest.raises(
-        OSError, match=r"checkpoint_1_8\.pt was damaged while .* is now checkpoint_1_8\.damaged; .*last"
+        OSError,
+        match=r"checkpoint_1_8\.pt was damaged during saving and renamed to checkpoint_1_8\.damaged\. "
+        r"The previous checkpoint_last\.pt and checkpoint_best\.pt were restored\.$",
     ):
         save(
             CheckpointFolder(tmp_path), 8, ["checkpoint_1_8.pt", "checkpoint_best.pt", "checkpoint_last.pt"], True, flip
@@ -275,6 +279,15 @@ def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interru
     assert held(tmp_path) == {"checkpoint_1_8.pt": 8}
 
 
+def test_one_checkpoint_that_is_restored_is_named_alone(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_last.pt", 4)
+    write("checkpoint_best.pt", 4)
+    with pytest.raises(OSError, match=r"The previous checkpoint_last\.pt was restored\.$"):
+        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
+    with pytest.raises(OSError, match=r"checkpoint_1_9\.damaged\. Earlier checkpoints are unchanged\.$"):
+        save(CheckpointFolder(tmp_path, writes_last=False), 9, ["checkpoint_1_9.pt"], damage=flip)
+
+
 @pytest.mark.parametrize("written", [0, 9000, None], ids=["before", "while", "after"])
 def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Write, written: int | None) -> None:
     write("checkpoint_last.pt", 4, 3.0, 3.0)
@@ -309,7 +322,7 @@ def test_a_first_save_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Pat
 
 
 def test_a_first_save_ruined_beyond_mending_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=r"is now checkpoint_1_8\.damaged, and there is no other checkpoint\.$"):
+    with pytest.raises(OSError, match=r"renamed to checkpoint_1_8\.damaged\. There is no earlier checkpoint\.$"):
         save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_1_8.damaged"]
 
@@ -351,7 +364,7 @@ def test_a_save_that_failed_is_put_in_order_when_the_run_ends(
     (tmp_path / "checkpoint_1_8.pt.tmp").write_bytes(b"part")
     with caplog.at_level(logging.WARNING):
         folder._mend_at_exit()
-    assert updates(tmp_path / "checkpoint_last.pt") == 8 and "at update 8" in caplog.text
+    assert updates(tmp_path / "checkpoint_last.pt") == 8 and "(update 8)" in caplog.text
     assert [file.name for file in tmp_path.glob("*.tmp")] == ["checkpoint_other.pt.tmp"]
 
 

@@ -121,7 +121,7 @@ def test_a_disk_that_is_full_for_a_moment_leaves_whole_checkpoints(
     assert {"checkpoint_best.pt", "checkpoint_last.pt"} <= {file.name for file in files}
     assert all(is_whole_checkpoint(file) for file in files)
     assert updates(tmp_path / "checkpoint_last.pt") == 8
-    assert "was written while the disk was full, and is whole again" in caplog.text
+    assert "was written while the disk was full, and has been repaired" in caplog.text
 
 
 def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_one(
@@ -132,7 +132,7 @@ def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_on
     last = tmp_path / "cut" / "checkpoint_last.pt"
     last.write_bytes(last.read_bytes()[:-200])
     train(data, tmp_path / "cut", "--max-update", "8", "--disable-validation")
-    assert f"{last} is checkpoint_1_4.pt now, the newest whole one, at update 4." in caplog.text
+    assert f"Replaced {last} with checkpoint_1_4.pt, the newest intact checkpoint (update 4)." in caplog.text
     one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True) for run in ("whole", "cut"))
     assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
 
