@@ -7,14 +7,12 @@ import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
-
-import torch
+from typing import Optional
 
 from pyramidions.data.archive import cut_leftover, is_damaged, is_whole_checkpoint
 from pyramidions.data.atomic import atomic_file, hold_folder, remove_leftovers
+from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -24,37 +22,6 @@ _PARTS = "checkpoint*.pt.tmp"
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
 # fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
 _NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a checkpoint says about the run that wrote it.
-
-    Attributes:
-        updates: done so far.
-        seconds: of training so far.
-        is_best: no earlier validation had a better score.
-    """
-
-    updates: int
-    seconds: float
-    is_best: bool
-
-    @classmethod
-    def of(cls, path: Path) -> Optional["Facts"]:
-        """Read a checkpoint; None if it is damaged or no run's."""
-        try:
-            # Mapped: only what is looked at is read.
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-            extra = state["extra_state"]
-            return cls(
-                updates=state["optimizer_history"][-1]["num_updates"],
-                seconds=extra["previous_training_time"],
-                is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
-            )
-        except Exception:
-            # Damaged bytes make torch raise whatever it happens to run into.
-            return None
 
 
 class CheckpointFolder:
@@ -177,13 +144,13 @@ class CheckpointFolder:
             told = "There is no earlier checkpoint."
         raise OSError(f"{damaged[0]} was damaged during saving and renamed to {aside.name}. {told}")
 
-    def _known(self) -> list[tuple[Path, Facts]]:
+    def _known(self) -> list[tuple[Path, RunFacts]]:
         """Checkpoints of the run and what they say, the newest first; some may be damaged."""
         files = [file for pattern in ("checkpoint*.pt", "checkpoint*.previous") for file in self.path.glob(pattern)]
-        known = [(file, facts) for file in files if (facts := Facts.of(file)) is not None]
+        known = [(file, facts) for file in files if (facts := RunFacts.of(file)) is not None]
         return sorted(known, key=lambda each: each[1].updates, reverse=True)
 
-    def _replace(self, file: Path, known: Iterable[tuple[Path, Facts]]) -> bool:
+    def _replace(self, file: Path, known: Iterable[tuple[Path, RunFacts]]) -> bool:
         for source, facts in known:
             if is_whole_checkpoint(source):
                 _copy(source, file)

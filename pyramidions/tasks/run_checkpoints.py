@@ -11,8 +11,9 @@ from omegaconf import DictConfig
 from torch import distributed
 
 from pyramidions.data.archive import is_damaged
+from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
-from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder, Facts
+from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
 from pyramidions.tasks.stopping import end
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class RunCheckpoints:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
 
     def _end_if_finished(self, path: Path) -> None:
-        facts = Facts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None
+        facts = RunFacts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None
         if facts is None:
             return
         updates, hours = self.run.optimization.max_update or math.inf, self.run.optimization.stop_time_hours or math.inf

@@ -11,17 +11,24 @@ import torch
 from fairseq import checkpoint_utils
 
 from pyramidions.data.atomic import atomic_file
-from pyramidions.tasks.checkpoint_folder import CheckpointFolder, Facts
+from pyramidions.data.run_facts import RunFacts
+from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 
 Write = Callable[..., Path]
 
 
 def state(updates: int, val_loss: float | None = None, best: float | None = None) -> dict[str, Any]:
     """Return as much of a checkpoint as tells its age and rank, and some weights."""
-    extra = {"previous_training_time": 1.5, "val_loss": val_loss, **({} if best is None else {"best": best})}
+    extra = {
+        "previous_training_time": 1.5,
+        "train_iterator": {"epoch": 1, "iterations_in_epoch": updates},
+        "val_loss": val_loss,
+        **({} if best is None else {"best": best}),
+    }
     return {
         "model": {"weight": torch.full((4096,), float(updates))},
         "optimizer_history": [{"num_updates": updates}],
+        "cfg": {"checkpoint": {"best_checkpoint_metric": "loss"}},
         "extra_state": extra,
     }
 
@@ -46,14 +53,14 @@ def flip(path: Path) -> None:
 
 
 def updates(path: Path) -> int:
-    facts = Facts.of(path)
+    facts = RunFacts.of(path)
     assert facts is not None
     return facts.updates
 
 
 def held(folder: Path) -> dict[str, int]:
     """Return the updates of each whole checkpoint by name; every other file counts as -1."""
-    files = {path.name: Facts.of(path) for path in folder.iterdir()}
+    files = {path.name: RunFacts.of(path) for path in folder.iterdir()}
     return {name: -1 if facts is None else facts.updates for name, facts in files.items()}
 
 

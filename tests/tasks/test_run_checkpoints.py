@@ -19,9 +19,10 @@ from fairseq_commands import train_command
 
 from pyramidions.data.archive import is_whole_checkpoint
 from pyramidions.data.folder import DataFolder
+from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
 from pyramidions.inference.checkpoint_file import read_checkpoint
-from pyramidions.tasks.checkpoint_folder import CheckpointFolder, Facts
+from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.tasks.run_checkpoints import check_given
 
 # What fairseq does that newer versions of hydra and torch deprecate.
@@ -53,7 +54,7 @@ def train(data: DataFolder, save_dir: Path, *flags: str) -> None:
 
 
 def updates(path: Path) -> int:
-    facts = Facts.of(path)
+    facts = RunFacts.of(path)
     assert facts is not None
     return facts.updates
 

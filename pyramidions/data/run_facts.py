@@ -1,0 +1,49 @@
+"""What a checkpoint says about the run that wrote it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+import torch
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What a checkpoint says about the run that wrote it.
+
+    Attributes:
+        updates: done so far.
+        seconds: of training so far.
+        epochs: begun so far.
+        metric: the one that the best checkpoint is chosen by.
+        best: the best value of the metric so far; None before the first validation.
+        is_best: no earlier validation had a better score.
+    """
+
+    updates: int
+    seconds: float
+    epochs: int
+    metric: str
+    best: float | None
+    is_best: bool
+
+    @classmethod
+    def of(cls, path: Path) -> Optional["RunFacts"]:
+        """Read a checkpoint; None if it is damaged or no run's."""
+        try:
+            # Mapped: only what is looked at is read.
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+            extra = state["extra_state"]
+            iterator = extra["train_iterator"]
+            return cls(
+                updates=state["optimizer_history"][-1]["num_updates"],
+                seconds=extra["previous_training_time"],
+                # The iterator's epoch is the one to come where the last one is over.
+                epochs=iterator["epoch"] - (iterator["iterations_in_epoch"] == 0),
+                metric=state["cfg"]["checkpoint"]["best_checkpoint_metric"],
+                best=extra.get("best"),
+                is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
+            )
+        except Exception:
+            # Damaged bytes make torch raise whatever it happens to run into.
+            return None
