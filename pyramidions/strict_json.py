@@ -7,6 +7,10 @@ from typing import Any
 _DIGITS = 18  # of a whole number: it fits into 64 bits
 
 
+class NumberError(ValueError):
+    """JSON holds a number that is refused."""
+
+
 def parse_json(text: str | bytes) -> Any:
     """Read JSON that holds finite numbers only.
 
@@ -14,7 +18,8 @@ def parse_json(text: str | bytes) -> Any:
         text: the JSON; bytes must be UTF-8.
 
     Raises:
-        ValueError: the text is no such JSON; the message is a clause that says why ("it is not JSON (...)").
+        ValueError: the text is no such JSON, a `NumberError` where only a number is wrong; the message is a
+            clause that says why ("it is not JSON (...)").
     """
     try:
         return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
@@ -27,7 +32,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _refused(constant: str) -> float:
-    raise ValueError(f"it holds {constant}, and numbers must be finite")
+    raise NumberError(f"it holds {constant}, and numbers must be finite")
 
 
 def _finite(number: str) -> float:
@@ -37,5 +42,5 @@ def _finite(number: str) -> float:
 
 def _whole(number: str) -> int:
     if len(number.lstrip("-")) > _DIGITS:
-        raise ValueError(f"it holds a whole number of more than {_DIGITS} digits")
+        raise NumberError(f"it holds a whole number of more than {_DIGITS} digits")
     return int(number)

@@ -126,7 +126,7 @@ class Corpus:
 
     def _document(self, record: Record) -> Document | None:
         if not isinstance(record.value, dict):
-            raise UserError(f"{record.place}: must be a JSON object, but is {_kind(record.value)}.")
+            raise UserError(f"{record.place}: must be a JSON object, but is {kind(record.value)}.")
         fields = self._fields or _shape(record.value)
         source = _text(record, fields.source, "--source-field")
         target = _text(record, fields.target, "--target-field")
@@ -178,9 +178,9 @@ def _text(record: Record, field: str, option: str) -> str:
         return value
     if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
         return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
-    found = _kind(value)
+    found = kind(value)
     if isinstance(value, list):
-        found += f" that holds {next(_kind(item) for item in value if not isinstance(item, str))}"
+        found += f" that holds {next(kind(item) for item in value if not isinstance(item, str))}"
     raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {found}.")
 
 
@@ -191,6 +191,7 @@ def _missing(record: Record, field: str, option: str) -> UserError:
     return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}; {option} names another.")
 
 
-def _kind(value: object) -> str:
+def kind(value: object) -> str:
+    """Return what a JSON value is, in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

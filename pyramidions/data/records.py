@@ -1,7 +1,6 @@
 """Raw records from JSON lines, Parquet files and Hugging Face datasets, one at a time."""
 
 import gzip
-import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
 from pyramidions.data.lines import decode_line
 from pyramidions.errors import UserError
+from pyramidions.strict_json import NumberError, parse_json
 
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".jsonl": lambda raw: raw,
@@ -103,8 +103,10 @@ def _parse(line: bytes, place: str) -> Any:
     # The byte-order mark that some editors put in front is no part of the text.
     text = decode_line(line, place).removeprefix("\ufeff")
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return parse_json(text)
+    except NumberError as error:
+        raise UserError(f"{place}: must be a JSON object with numbers that fit, but {error}.") from None
+    except ValueError:
         raise UserError(f"{place}: must be a JSON object, but is not JSON.") from None
 
 

@@ -1,6 +1,5 @@
 """Text out of the files that people have."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -10,10 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, printable, regular_size, require_at_most
-from pyramidions.data.readers import record_id
+from pyramidions.data.readers import kind, record_id
 from pyramidions.data.windows import holds_text
 from pyramidions.errors import UserError
 from pyramidions.inference.page_text import page_text
+from pyramidions.strict_json import NumberError, parse_json
 
 #: The largest file of a kind that is read, for .jsonl the longest line, in MiB: it is held in memory, some kinds as a
 #: multiple of it.
@@ -249,8 +249,10 @@ def _line(file: BinaryIO, place: str) -> bytes:
 def _record(line: bytes, place: str) -> dict[str, Any]:
     text = _decoded(line, place)
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = parse_json(text)
+    except NumberError as error:
+        raise UserError(f"{place} must be a JSON object with numbers that fit, but {error}.") from None
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         raise UserError(f"{place} must be a JSON object.")
@@ -260,8 +262,9 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
 def _field(record: dict[str, Any], place: str, field: str) -> str:
     if isinstance(text := record.get(field), str):
         return text
-    held = ", ".join(map(repr, record)) or "nothing"
-    raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field), but holds {held[:200]}.")
+    held = f"holds {', '.join(map(repr, record)) or 'nothing'}"[:200]
+    found = f"{field!r} is {kind(record[field])}" if field in record else held
+    raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field), but {found}.")
 
 
 def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:

@@ -260,6 +260,15 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
     ]
 
 
+def test_a_number_that_is_none_is_named_in_summarize_as_in_prepare(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    content = b'{"article": "A word.", "abstract": "x", "score": NaN}\n'
+    reason = "must be a JSON object with numbers that fit, but it holds NaN, and numbers must be finite."
+    assert sentence(path, content) == f"{path}:1 {reason}"
+    with pytest.raises(UserError, match=re.escape(f"{path}, line 1: {reason}")):
+        list(Corpus(str(path)))
+
+
 def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     ids = [
