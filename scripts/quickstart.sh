@@ -20,15 +20,14 @@ esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 OUT=${OUT:-quickstart}
 UPDATES=${UPDATES:-400}
+[[ $UPDATES =~ ^[1-9][0-9]{0,8}$ ]] || {
+    echo "quickstart: UPDATES must be a number of updates, at least 1, but is '$UPDATES'." >&2
+    exit 2
+}
 readonly LIMIT=300  # seconds that one run trains at most, however slow the machine
 
 say() { printf '\n%s\n' "$*"; }
-# logged LOG command...   Keeps what a command says in a file, and shows its end where the command fails.
-logged() {
-    local log=$1
-    shift
-    "$@" || failed "$1" "$log"
-}
+# failed COMMAND LOG   Shows the end of what a command said, and stops.
 failed() {
     tail -20 "$2" >&2
     echo "quickstart: $1 failed; all of its output is in $2." >&2
@@ -116,9 +115,9 @@ else
 fi
 
 say "3. Summarize the 40 held-out papers, 10 to 60 seconds, minutes on a busy machine ($OUT/generate-test.txt)"
-logged "$OUT/generate.log" fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu --task long_document_summarization --gen-subset test \
+fairseq-generate "$OUT/data" --user-dir "$plugin" --cpu --task long_document_summarization --gen-subset test \
     --path "$OUT/checkpoints/checkpoint_last.pt" --batch-size 8 --no-repeat-ngram-size 3 \
-    --results-path "$OUT" 2>"$OUT/generate.log"
+    --results-path "$OUT" 2>"$OUT/generate.log" || failed fairseq-generate "$OUT/generate.log"
 
 say "4. Score"
 pyramidions score "$OUT/generate-test.txt" --data "$OUT/data" --lead --json "$OUT/scores.json" --show 0

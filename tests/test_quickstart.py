@@ -114,3 +114,24 @@ def test_what_is_trained_is_not_trained_again(out: Path) -> None:
     save(out / "checkpoints" / "checkpoint_last.pt", 40, 60.0)
     assert "It is trained already, for 40 updates." in run(out)
     assert not (out / "flags").exists()
+
+
+@pytest.mark.parametrize("updates", ["abc", "0", "-5"])
+def test_updates_that_are_no_number_are_refused_before_anything_is_made(out: Path, updates: str) -> None:
+    process = start(out, subprocess.PIPE, UPDATES=updates)
+    printed, _ = process.communicate()
+    assert process.returncode == 2
+    assert printed == f"quickstart: UPDATES must be a number of updates, at least 1, but is '{updates}'.\n"
+    assert not out.exists()
+
+
+def test_a_generation_that_fails_is_told_with_the_end_of_its_log(out: Path) -> None:
+    save(out / "checkpoints" / "checkpoint_last.pt", 40, 60.0)
+    failing = out.parent / "checkout" / ".venv" / "bin" / "fairseq-generate"
+    failing.write_text("#!/bin/bash\necho 'no such thing' >&2\nexit 1\n")
+    process = start(out, subprocess.PIPE)
+    printed, _ = process.communicate()
+    assert process.returncode == 1
+    assert printed.endswith(
+        f"no such thing\nquickstart: fairseq-generate failed; all of its output is in {out}/generate.log.\n"
+    )

@@ -26,7 +26,7 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     from pyramidions.data.atomic import atomic_file
     from pyramidions.data.progress import counted
 
-    check_output("--out", out, "a checkpoint")
+    check_output("--out", out, "a checkpoint", checkpoints)
     state = average_checkpoints(checkpoints)
     with atomic_file(out) as file:
         try:

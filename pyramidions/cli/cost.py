@@ -72,7 +72,7 @@ def cost(
         )
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
-    check_output("--json", out, "a JSON file", [Path(name) for name in names])
+    check_output("--json", out, "an older file of costs", [Path(name) for name in names])
 
     shapes = {name: _read(name, overrides, source_tokens, target_tokens, batch, vocab_size) for name in names}
     result: dict[str, Any] = {}

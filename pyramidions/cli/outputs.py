@@ -23,11 +23,19 @@ def _is_checkpoint(begin: bytes) -> bool:
     return re.match(rb"PK\x03\x04.{26}(?:[^/]+/)?data\.pkl", begin, re.DOTALL) is not None
 
 
+def _json_from(*keys: str) -> Callable[[bytes], object]:
+    """Return whether a file begins like an object of ours, whose first key is one of these."""
+    return re.compile(rb'\s*\{\s*"(?:' + "|".join(keys).encode() + rb')":').match
+
+
 # Whether a file is of a kind, by its beginning: an output replaces an older file of its kind, and nothing else.
 # Any text file counts as a text: nothing tells a summary from notes.
-_KINDS: dict[str, Callable[[bytes], bool]] = {
+_KINDS: dict[str, Callable[[bytes], object]] = {
     "a text": _is_text,
-    "a JSON file": lambda begin: begin.lstrip().startswith((b"{", b"[")),
+    "an older file of scores": _json_from("signature"),
+    "an older file of costs": _json_from("configs", "claims"),
+    "an older file of times": _json_from("overrides"),
+    "an older file of summaries": re.compile(rb'\{"id": "[^\n]*?", "name": ').match,
     "a checkpoint": _is_checkpoint,
     "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
     "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),

@@ -51,7 +51,7 @@ def _file(name: str) -> Any:
 @click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
 @click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
 @click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
-@click.option("--workers", type=click.IntRange(1), help="Processes that encode.  [default: all cores]")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
 @click.pass_context
 def prepare(

@@ -1,5 +1,6 @@
 """`pyramidions recipe`."""
 
+import math
 import shlex
 import textwrap
 from pathlib import Path
@@ -20,17 +21,19 @@ _WIDTH = 100
 
 @click.command(short_help="Print a training command that fits a corpus.")
 @click.argument("prepared", type=click.Path(path_type=Path))
-@click.option("--gpus", type=click.IntRange(0), help="GPUs that train; 0 for the CPU.  [default: all that torch finds]")
+@click.option(
+    "--gpus", type=click.IntRange(0, 4096), help="GPUs that train; 0 for the CPU.  [default: all that torch finds]"
+)
 @click.option(
     "--gpu-memory",
-    type=click.FloatRange(1),
+    type=click.FloatRange(1, 1e6),
     default=40,
     show_default=True,
     help="Memory of each, or of the CPU, in GB.",
 )
 @click.option(
     "--tflops",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(1e-6, 1e6),
     help="10^12 operations a second that each sustains.  "
     f"[default: {_GPU_TFLOPS:g}, about half of an A100 in float32; CPU: {_CPU_TFLOPS:g}]",
 )
@@ -50,6 +53,10 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     """
     from pyramidions.measure.recipe import recipe as recipe_for
 
+    for option, value in (("--gpu-memory", gpu_memory), ("--tflops", tflops)):
+        # The ranges above let it pass.
+        if value is not None and math.isnan(value):
+            raise UserError(f"{option} must be a number, but is {value}.")
     if gpus is None:
         import torch
 

@@ -39,7 +39,7 @@ _FEW = 20  # documents below which intervals and p-values are not to be trusted
 @click.option("--lead-words", type=click.IntRange(1), help="Their length.  [default: mean of train's summaries]")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
 @click.option("--show", type=click.IntRange(0), metavar="N", help="Show summary and reference of document N.")
-@click.option("--workers", type=click.IntRange(1), help="Processes that score.  [default: all cores]")
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes that score.  [default: all cores]")
 def score(
     summaries: Path,
     data: Path | None,
@@ -72,7 +72,9 @@ def score(
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
         raise UserError("--split has a meaning only with --data.")
-    check_output("--json", out, "a JSON file", [summaries, *baseline, *([references] if references else [])])
+    check_output(
+        "--json", out, "an older file of scores", [summaries, *baseline, *([references] if references else [])]
+    )
     if out is not None and data is not None and data.resolve() in out.resolve().parents:
         raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     split = _split(summaries, split)

@@ -88,7 +88,7 @@ def summarize(
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    check_output("--out", out, "a text", paths)
+    check_output("--out", out, "an older file of summaries" if as_json else "a text", paths)
     check_output("--explain", page, "a text", paths, [] if out is None else [out])
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"--explain must end in .html, but is {page}.")

@@ -89,7 +89,7 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     names = [word for word in configs if word not in overrides]
     if not names:
         raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
-    check_output("--json", out, "a JSON file", map(Path, names))
+    check_output("--json", out, "an older file of times", map(Path, names))
     on_cpu = settings["device"] == "cpu"
     chosen = {name: value for name, value in settings.items() if value is not None}
     with naming_options(*settings):

@@ -51,10 +51,17 @@ def _shape(record: dict[Any, Any]) -> Fields:
 
 
 def known_fields(source: str | None, target: str | None, name: str | None) -> Fields | None:
-    """The fields that were named, the plain ones in place of the others; None where none was named."""
+    """The fields that were named, the plain ones in place of the others; None where none was named.
+
+    Raises:
+        UserError: one field for the document and its summary.
+    """
     if source is None and target is None and name is None:
         return None
-    return Fields(source or PLAIN.source, target or PLAIN.target, name)
+    fields = Fields(source or PLAIN.source, target or PLAIN.target, name)
+    if fields.source == fields.target:
+        raise UserError(f"--source-field and --target-field must name two fields, but both are {fields.source!r}.")
+    return fields
 
 
 class Corpus:

@@ -14,6 +14,7 @@ from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS,
 from pyramidions.errors import UserError
 
 MODEL_TYPES = ("unigram", "bpe")
+MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
 # Sums in training run over this many parts, in this order: another number would give another model, so it is
 # the same on every machine.
 _THREADS = 16
@@ -46,16 +47,19 @@ class Settings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.vocab_size <= len(SPECIALS):
+        if not len(SPECIALS) < self.vocab_size <= MOST_PIECES:
             raise UserError(
-                f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, but is {self.vocab_size}."
+                f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, and at most "
+                f"{MOST_PIECES:,}, but is {self.vocab_size}."
             )
         if self.model_type not in MODEL_TYPES:
             raise UserError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}, but is {self.model_type!r}.")
         if not 0.98 <= self.character_coverage <= 1:
             raise UserError(f"`character_coverage` must be in [0.98, 1], but is {self.character_coverage}.")
-        if self.sentences < 1:
-            raise UserError(f"`sentences` must be at least 1, but is {self.sentences}.")
+        if not 1 <= self.sentences <= MOST_SENTENCES:
+            raise UserError(f"`sentences` must be at least 1 and at most {MOST_SENTENCES:,}, but is {self.sentences}.")
+        if not -(2**63) <= self.seed < 2**63:
+            raise UserError(f"`seed` must be a number of 64 bits, but is {self.seed}.")
 
 
 def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
