@@ -1,13 +1,12 @@
 """What an exported model says about itself."""
 
-import html
-import re
 from pathlib import Path
 from typing import Any
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
+from pyramidions.markdown import plain
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import parse_pooling_lengths
 from pyramidions.strict_json import parse_json
@@ -101,21 +100,6 @@ def _scores(path: Path) -> str:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
     return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {signature}"
-
-
-def plain(text: str) -> str:
-    """Return a text on one line such that Markdown and HTML show it as it stands."""
-    # A name of a file may hold bytes that are no UTF-8, and line breaks.
-    line = " ".join(text.encode("utf-8", "replace").decode().split())
-    # An underscore inside a word is one.
-    escaped = re.sub(r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", html.escape(line, quote=False))
-    # What makes a line a heading, a list or a rule.
-    return re.sub(r"^(?:[#+=-]|\d+(?=[.)]))", _escaped_mark, escaped)
-
-
-def _escaped_mark(match: re.Match[str]) -> str:
-    # A number stays; the mark behind it is escaped.
-    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

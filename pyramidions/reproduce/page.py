@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
 from pyramidions.data.progress import counted
+from pyramidions.markdown import plain
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.results import Hardware, Result
-from pyramidions.reproduce.tables import NOT_RUN, escaped, layers_table, quality_table, row_name, seconds_table
+from pyramidions.reproduce.tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table
 from pyramidions.reproduce.topk import TopK
 
 _WIDTH = 110
@@ -79,8 +80,8 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
     if topk is not None:
         for figure, title in _FIGURES.items():
             parts += [f"## {title}", *_image(figure, title, plots, no_plots)]
-            parts.append(_filled(f"From `topk/topk.csv`: {escaped(topk.machine)}; commit {escaped(topk.commit)}."))
-        parts.append(_filled(f"What the benchmark says: {escaped(topk.summary)}."))
+            parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
+        parts.append(_filled(f"What the benchmark says: {plain(topk.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
     return "\n\n".join(parts) + "\n"
 
@@ -156,10 +157,10 @@ def _facts(results: Sequence[Result]) -> str:
             if (value := read(result)) is not None:
                 found.setdefault(value, []).append(result.config)
         if len(found) == 1:
-            bullets.append(f"{name}: {escaped(next(iter(found)))}")
+            bullets.append(f"{name}: {plain(next(iter(found)))}")
         elif found:
             bullets.append(f"{name}, **mixed**:")
-            bullets += [f"\t{_which(configs)}: {escaped(value)}" for value, configs in found.items()]
+            bullets += [f"\t{_which(configs)}: {plain(value)}" for value, configs in found.items()]
         else:
             bullets.append(f"{name}: {NOT_RUN}")
     return _bullets(bullets)
@@ -259,7 +260,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
         if without := sum(line.result is None for line in members):
             absent.append(f"{name.lower()} {without} of {len(members)}")
         bullets += [
-            f"{name}, row {row_name(line)}, {escaped(line.status)}"
+            f"{name}, row {row_name(line)}, {plain(line.status)}"
             for line in members
             if line.result is not None and line.missing
         ]

@@ -1,11 +1,11 @@
 """The page's tables: the paper's rows beside ours."""
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 
+from pyramidions.markdown import plain
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.comparison import Line
 from pyramidions.reproduce.fields import Interval
@@ -72,14 +72,9 @@ def lengths(row: PaperRow, divisor: int = 1) -> str:
     return f"{cell(joined)} → {row.decoder_length // divisor}"
 
 
-def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    return re.sub(r"([\\`*\[\]<&~]|(?<!\w)_|_(?!\w))", r"\\\1", text)
-
-
 def cell(text: str) -> str:
     """Return text that Markdown shows as it is in a table."""
-    return escaped(text).replace("|", "\\|")
+    return plain(text).replace("|", "\\|")
 
 
 def three_digits(value: float) -> str:

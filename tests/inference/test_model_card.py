@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.inference.model_card import _scores, plain
+from pyramidions.inference.model_card import _scores
+from pyramidions.markdown import plain
 
 
 @pytest.mark.parametrize(
@@ -13,11 +14,12 @@ from pyramidions.inference.model_card import _scores, plain
     [
         ("CC BY-NC 4.0", "CC BY-NC 4.0"),
         ("my_summarizer", "my_summarizer"),
-        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("<script>alert(1)</script>", "&lt;script>alert(1)&lt;/script>"),
         ("&lt;", "&amp;lt;"),
         ("a\n\n# b", "a # b"),
         ("# b", "\\# b"),
         ("- b", "\\- b"),
+        ("> b", "\\> b"),
         ("1. b", "1\\. b"),
         ("[a](javascript:b)", "\\[a\\](javascript:b)"),
         ("__init__ *b* `c` ~d~ \\", "\\_\\_init\\_\\_ \\*b\\* \\`c\\` \\~d\\~ \\\\"),
@@ -33,5 +35,5 @@ def test_a_systems_name_stays_in_its_cell(tmp_path: Path) -> None:
     scores = {"signature": "rouge | n=1 <b>", "systems": {"a|b\n<i>": means}}
     (tmp_path / "scores.json").write_text(json.dumps(scores))
     head, _, row, *_, signature = _scores(tmp_path / "scores.json").splitlines()
-    assert head.count("|") == row.count("|") == 6 and row.startswith("| a&#124;b &lt;i&gt; | 1.0 [0.5, 2.0] |")
-    assert signature == "Means with 95% intervals. rouge | n=1 &lt;b&gt;"
+    assert head.count("|") == row.count("|") == 6 and row.startswith("| a&#124;b &lt;i> | 1.0 [0.5, 2.0] |")
+    assert signature == "Means with 95% intervals. rouge | n=1 &lt;b>"

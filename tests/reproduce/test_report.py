@@ -7,6 +7,7 @@ from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write, write
 from pyramidions.errors import UserError
 from pyramidions.reproduce import report as report_module
 from pyramidions.reproduce.report import write_report
+from pyramidions.reproduce.tables import cell
 
 TRAINING_ONLY = {
     "times.decode_tokens": [],
@@ -250,7 +251,7 @@ def test_without_matplotlib_there_is_a_sentence_instead_of_plots(out, configs, m
 
 def test_text_from_files_is_shown_as_it_is(out, lines):
     write(out, changes={"hardware.device": "*a* <b> [c](d) $e_f", "scores": None})
-    assert r"- Hardware: \*a\* \<b> \[c\](d) $e_f, 8 threads, 8 GPUs" in lines()
+    assert r"- Hardware: \*a\* &lt;b> \[c\](d) \$e_f, 8 threads, 8 GPUs" in lines()
 
 
 def test_no_line_of_prose_is_long(out, lines):
@@ -319,3 +320,7 @@ def test_a_failure_in_drawing_writes_nothing(out, configs, monkeypatch):
     with pytest.raises(MemoryError):
         write_report(out, configs)
     assert [path.name for path in out.iterdir()] == ["topk"]
+
+
+def test_text_in_a_cell_is_shown_as_in_a_model_card() -> None:
+    assert cell("a|b <i> _c_ $1") == "a\\|b &lt;i> \\_c\\_ \\$1"

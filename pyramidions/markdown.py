@@ -1,0 +1,20 @@
+"""Text inside Markdown."""
+
+import re
+
+
+def plain(text: str) -> str:
+    """Return a text on one line such that Markdown and HTML show it as it stands."""
+    # A name of a file may hold bytes that are no UTF-8, and line breaks.
+    line = " ".join(text.encode("utf-8", "replace").decode().split())
+    # An underscore inside a word is one.
+    escaped = re.sub(
+        r"[\\`*\[\]~$]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", line.replace("&", "&amp;").replace("<", "&lt;")
+    )
+    # What makes a line a heading, a list or a rule.
+    return re.sub(r"^(?:[#+=>-]|\d+(?=[.)]))", _escaped_mark, escaped)
+
+
+def _escaped_mark(match: re.Match[str]) -> str:
+    # A number stays; the mark behind it is escaped.
+    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
