@@ -72,11 +72,10 @@ def score(
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
         raise UserError("--split has a meaning only with --data.")
-    check_output(
-        "--json", out, "an older file of scores", [summaries, *baseline, *([references] if references else [])]
-    )
     if out is not None and data is not None and data.resolve() in out.resolve().parents:
         raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
+    inputs = [summaries, *baseline, *([references] if references else [])]
+    check_output("--json", out, "an older file of scores", inputs)
     split = _split(summaries, split)
     folder = None if data is None else DataFolder(data)
     if folder is not None:
