@@ -65,7 +65,7 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
         (["--train", "nowhere.jsonl"], "The file nowhere.jsonl does not exist."),
         (["--train", "nowhere.jsonl", "--vocab-size", "3"], "--vocab-size must be above 4"),
         (["--train", "nowhere.jsonl", "--character-coverage", "2"], "--character-coverage must be in [0.98, 1]"),
-        (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1 and at most 2,147,483,648, but is 0."),
+        (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1 and at most"),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
         (["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"], "--vocab-size says how a vocabulary is"),
         ([__file__], f"INPUT must be a folder or a dataset, but is the file {__file__}; give it with --train, --valid"),
