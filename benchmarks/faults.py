@@ -4,8 +4,8 @@
 
 Every try harms a command of ours or of fairseq's, runs the same command again without harm, and compares what stands
 there at last with what an undisturbed run left: weights bit for bit, data folders, summaries and exports byte for byte.
-In between, no name that a user asked for may hold a part of a file, and at last nothing hidden may be left. A try that
-does not hold is told in a sentence.
+In between, no name that a user asked for may hold a part of a file, and at last nothing else may be left but what was
+put aside as damaged. A try that does not hold is told in a sentence.
 
 `--repeats` says how often each command is killed at a random moment.
 
@@ -32,6 +32,7 @@ from fault_injection import FILLER, SMALL_DISK, STRUCK
 from fault_subjects import Subject, run, subjects
 from side_by_side import parser, record
 
+_KEPT = (".damaged", ".txt.partial")  # named where they are put aside, and left for the user to look at
 DISK = "12m"  # of a mounted disk; half a dozen checkpoints fit
 
 
@@ -147,7 +148,8 @@ class Campaign:
             else:
                 wrong = subject.same(place / subject.made, reference / subject.made)
         known = {path.relative_to(reference) for path in reference.rglob("*")}
-        left = sorted(str(path) for path in {path.relative_to(place) for path in place.rglob("*")} - known)
+        found = {path.relative_to(place) for path in place.rglob("*") if not path.name.endswith(_KEPT)}
+        left = sorted(map(str, found - known))
         if wrong is None and left:
             wrong = f"{', '.join(left)} left behind"
         self.note(subject.name, harm, wrong, where)
