@@ -155,7 +155,7 @@ class _Begun:
 
     def __init__(self, transformer: Transformer, given: Given, cache: DecoderCache) -> None:
         self.padding_idx = transformer.padding_idx
-        self.embedding = transformer.decoder.embedding
+        self.embedding = transformer.decoder.embedder.tokens
         self._forward = transformer.decoder.forward
         self._given = given
         self._cache = cache

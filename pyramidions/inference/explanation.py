@@ -138,7 +138,7 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
         layers.append(LayerTrace(layer + 1, received, handed_on, sharpness, reached))
         received = handed_on
     # What an upsampler adds to the vectors is not followed.
-    if transformer.encoder.upsampler is not None:
+    if transformer.encoder.upsamplers:
         made_of = None
     memory = int((~encoded.padding_mask).sum())
     return Trace(layers, memory, made_of, _attention(transformer, encoded.memory, encoded.padding_mask, summary, eos))

@@ -8,7 +8,7 @@ from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.markdown import plain
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.parse import spec_of
 from pyramidions.strict_json import parse_json
 
 MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
@@ -63,8 +63,11 @@ def _model(model: SavedModel) -> str:
 def _pooling(config: PyramidionConfig) -> str:
     if config.pooling_lengths is None:
         return "none"
-    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    return f"{config.pooling}: " + ", ".join(f"{k} vectors after layer {layer + 1}" for layer, k in lengths.items())
+    kept = (
+        f"{pooling.length} vectors after layer {layer + 1}"
+        for layer, pooling in spec_of(config).encoder.poolings.items()
+    )
+    return f"{config.pooling}: " + ", ".join(kept)
 
 
 def _data(model: SavedModel, data: DataFolder) -> str:

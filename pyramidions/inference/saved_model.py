@@ -18,15 +18,16 @@ from pyramidions.errors import UserError
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import check_lengths, config_of, shown
+from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.nn import Transformer
 from pyramidions.strict_json import parse_json
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "sentencepiece.model", "README.md"
-FORMAT = 1
+FORMAT = 2
 #: In this order a folder's checkpoint is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 # Encoder and decoder share their embeddings; a file of weights holds each tensor once.
-_SHARED, _OWNER = "encoder.embedding.weight", "decoder.embedding.weight"
+_SHARED, _OWNER = "encoder.embedder.tokens.weight", "decoder.embedder.tokens.weight"
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,6 @@ def _from_export(folder: Path) -> SavedModel:
     except SafetensorError as error:
         raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
     check_weights(weights, folder / WEIGHTS)
-    if _OWNER in weights:
-        weights[_SHARED] = weights[_OWNER]
     return _assembled(folder, settings, weights, Tokenizer.from_file(folder / TOKENIZER))
 
 
@@ -121,13 +120,16 @@ def _read_config(path: Path) -> tuple[_Settings, dict[str, str]]:
         raise UserError(f"{path} is damaged: {error}.") from None
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
-    if about["format"] is True or about["format"] != FORMAT:
-        raise UserError(f"{path} must be of format {FORMAT}, but is of {shown(about['format'])}.")
+    if about["format"] is True or about["format"] not in (1, FORMAT):
+        raise UserError(f"{path} must be of format 1 or {FORMAT}, but is of {shown(about['format'])}.")
     config, hashes = about.get("model"), about.get("sha256", {})
     if not isinstance(config, dict):
         raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
     if hashes != {} and not (isinstance(hashes, dict) and hashes.keys() == {WEIGHTS, TOKENIZER}):
         raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZER}.")
+    if about["format"] == 1:
+        # An axis of one kind in 0.1.0; it is called `stack` today.
+        config.pop("residual", None)
     return _Settings(config, about.get("max_source_positions"), about.get("max_target_positions")), hashes
 
 
@@ -151,6 +153,9 @@ def _assembled(path: Path, settings: _Settings, weights: dict[str, Tensor], toke
             transformer = build(config, tokenizer.vocab_size, PAD)
     except UserError as error:
         raise UserError(f"The settings of {path} are damaged: {error}") from None
+    rename_from_0_1(weights)
+    if _OWNER in weights:
+        weights.setdefault(_SHARED, weights[_OWNER])
     _refuse_misfits(path, transformer, weights)
     transformer.load_state_dict(weights, assign=True)
     return SavedModel(transformer.float().eval(), config, tokenizer, source, target)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PRESETS, PyramidionConfig, preset
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch
 
 # They say how a model is trained or writes, not what it is.
@@ -49,10 +49,10 @@ def _changes(config: PyramidionConfig, other: PyramidionConfig) -> dict[str, obj
 
 def _stages(config: PyramidionConfig) -> list[int]:
     """Return the layers that pool."""
-    return list(parse_pooling_lengths(config.pooling_lengths, config.encoder_layers))
+    return list(spec_of(config).encoder.poolings)
 
 
 def _pooling(config: PyramidionConfig) -> str:
-    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    kept = ", ".join(f"{length:,} after layer {layer + 1}" for layer, length in lengths.items())
+    poolings = spec_of(config).encoder.poolings
+    kept = ", ".join(f"{pooling.length:,} after layer {layer + 1}" for layer, pooling in poolings.items())
     return f"{config.pooling}, scorer {config.scorer}; vectors: {kept}" if kept else "none"

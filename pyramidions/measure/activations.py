@@ -7,7 +7,7 @@ from pyramidions.errors import UserError
 from pyramidions.measure.pooling_memory import MODELLED_POOLING, SCORER_MEMORY, pooling_memory, size
 from pyramidions.measure.shapes import LayerRun, Lengths, Part, PoolerRun, encoder_runs, memory_length, outline
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import parse_options, parse_pooling_lengths
+from pyramidions.models.fields import parse_options, parse_pooling_lengths
 
 
 class NotModelledError(UserError):

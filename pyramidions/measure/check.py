@@ -11,7 +11,8 @@ from pyramidions.measure.cost import multiplications, parameters
 from pyramidions.measure.shapes import Lengths, Part
 from pyramidions.measure.torch_counts import products_by_torch, saved_by_torch
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, parse_options, parse_pooling_lengths
+from pyramidions.models.config import MAX_SOURCE_POSITIONS
+from pyramidions.models.fields import parse_options, parse_pooling_lengths
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 

@@ -12,10 +12,10 @@ from pyramidions.measure.kinds import (
 )
 from pyramidions.measure.shapes import LayerRun, Lengths, Part, PoolerRun, encoder_runs, memory_length, outline
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Decoder
-from pyramidions.nn.attention import ATTENTION
-from pyramidions.nn.decoder import DecoderLayer
+from pyramidions.nn.attention import ATTENTION, CrossAttention, SelfAttention
+from pyramidions.nn.layer import Layer
 from pyramidions.nn.pooling import POOLING
 
 
@@ -73,14 +73,24 @@ def multiplications(config: PyramidionConfig, lengths: Lengths) -> Multiplicatio
 
 def _layer(config: PyramidionConfig, run: LayerRun) -> dict[Part, int]:
     dim, heads = config.embed_dim, config.num_heads
-    core = run.layer.self_attention.attention
+    attention = _attention(run.layer)
+    core = attention.attention
     attend = closed_form(ATTENTION_PRODUCTS, run.kind, "self-attention")
-    of_keys = 1 if run.layer.self_attention.k_proj is None else 2
+    of_keys = 1 if core.shares_query_key else 2
     return {
         Part.ENCODER_ATTENTION: run.blocks * attend(core, heads, dim // heads, run.queries, run.keys),
         Part.ENCODER_PROJECTIONS: run.blocks * (2 * run.queries + of_keys * run.keys) * dim**2,
         Part.ENCODER_FEED_FORWARD: run.blocks * run.queries * _feed_forward(config),
     }
+
+
+def _attention(layer: Layer) -> SelfAttention | CrossAttention:
+    return layer.function(SelfAttention) or _found(layer.function(CrossAttention))
+
+
+def _found(attention: CrossAttention | None) -> CrossAttention:
+    assert attention is not None
+    return attention
 
 
 def _feed_forward(config: PyramidionConfig) -> int:
@@ -92,15 +102,15 @@ def _scoring(config: PyramidionConfig, run: PoolerRun) -> int:
     if not POOLING.takes(config.pooling, "scorer"):
         return 0
     form = closed_form(SCORER_FORMS, config.scorer, "scorer")
-    asked = form.asks(run.before.layer.self_attention, run.before.blocks, run.before.keys)
+    asked = form.asks(_attention(run.before.layer), run.before.blocks, run.before.keys)
     return run.length * form.products(config.embed_dim) + asked
 
 
 def _decoder(config: PyramidionConfig, decoder: Decoder, memory: int, lengths: Lengths) -> dict[Part, int]:
     dim, heads, target, layers = config.embed_dim, config.num_heads, lengths.target, config.decoder_layers
-    layer = cast(DecoderLayer, decoder.layers[0])
-    back = layer.self_attention.attention, heads, dim // heads
-    across = layer.cross_attention.attention, heads, dim // heads
+    layer = cast(Layer, decoder.layers[0])
+    back = _attention(layer).attention, heads, dim // heads
+    across = _found(layer.function(CrossAttention)).attention, heads, dim // heads
     attend_across = closed_form(ATTENTION_PRODUCTS, config.cross_attention, "cross-attention")
     return {
         Part.DECODER_ATTENTION: layers * ATTENTION_PRODUCTS["full"](*back, target, target),

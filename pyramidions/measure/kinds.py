@@ -4,12 +4,13 @@ Matrix products are counted in multiplications. Letters are those of `pyramidion
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pyramidions.errors import UserError
-from pyramidions.nn.attention import BlockwiseAttention, EfficientAttention, LSHAttention, MultiheadAttention
+from pyramidions.nn.attention import BlockwiseAttention, CrossAttention, EfficientAttention, LSHAttention, SelfAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.pooling import FunnelPooler, MaxPooler, MeanPooler
+from pyramidions.nn.projections import DenseProjections
 
 Form = TypeVar("Form")
 
@@ -89,13 +90,14 @@ class ScorerForm(NamedTuple):
 
     parameters: Callable[[int], int]
     products: Callable[[int], int]
-    asks: Callable[[MultiheadAttention, int, int], int] = lambda attention, blocks, size: 0
+    asks: Callable[[SelfAttention | CrossAttention, int, int], int] = lambda attention, blocks, size: 0
 
 
-def _received(attention: MultiheadAttention, blocks: int, size: int) -> int:
+def _received(attention: SelfAttention | CrossAttention, blocks: int, size: int) -> int:
     """Queries, keys and values once more, and scores without a mix; blocks and positions as the layer before had."""
-    dim = attention.q_proj.in_features
-    inputs = 2 if attention.k_proj is None else 3
+    projections = cast(DenseProjections, attention.projections)
+    dim = projections.q_proj.in_features
+    inputs = 2 if projections.k_proj is None else 3
     return blocks * size * (inputs * dim**2 + size * dim)
 
 

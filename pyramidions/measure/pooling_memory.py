@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pyramidions.measure.kinds import tournament_slots
 from pyramidions.measure.shapes import PoolerRun
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import parse_options
+from pyramidions.models.fields import parse_options
 from pyramidions.nn.pooling import MaxPooler, MeanPooler
 
 

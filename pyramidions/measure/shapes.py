@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 
 from pyramidions.errors import UserError
 from pyramidions.measure.kinds import POOLING_FORMS, closed_form
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.parse import spec_of
+from pyramidions.models.spec import AttentionSpec
 from pyramidions.nn import Encoder, Transformer
-from pyramidions.nn.encoder_layer import EncoderLayer
+from pyramidions.nn.layer import Layer
 from pyramidions.nn.pooling import FunnelPooler, Pooler
 
 
@@ -77,7 +78,7 @@ class LayerRun(NamedTuple):
     """
 
     kind: str
-    layer: EncoderLayer
+    layer: Layer
     blocks: int
     queries: int
     keys: int
@@ -112,16 +113,19 @@ def outline(config: PyramidionConfig, vocab_size: int) -> Transformer:
 
 def encoder_runs(config: PyramidionConfig, encoder: Encoder, length: int) -> Iterator[LayerRun | PoolerRun]:
     """Yield what runs in the encoder on a document of ``length`` tokens, in order."""
-    k = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    for layers, last in encoder.stages():
-        for layer in layers:
-            blocks, size = _cut(length, encoder.confined_to)
-            padded = blocks * size > length
-            run = LayerRun(config.self_attention, cast(EncoderLayer, layer), blocks, size, size, padded)
+    stages = zip(spec_of(config).encoder.all_stages(), encoder.all_stages(), strict=True)
+    for spec, stage in stages:
+        for of, layer in zip(spec.layers, stage.layers, strict=True):
+            blocks, size = _cut(length, layer.confined_to)
+            attention = of.sublayers[0]
+            assert isinstance(attention, AttentionSpec)
+            run = LayerRun(attention.attention.kind, layer, blocks, size, size, blocks * size > length)
             yield run
-        if str(last) in encoder.poolers:
-            pooler = cast(Pooler, encoder.poolers[str(last)])
-            pooled = closed_form(POOLING_FORMS, config.pooling, "pooling").hands_on(pooler, k[last], length)
+        if spec.pooling is not None:
+            pooler = stage.pooler
+            assert pooler is not None
+            form = closed_form(POOLING_FORMS, spec.pooling.pooler.kind, "pooling")
+            pooled = form.hands_on(pooler, spec.pooling.length, length)
             yield PoolerRun(pooler, run, length, pooled)
             if isinstance(pooler, FunnelPooler):
                 blocks, keys = _cut(length, pooler.confined_to)
@@ -135,7 +139,7 @@ def memory_length(encoder: Encoder, runs: list[LayerRun | PoolerRun], length: in
     pooled = [run for run in runs if isinstance(run, PoolerRun)]
     if not pooled:
         return length
-    return pooled[-1].pooled if encoder.upsampler is None else pooled[-1].length
+    return pooled[-1].length if encoder.upsamplers else pooled[-1].pooled
 
 
 def _cut(length: int, block_size: int | None) -> tuple[int, int]:

@@ -1,33 +1,40 @@
-"""From a config to a model: the one place that reads both configs and registries."""
+"""From a spec to a model: the one place that reads both specs and registries."""
 
-import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import (
-    LONGEST_TEXT,
-    MAX_SOURCE_POSITIONS,
-    POSITIONS,
-    PyramidionConfig,
-    check_lengths,
-    config_of,
-    parse_options,
-    parse_pooling_lengths,
-    shown,
-)
+from pyramidions.models.config import PyramidionConfig, config_of
+from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
+from pyramidions.models.spec import (
+    AttentionSpec,
+    DecoderSpec,
+    EmbedderSpec,
+    EncoderSpec,
+    FeedForwardSpec,
+    LayerSpec,
+    ModelSpec,
+    PoolingSpec,
+    StageSpec,
+)
 from pyramidions.nn import Decoder, Encoder, Transformer
-from pyramidions.nn.attention import ATTENTION, CoreAttention, FullAttention, MultiheadAttention
-from pyramidions.nn.decoder import DecoderLayer
-from pyramidions.nn.encoder_layer import EncoderLayer
-from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
-from pyramidions.nn.pooling import POOLING, FunnelUpsampler, Pooler
-from pyramidions.nn.position import SinusoidalPositions
-from pyramidions.nn.registry import Registry
-from pyramidions.nn.residual import RESIDUAL, RecomputingStack, ResidualConnection, ResidualStack
+from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
+from pyramidions.nn.decoder import DECODER
+from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.pooling import POOLING, Pooler
+from pyramidions.nn.positions import POSITIONS
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.stage import Stage
+from pyramidions.nn.sublayer import SublayerFunction
+from pyramidions.nn.upsampling import UPSAMPLING
 
 
 def preset(name: str, **overrides: Any) -> PyramidionConfig:
@@ -52,12 +59,15 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
     Raises:
         UserError: a field, or an option of a part, that breaks a rule.
     """
-    _check(config)
-    embedding = nn.Embedding(vocab_size, config.embed_dim, padding_idx)
-    nn.init.normal_(embedding.weight, std=config.embed_dim**-0.5)
+    spec = spec_of(config)
+    embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)
+    nn.init.normal_(embedding.weight, std=spec.embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_idx])
+    builder = _Builder(spec, vocab_size)
     try:
-        return Transformer(_encoder(config, embedding), _decoder(config, embedding), padding_idx)
+        return Transformer(
+            builder.encoder(spec.encoder, embedding), builder.decoder(spec.decoder, embedding), padding_idx
+        )
     except UserError:
         raise
     except ValueError as error:
@@ -65,193 +75,132 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
         raise UserError(str(error)) from error
 
 
-_KINDS: dict[str, Registry[Any]] = {
-    "self_attention": ATTENTION,
-    "cross_attention": ATTENTION,
-    "pooling": POOLING,
-    "scorer": SCORER,
-    "feed_forward": FEED_FORWARD,
-    "residual": RESIDUAL,
-}
+@dataclass(frozen=True)
+class _Setting:
+    """What every part is offered; it takes what its constructor names."""
+
+    embed_dim: int
+    num_heads: int
+    head_dim: int
+    ffn_embed_dim: int
+    vocab_size: int
+    activation_dropout: float
 
 
-# Far beyond any model: a damaged number is refused before memory is asked for.
-_RANGES = {
-    "embed_dim": (1, 2**16),
-    "ffn_embed_dim": (1, 2**20),
-    "num_heads": (1, 2**10),
-    "encoder_layers": (1, 1000),
-    "decoder_layers": (1, 1000),
-    "decoding_beam": (1, 2**10),
-    "decoding_min_length": (0, LONGEST_TEXT),
-    "decoding_max_length": (1, LONGEST_TEXT),
-}
+class _Builder:
+    """Makes modules of specs.
 
+    Args:
+        spec: of the whole model.
+        vocab_size: V.
+    """
 
-def _check(config: PyramidionConfig) -> None:
-    for name, registry in _KINDS.items():
-        if getattr(config, name) not in registry.names:
-            names = ", ".join(registry.names)
-            raise UserError(f"`{name}` must be one of {names}, but is {getattr(config, name)!r}.")
-    for name, (least, most) in _RANGES.items():
-        if not least <= getattr(config, name) <= most:
-            raise UserError(f"`{name}` must be from {least} to {most:,}, but is {shown(getattr(config, name))}.")
-    for name in ("dropout", "attention_dropout", "activation_dropout"):
-        if not 0 <= getattr(config, name) < 1:
-            raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
-    if not math.isfinite(config.decoding_length_penalty):
-        raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
-    if config.max_source_positions is not None:
-        check_lengths(config.max_source_positions, LONGEST_TEXT)
-    if not parse_pooling_lengths(config.pooling_lengths, config.encoder_layers):
-        for name in ("pooling_args", "scorer_args"):
-            if parse_options(getattr(config, name), name):
-                raise UserError(
-                    f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
-                    f"`pooling_lengths` is {config.pooling_lengths}."
-                )
-    elif not POOLING.takes(config.pooling, "scorer"):
-        for name in ("scorer", "scorer_args"):
-            if getattr(config, name) != getattr(PyramidionConfig, name):
-                raise UserError(
-                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} asks no scorer."
-                )
-        if POOLING.takes(config.pooling, "layer"):
-            _check_funnel(config)
-    elif SCORER[config.scorer].reads_attention and not ATTENTION[config.self_attention].tells_received:
-        raise UserError(
-            f"`scorer` {config.scorer!r} needs attention that tells what each position received, "
-            f"but `self_attention` is {config.self_attention!r}."
-        )
-
-
-def _check_funnel(config: PyramidionConfig) -> None:
-    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    if len(lengths) != 1 or config.encoder_layers - 1 in lengths:
-        raise UserError(
-            "`pooling_lengths` of funnel pooling must name one length, after a layer that another one follows, "
-            f"but is {config.pooling_lengths!r}."
-        )
-    if config.self_attention not in ("full", "blockwise"):
-        raise UserError(
-            f"Funnel pooling needs `self_attention` full or blockwise, but it is {config.self_attention!r}."
-        )
-
-
-def _encoder(config: PyramidionConfig, embedding: nn.Embedding) -> Encoder:
-    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
-    # A pooler may own the layer that follows it.
-    owned = len(lengths) if POOLING.takes(config.pooling, "layer") else 0
-    attention = [_attention(config, "self_attention") for _ in range(config.encoder_layers - owned)]
-    return Encoder(
-        embedding,
-        _positions(config, "encoder_positions"),
-        [_encoder_layer(config, kind) for kind in attention],
-        _poolers(config, lengths),
-        _stack(config),
-        FunnelUpsampler(_windows(config, lengths)[max(lengths)]) if owned else None,
-        nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
-        config.dropout,
-        attention[0].confined_to,
-    )
-
-
-def _encoder_layer(config: PyramidionConfig, attention: CoreAttention) -> EncoderLayer:
-    return EncoderLayer(
-        MultiheadAttention(config.embed_dim, config.num_heads, attention),
-        _feed_forward(config),
-        _residual(config),
-        _residual(config),
-    )
-
-
-def _decoder(config: PyramidionConfig, embedding: nn.Embedding) -> Decoder:
-    def among_targets() -> MultiheadAttention:
-        return MultiheadAttention(config.embed_dim, config.num_heads, FullAttention(config.attention_dropout))
-
-    def to_memory() -> MultiheadAttention:
-        return MultiheadAttention(config.embed_dim, config.num_heads, _attention(config, "cross_attention"))
-
-    layers = [
-        DecoderLayer(
-            among_targets(),
-            to_memory(),
-            _feed_forward(config),
-            _residual(config),
-            _residual(config),
-            _residual(config),
-        )
-        for _ in range(config.decoder_layers)
-    ]
-    return Decoder(
-        embedding,
-        _positions(config, "decoder_positions"),
-        layers,
-        _stack(config),
-        nn.LayerNorm(config.embed_dim) if config.normalize_before else None,
-        config.dropout,
-    )
-
-
-def _attention(config: PyramidionConfig, name: str) -> CoreAttention:
-    kind: str = getattr(config, name)
-    if name == "cross_attention" and not ATTENTION[kind].crosses:
-        raise UserError(f"`cross_attention` must be a kind that reads another sequence, but is {kind!r}.")
-    options = parse_options(getattr(config, f"{name}_args"), f"{name}_args")
-    return ATTENTION.build(kind, options, dropout=config.attention_dropout)
-
-
-def _poolers(config: PyramidionConfig, lengths: dict[int, int]) -> dict[int, Pooler]:
-    pooling_args = parse_options(config.pooling_args, "pooling_args")
-    scorer_args = parse_options(config.scorer_args, "scorer_args")
-    windows = _windows(config, lengths)
-    poolers = {}
-    for layer, k in lengths.items():
-        given: dict[str, Any] = {"k": k, "window": windows[layer]}
-        if POOLING.takes(config.pooling, "scorer"):
-            given["scorer"] = SCORER.build(
-                config.scorer, scorer_args, embed_dim=config.embed_dim, stride=windows[layer]
+    def __init__(self, spec: ModelSpec, vocab_size: int) -> None:
+        self.spec = spec
+        self.setting = asdict(
+            _Setting(
+                embed_dim=spec.embed_dim,
+                num_heads=spec.num_heads,
+                head_dim=spec.embed_dim // spec.num_heads,
+                ffn_embed_dim=spec.ffn_embed_dim,
+                vocab_size=vocab_size,
+                activation_dropout=spec.activation_dropout,
             )
-        if POOLING.takes(config.pooling, "layer"):
-            attention = _attention(config, "self_attention")
-            given["confined_to"] = attention.confined_to
-            # Within a block, or where there are none, pooled queries read another sequence than themselves.
-            given["layer"] = _encoder_layer(config, FullAttention(config.attention_dropout))
-        poolers[layer] = POOLING.build(config.pooling, pooling_args, **given)
-    return poolers
+        )
 
+    def encoder(self, spec: EncoderSpec, embedding: nn.Embedding) -> Encoder:
+        # All layers before any pooler: a seed gives the same weights wherever poolings stand.
+        built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 
-def _windows(config: PyramidionConfig, lengths: dict[int, int]) -> dict[int, int]:
-    """Return how many positions one pooled vector stands for, where a kind fixes that, by layer."""
-    windows = {}
-    received = config.max_source_positions or MAX_SOURCE_POSITIONS
-    for layer, k in lengths.items():
-        windows[layer] = -(-received // k)
-        received = min(received, k)
-    return windows
+        def stage(of: StageSpec) -> Stage:
+            layers = next(built)
+            if of.pooling is None:
+                return Stage(layers)
+            pooler, upsampler = self.pooler(of.pooling, of.longest), of.pooling.upsampler
+            up = None
+            if upsampler is not None:
+                up = UPSAMPLING.build(upsampler.kind, upsampler.options, **self.setting, window=of.pooling.window)
+            return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up)
 
+        return Encoder(
+            self.embedder(spec.embedder, embedding),
+            [stage(of) for of in spec.stages],
+            STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
+            self.norm(),
+        )
 
-def _feed_forward(config: PyramidionConfig) -> FeedForward:
-    return FEED_FORWARD.build(
-        config.feed_forward,
-        parse_options(config.feed_forward_args, "feed_forward_args"),
-        embed_dim=config.embed_dim,
-        ffn_embed_dim=config.ffn_embed_dim,
-        activation_dropout=config.activation_dropout,
-    )
+    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding) -> Decoder:
+        return DECODER.build(
+            spec.decoder.kind,
+            spec.decoder.options,
+            **self.setting,
+            embedder=self.embedder(spec.embedder, embedding),
+            layers=[self.layer(layer) for layer in spec.layers],
+            stack=STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
+            output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
+            norm=self.norm(),
+        )
 
+    def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding) -> Embedder:
+        positions = spec.positions
+        return Embedder(
+            embedding,
+            None if positions is None else POSITIONS.build(positions.kind, positions.options, **self.setting),
+            nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
+            spec.scale,
+            self.spec.dropout,
+        )
 
-def _stack(config: PyramidionConfig) -> ResidualStack:
-    stack = RESIDUAL.build(config.residual, {})
-    return RecomputingStack(stack) if config.checkpoint_activations else stack
+    def norm(self) -> nn.LayerNorm | None:
+        """Return what normalises the output of pre-norm layers."""
+        return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
 
+    def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:
+        functions = {sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers}
+        attention = functions.get("self_attention")
+        return self._layer(functions, attention.attention.confined_to if isinstance(attention, SelfAttention) else None)
 
-def _residual(config: PyramidionConfig) -> ResidualConnection:
-    return ResidualConnection(config.embed_dim, config.dropout, config.normalize_before)
+    def _layer(self, functions: dict[str, SublayerFunction], confined_to: int | None) -> Layer:
+        spec = self.spec
+        sublayers = {
+            name: Sublayer(function, spec.embed_dim, spec.dropout, spec.normalize_before)
+            for name, function in functions.items()
+        }
+        return Layer(sublayers, confined_to)
 
+    def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
+        if isinstance(spec, FeedForwardSpec):
+            return FEED_FORWARD.build(spec.feed_forward.kind, spec.feed_forward.options, **self.setting)
+        attention = self.attention(spec, longest)
+        projections = PROJECTIONS.build(
+            spec.projections.kind,
+            spec.projections.options,
+            **self.setting,
+            shares_query_key=attention.shares_query_key,
+        )
+        if spec.reads == "memory":
+            return CrossAttention(projections, attention)
+        return SelfAttention(projections, attention, spec.is_causal)
 
-def _positions(config: PyramidionConfig, name: str) -> SinusoidalPositions | None:
-    kind: str = getattr(config, name)
-    if kind not in POSITIONS:
-        raise UserError(f"`{name}` must be one of {', '.join(POSITIONS)}, but is {kind!r}.")
-    return SinusoidalPositions(config.embed_dim) if kind == "sinusoidal" else None
+    def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
+        dropout = self.spec.attention_dropout
+        return ATTENTION.build(
+            spec.attention.kind, spec.attention.options, **self.setting, dropout=dropout, max_length=longest
+        )
+
+    def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
+        given: dict[str, Any] = {**self.setting, "k": spec.length, "window": spec.window}
+        if spec.scorer is not None:
+            given["scorer"] = SCORER.build(spec.scorer.kind, spec.scorer.options, **self.setting, stride=spec.window)
+        if spec.layer is not None:
+            given["layer"], given["confined_to"] = self.pooling_layer(spec.layer, longest)
+        return POOLING.build(spec.pooler.kind, spec.pooler.options, **given)
+
+    def pooling_layer(self, spec: LayerSpec, longest: int) -> tuple[Layer, int | None]:
+        """Return a layer whose queries read other positions' keys, and the blocks within which they do."""
+        attention, *others = (self.function(sublayer, longest) for sublayer in spec.sublayers)
+        assert isinstance(attention, SelfAttention)
+        across = CrossAttention(attention.projections, attention.attention.across())
+        names = (sublayer.name for sublayer in spec.sublayers[1:])
+        functions = {"cross_attention": across, **dict(zip(names, others, strict=True))}
+        return self._layer(functions, None), attention.attention.confined_to

@@ -7,27 +7,36 @@ from typing import Any, Optional, get_type_hints
 
 from pyramidions.errors import UserError
 from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.positions import POSITIONS
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.registry import fits, type_name
-from pyramidions.nn.residual import RESIDUAL
 from pyramidions.nn.scorer import SCORER
-from pyramidions.strict_json import parse_json
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.upsampling import UPSAMPLING
 
-POSITIONS = ("none", "sinusoidal")
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
 #: Tokens of a text that any model may be made for; a damaged number is far beyond.
 LONGEST_TEXT = 2**24
-_DIGITS = len(str(LONGEST_TEXT))
+#: Stands for no part at all, where an axis allows that.
+NONE = "none"
 
 
 def _choice(default: str, names: tuple[str, ...], text: str) -> Any:
     return field(default=default, metadata={"help": f"{text}: {', '.join(names)}"})
 
 
-def _options(text: str) -> Any:
-    return field(default="{}", metadata={"help": f"options of the {text}, as a JSON object"})
+def _options(text: str, each: str = "") -> Any:
+    listed = f", or a list of them, one per {each}" if each else ""
+    return field(default="{}", metadata={"help": f"options of the {text}, as a JSON object{listed}"})
+
+
+def _per(each: str) -> str:
+    return f"(one kind, or one per {each} with commas in between)"
 
 
 @dataclass
@@ -40,16 +49,26 @@ class PyramidionConfig:
     encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
     decoder_layers: int = field(default=2, metadata={"help": "decoder layers"})
 
-    self_attention: str = _choice("full", ATTENTION.names, "attention among source positions")
-    self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'")
+    self_attention: str = _choice("full", ATTENTION.names, f"attention among source positions {_per('layer')}")
+    self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
     cross_attention: str = _choice(
         "full",
         tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
-        "attention from the decoder to the encoder's output",
+        f"attention from the decoder to the encoder's output {_per('layer')}",
     )
-    cross_attention_args: str = _options("cross-attention")
-    pooling: str = _choice("soft_topk", POOLING.names, "how representations are condensed")
-    pooling_args: str = _options("pooling, e.g. '{\"base\": 20.0}'")
+    cross_attention_args: str = _options("cross-attention", "layer")
+    encoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
+    encoder_projections_args: str = _options("projections of the encoder's self-attention")
+    decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
+    decoder_projections_args: str = _options("projections of the decoder's self-attention")
+    cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")
+    cross_projections_args: str = _options("projections of the cross-attention")
+    pooling: str = _choice(
+        "soft_topk",
+        POOLING.names,
+        f"how representations are condensed {_per('pooling')}",
+    )
+    pooling_args: str = _options("pooling, e.g. '{\"base\": 20.0}'", "pooling")
     pooling_lengths: Optional[str] = field(
         default=None,
         metadata={
@@ -64,21 +83,47 @@ class PyramidionConfig:
             f"{MAX_SOURCE_POSITIONS} if not given"
         },
     )
-    scorer: str = _choice("linear", SCORER.names, "what rates representations for pooling")
-    scorer_args: str = _options("scorer")
-    feed_forward: str = _choice("dense", FEED_FORWARD.names, "what transforms each position")
-    feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'')
-    residual: str = _choice("plain", RESIDUAL.names, "how layers are stacked")
-    checkpoint_activations: bool = field(
-        default=False,
+    scorer: str = _choice(
+        "linear",
+        SCORER.names,
+        f"what rates representations for pooling {_per('pooling')}",
+    )
+    scorer_args: str = _options("scorer", "pooling")
+    upsampling: Optional[str] = field(
+        default=None,
         metadata={
-            "help": "keep of each layer (but one inside a pooler) its input only, and compute the rest again in the "
-            "backward pass"
+            "help": "what brings the last layer's output back to the length before pooling: "
+            f"{', '.join((NONE, *UPSAMPLING.names))}; if not given, that of the pooling (funnel: repeat)"
         },
     )
+    upsampling_args: str = _options("upsampling")
+    feed_forward: str = _choice(
+        "dense",
+        FEED_FORWARD.names,
+        "what transforms each position (one kind, or one per layer with commas in between, the encoder's first)",
+    )
+    feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'', "layer")
+    stack: str = _choice(
+        "plain",
+        STACK.names,
+        "how layers are composed; recomputing keeps of each layer (but one inside a pooler) its "
+        "input only, and computes the rest again in the backward pass",
+    )
+    stack_args: str = _options("stack")
+    checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
-    encoder_positions: str = _choice("sinusoidal", POSITIONS, "positions of source tokens")
-    decoder_positions: str = _choice("none", POSITIONS, "positions of target tokens")
+    encoder_positions: str = _choice("sinusoidal", (NONE, *POSITIONS.names), "positions of source tokens")
+    encoder_positions_args: str = _options("positions of source tokens")
+    decoder_positions: str = _choice(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
+    decoder_positions_args: str = _options("positions of target tokens")
+    layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embedded tokens"})
+    no_scale_embedding: bool = field(
+        default=False, metadata={"help": "do not multiply token embeddings by the square root of their width"}
+    )
+    decoder: str = _choice("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
+    decoder_args: str = _options("decoder")
+    output: str = _choice("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
+    output_args: str = _options("output layer")
 
     dropout: float = field(default=0.1, metadata={"help": "dropout of sublayer outputs and embedded tokens"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
@@ -135,53 +180,3 @@ def check_lengths(source: Any, target: Any) -> None:
     for name, value in (("max_source_positions", source), ("max_target_positions", target)):
         if not fits(value, int) or not 2 <= value <= LONGEST_TEXT:
             raise UserError(f"`{name}` must be a whole number from 2 to {LONGEST_TEXT:,}, but is {shown(value)}.")
-
-
-def parse_options(text: str, name: str) -> dict[str, Any]:
-    """Parse the JSON object of an ``..._args`` field.
-
-    Raises:
-        UserError: not a JSON object, or a number that is not finite.
-    """
-    try:
-        options = parse_json(text)
-    except ValueError as error:
-        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
-    if not isinstance(options, dict):
-        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
-    return options
-
-
-def parse_pooling_lengths(text: Optional[str], layers: int) -> dict[int, int]:
-    """Return the pooled length after each layer that pools, by the layer's number (from 0).
-
-    Args:
-        text: the field ``pooling_lengths``.
-        layers: encoder layers.
-
-    Raises:
-        UserError: not one entry per layer, an entry that is no positive integer or None, or lengths that grow.
-    """
-    if text is None:
-        return {}
-    entries = [entry.strip() for entry in text.strip().strip("[]()").split(",")]
-    if len(entries) != layers:
-        raise UserError(
-            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
-            f"{shown(text)}."
-        )
-    lengths: dict[int, int] = {}
-    last: Optional[int] = None
-    for layer, entry in enumerate(entries):
-        if entry.lower() in ("none", "null"):
-            continue
-        if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
-            raise UserError(
-                f"`pooling_lengths` must be positive integers up to {LONGEST_TEXT:,} or None, "
-                f"but layer {layer + 1} has {shown(entry)}."
-            )
-        length = int(entry)
-        if last is not None and length > last:
-            raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
-        lengths[layer] = last = length
-    return lengths

@@ -22,6 +22,7 @@ from torch import Tensor
 from pyramidions.models.builder import build
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
+from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
@@ -192,8 +193,9 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Rename, in place, the weights of fairseq's own Transformer."""
+        """Rename, in place, the weights of fairseq's own Transformer, and those of 0.1.0."""
         from_fairseq_transformer(state_dict)
+        rename_from_0_1(state_dict)
 
     def load_state_dict(
         self,

@@ -20,8 +20,7 @@ S    tokens written so far for a document, by all of its hypotheses
 """
 
 from pyramidions.nn.beam_search import BeamSearch, Hypothesis, NoSummaryError
-from pyramidions.nn.decoder import Decoder
-from pyramidions.nn.decoder_cache import DecoderCache
+from pyramidions.nn.decoder import Decoder, DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
 from pyramidions.nn.transformer import Transformer
 

@@ -163,7 +163,7 @@ class BeamSearch:
         return [self._ranked(hypotheses) for hypotheses in finished]
 
     def _check(self, transformer: Transformer) -> None:
-        vocabulary, pad = transformer.decoder.embedding.num_embeddings, transformer.padding_idx
+        vocabulary, pad = transformer.decoder.embedder.tokens.num_embeddings, transformer.padding_idx
         if transformer.training:
             raise ValueError("The model must be in evaluation mode to search, but is in training mode.")
         if self.beam > vocabulary - 2:

@@ -1,19 +1,17 @@
-"""What a layer offers, beside its output, to the pooler and the scorer that follow it."""
+"""What a stage offers, beside the sequence, to its pooler and the scorer in it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import Tensor
 
 
-class Context(NamedTuple):
-    """What the layer before offers.
+class PoolingContext(NamedTuple):
+    """What a pooler may ask for.
 
     Attributes:
-        received: returns how much attention each position received in that layer, (B, L), zero at padding; computed
-            when it is asked for, without gradients.
-        lengths: real positions of each document, B numbers, where padding comes after all of them; None if unknown.
+        received: returns how much attention each position received in the layer before, (B, L), zero at padding;
+            computed when it is asked for, without gradients.
     """
 
     received: Callable[[], Tensor]
-    lengths: Sequence[int] | None = None

@@ -16,7 +16,8 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import EOS, SPECIALS, Tokenizer
 from pyramidions.data.verify import verify_split, verify_tokenizer
 from pyramidions.errors import UserError
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS, parse_options
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.pair_dataset import PairDataset

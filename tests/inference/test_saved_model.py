@@ -134,7 +134,7 @@ def test_weights_of_a_half_precision_run_load_in_single(state: dict[str, Any], t
     torch.save({**state, "model": weights}, tmp_path / "model.pt")
     transformer = load_model(tmp_path / "model.pt").transformer
     assert {parameter.dtype for parameter in transformer.parameters()} == {torch.float32}
-    assert transformer.encoder.embedding.weight is transformer.decoder.embedding.weight
+    assert transformer.encoder.embedder.tokens.weight is transformer.decoder.embedder.tokens.weight
 
 
 def test_a_link_to_an_export_stays_one(exported: Path, copy: Path, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_a_seed_decides_on_weights_and_documents(monkeypatch: pytest.MonkeyPatch
     search = BeamSearch.__call__
 
     def spy(self: BeamSearch, model: Transformer, tokens: torch.Tensor) -> Any:
-        found.append((tokens, model.decoder.embedding.weight.detach().clone()))
+        found.append((tokens, model.decoder.embedder.tokens.weight.detach().clone()))
         return search(self, model, tokens)
 
     monkeypatch.setattr(BeamSearch, "__call__", spy)

@@ -54,6 +54,16 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"encoder_positions": "none"},
         {"decoder_positions": "sinusoidal"},
         {"self_attention": "full", "self_attention_args": "{}"},
+        {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 16}, {}]'},
+        {"self_attention_args": '[{"block_size": 16}, {"block_size": 8}]'},
+        {"feed_forward_args": '[{}, {}, {}, {"activation": "gelu"}]'},
+        {"pooling": "mean,soft_topk", "pooling_lengths": "8,4", "max_source_positions": 30},
+        {"pooling": "mean", "pooling_lengths": "8,None", "upsampling": "repeat", "max_source_positions": 30},
+        {"encoder_positions_args": '{"first": 9}'},
+        {"decoder_positions": "sinusoidal", "decoder_positions_args": '{"first": 9}'},
+        {"layernorm_embedding": True},
+        {"no_scale_embedding": True},
+        {"output": "untied"},
     ],
 )
 def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
@@ -87,17 +97,33 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 
 
 def test_fields_that_no_test_changes_are_known() -> None:
-    # Each has a test of its own: dropouts below, the residual axis has one kind, generation reads decoding_*, and
-    # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
+    # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
+    # generation reads decoding_*, and tests/models/test_memory_and_precision.py asks what is kept for the backward
+    # pass.
     tested_elsewhere = {
-        "checkpoint_activations",
-        *("dropout", "attention_dropout", "activation_dropout", "residual", "feed_forward", "cross_attention"),
+        *("checkpoint_activations", "stack", "decoder"),
+        *("encoder_projections", "decoder_projections", "cross_projections"),
+        *OPTIONS_OF_NONE,
+        *("dropout", "attention_dropout", "activation_dropout", "feed_forward", "cross_attention"),
         *("cross_attention_args", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
     }
     marks = test_every_field_changes_the_output.pytestmark
     changed = {name for mark in marks for change in mark.args[1] for name in change}
     assert {field.name for field in fields(PyramidionConfig)} == tested_elsewhere | changed
+
+
+OPTIONS_OF_NONE = [
+    *("encoder_projections_args", "decoder_projections_args", "cross_projections_args"),
+    *("upsampling_args", "stack_args", "decoder_args", "output_args"),
+]
+
+
+@pytest.mark.parametrize("name", OPTIONS_OF_NONE)
+def test_an_option_of_a_part_that_has_none_is_refused(name: str) -> None:
+    pooled = {"pooling": "mean", "pooling_lengths": "8,None", "upsampling": "repeat"}
+    with pytest.raises(ValueError, match="has no option 'depth'; it knows none."):
+        build(small("blockwise", **pooled, **{name: '{"depth": 3}'}), vocab_size=50)
 
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
@@ -133,7 +159,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
                 "self_attention": "efficient",
                 "self_attention_args": "{}",
             },
-            "Funnel pooling needs `self_attention` full or blockwise, but it is 'efficient'.",
+            "Funnel pooling needs `self_attention` blockwise or full, but it is 'efficient'.",
         ),
         (
             {"pooling": "funnel", "pooling_lengths": "4,None", "max_source_positions": 12},
@@ -148,6 +174,28 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             },
             "`scorer` 'attention' needs attention that tells what each position received",
         ),
+        (
+            {"self_attention": "full,full,full"},
+            "`self_attention` must have one entry, or one per encoder layer, but has 3 for 2: 'full,full,full'.",
+        ),
+        (
+            {"self_attention_args": '[{"block_size": 8}, {}, {}]'},
+            "`self_attention_args` must have one entry, or one per encoder layer, but has 3 for 2",
+        ),
+        ({"self_attention_args": "[8, 4]"}, r"`self_attention_args` must be a JSON object, or a list of them, but is"),
+        (
+            {"self_attention": "full,blockwise"},
+            r"FullAttention \(attention 'full'\) has no option 'block_size'; it knows none.",
+        ),
+        ({"upsampling": "repeat", "pooling_lengths": "8,None"}, "`upsampling` 'repeat' needs pooling over windows"),
+        ({"upsampling": "repeat"}, "`upsampling` is 'repeat', but nothing is pooled"),
+        (
+            {"upsampling": "repeat", "pooling": "mean", "pooling_lengths": "None,8"},
+            "`upsampling` 'repeat' needs a layer after the last pooling",
+        ),
+        ({"pooling": "funnel,mean", "pooling_lengths": "8,4"}, "`upsampling` must be given"),
+        ({"output": "tide"}, "`output` must be one of tied, untied, but is 'tide'."),
+        ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
         ({"encoder_positions": "learned"}, "`encoder_positions` must be one of none, sinusoidal, but is 'learned'."),
         ({"feed_forward_args": '{"activation": "tanh"}'}, "`activation` must be one of relu, gelu, but is 'tanh'."),
     ],

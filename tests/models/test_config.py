@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import check_lengths, config_of, parse_options, parse_pooling_lengths
+from pyramidions.models.config import check_lengths, config_of
+from pyramidions.models.fields import parse_options, parse_pooling_lengths
 
 
 def test_lengths_are_read_by_layer() -> None:

@@ -125,18 +125,19 @@ def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_d
     state: dict[str, Any] = {}
     ours.decoder(prefix[:, :4], memory, incremental_state=state)
     (cache,) = state.values()
-    keys, _ = cache.layers[0].memory
+    _, projected, _ = cache.states[0]
+    keys, _ = projected.keys_values
     assert keys.size(0) == 3
 
     within = torch.tensor([1, 0, 3, 3, 4, 5])
     ours.decoder.reorder_incremental_state_scripting(state, within)
-    assert cache.layers[0].memory[0] is keys
+    assert projected.keys_values[0] is keys
     assert ours.encoder.reorder_encoder_out(memory, within)["encoder_out"][0] is memory["encoder_out"][0]
 
     first_leaves = torch.tensor([3, 2, 4, 4])
     ours.decoder.reorder_incremental_state_scripting(state, first_leaves)
     memory = ours.encoder.reorder_encoder_out(memory, first_leaves)
-    assert cache.layers[0].memory[0].size(0) == 2
+    assert projected.keys_values[0].size(0) == 2
     left = prefix[within][first_leaves]
     after = ours.decoder(left[:, :5], memory, incremental_state=state)[0][:, -1]
     alone = ours.encoder.reorder_encoder_out(encoded, torch.tensor([1, 1, 2, 2]))

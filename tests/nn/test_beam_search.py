@@ -46,7 +46,7 @@ def pair(seed: int, sharpness: float = 4.0) -> tuple[PyramidionModel, Transforme
     torch.manual_seed(seed)
     core = build(config, WORDS, PAD).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
-    core.decoder.embedding.weight.data *= sharpness
+    core.decoder.embedder.tokens.weight.data *= sharpness
     words = dictionary()
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, LONGEST))
     face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**vars(config))), task).eval()
@@ -162,7 +162,8 @@ def test_keys_and_values_of_the_memory_are_computed_once() -> None:
     _, model = pair(seed=1)
     projected: list[int] = []
     for layer in model.decoder.layers:
-        layer.cross_attention.v_proj.register_forward_hook(lambda module, inputs, out: projected.append(out.size(0)))
+        v_proj = layer.sublayers["cross_attention"].function.projections.v_proj
+        v_proj.register_forward_hook(lambda module, inputs, out: projected.append(out.size(0)))
     BeamSearch(4, min_len=8, max_len=8)(model, documents(40, 7, 9))
     assert projected == [3] * len(model.decoder.layers)
 
@@ -241,7 +242,7 @@ def work_of_ten_steps(forced: bool) -> GpuWork:
     """Return what ten steps take beyond ten others: neither the encoder nor the first step."""
     _, model = pair(seed=1, sharpness=1.0)
     # The end is never among the best, so that every step that looks for it does so in vain.
-    model.decoder.embedding.weight.data[EOS] = 0.0
+    model.decoder.embedder.tokens.weight.data[EOS] = 0.0
     source = documents(40, 31, 7)
     searches = [BeamSearch(2, min_len=steps if forced else 0, max_len=steps) for steps in (20, 10)]
     longer, shorter = (work_of(partial(search, model, source)) for search in searches)

@@ -25,7 +25,7 @@ def test_it_is_the_mean_over_layers_and_heads_of_the_weights_seen_inside(normali
         seen.append((q @ k.transpose(-1, -2) / 2).masked_fill(mask[:, None, None], -torch.inf).softmax(-1))
 
     for layer in model.decoder.layers:
-        layer.cross_attention.attention.register_forward_hook(watch)
+        layer.sublayers["cross_attention"].function.attention.register_forward_hook(watch)
     with torch.no_grad():
         model.decoder(prefix, encoded.memory, encoded.padding_mask)
     expected = torch.stack(seen).mean(dim=(0, 2))

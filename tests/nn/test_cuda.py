@@ -19,7 +19,7 @@ from pyramidions.measure.timing import clock
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
-from pyramidions.nn.position import SinusoidalPositions
+from pyramidions.nn.positions import SinusoidalPositions
 
 # cuBLAS reads it when it starts; without, it may add up in another order each time.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -149,7 +149,7 @@ def test_checkpointed_activations_drop_the_same_on_a_gpu(name: str, device: torc
 def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.device) -> None:
     here, source = model(name).eval(), documents()
     # Untrained models find all tokens about as likely; these have an opinion.
-    here.decoder.embedding.weight.data *= 4
+    here.decoder.embedder.tokens.weight.data *= 4
     search = BeamSearch(2, min_len=2, max_len=8)
     there = copy.deepcopy(here).to(gpu)
     for mine, other in zip(search(there, source.to(gpu)), search(here, source), strict=True):
@@ -159,7 +159,7 @@ def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.devi
 
 def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
     decoder = model("deep_pyramidion").eval().to(device).decoder
-    memory, cache = torch.randn(2, 5, decoder.embedding.embedding_dim, device=device), decoder.new_cache()
+    memory, cache = torch.randn(2, 5, decoder.embedder.tokens.embedding_dim, device=device), decoder.new_cache()
     padding = torch.arange(5, device=device) >= torch.tensor([[5], [2]], device=device)
     tokens = torch.full((4, 1), EOS, device=device)
     order = torch.tensor([1, 0, 2, 2], device=device)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pyramidions.models.builder import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION, MultiheadAttention
-from pyramidions.nn.decoder import DecoderLayer
+from pyramidions.nn.attention import ATTENTION, SelfAttention
+from pyramidions.nn.projections import DenseProjections
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 
@@ -52,13 +52,14 @@ def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_p
 
 @torch.no_grad()
 def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_write_on() -> None:
-    decoder, memory, cache = _decoder(), torch.randn(1, 5, DIM), DecoderCache(LAYERS)
+    decoder, memory = _decoder(), torch.randn(1, 5, DIM)
+    cache = decoder.new_cache()
     written = torch.randint(4, VOCABULARY, (2, 1))
     rooms = []
     for _ in range(100):
         decoder.features(written[:, -1:], memory, None, cache)
         cache.reorder(torch.tensor([1, 0]))
-        rooms.append(cache.layers[0]._k._room)
+        rooms.append(cache.states[0][0]._k._room)
     # Room doubles: 4, 12, 28, 60, 124 and 252 tokens, of which 200 are written.
     assert sum(before is not after for before, after in pairwise(rooms)) == 5
 
@@ -69,7 +70,7 @@ def test_a_rollout_through_a_cache_has_gradients() -> None:
     cache = decoder.new_cache()
     steps = [decoder.features(written[:, t : t + 1], memory, None, cache) for t in range(4)]
     whole = decoder.features(written, memory.expand(2, -1, -1), None)
-    weight = decoder.layers[0].self_attention.v_proj.weight
+    weight = decoder.layers[0].sublayers["self_attention"].function.projections.v_proj.weight
     ours, plain = (torch.autograd.grad(x.square().sum(), weight)[0] for x in (torch.cat(steps, dim=1), whole))
     torch.testing.assert_close(ours, plain)
 
@@ -77,7 +78,8 @@ def test_a_rollout_through_a_cache_has_gradients() -> None:
 @torch.no_grad()
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
 def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(order: list[int]) -> None:
-    decoder, memory, cache = _decoder(), torch.randn(3, 5, DIM), DecoderCache(LAYERS)
+    decoder, memory = _decoder(), torch.randn(3, 5, DIM)
+    cache = decoder.new_cache()
     written = torch.randint(4, VOCABULARY, (6, 3))
     decoder.features(written[:, :2], memory, None, cache)
     rows = torch.tensor(order)
@@ -89,9 +91,10 @@ def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(or
 
 @torch.no_grad()
 def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
-    cache = DecoderCache(1)
+    cache = DecoderCache([])
     assert [cache.advance(2, 1, 1, torch.device("cpu")) for _ in range(3)] == [None, None, None]
-    assert cache.lineage is not None and cache.lineage.all() and cache.lineage.shape == (2, 1, 3)
+    assert cache.lineage.belongs is not None
+    assert cache.lineage.belongs.all() and cache.lineage.belongs.shape == (2, 1, 3)
     cache.reorder(torch.tensor([0, 0, 1, 1]))
     assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
 
@@ -100,14 +103,12 @@ def test_what_a_decoder_cannot_do_is_refused() -> None:
     decoder = _decoder()
     with pytest.raises(ValueError, match="as many prefixes of each document, but 3 are of 2"):
         decoder.features(torch.ones(3, 2, dtype=torch.long), torch.randn(2, 5, DIM), None)
-    layer = decoder.layers[0]
-    blockwise = MultiheadAttention(DIM, 2, ATTENTION.build("blockwise", {}, dropout=0.0))
     with pytest.raises(ValueError, match="masks by query, but is BlockwiseAttention"):
-        DecoderLayer(blockwise, layer.cross_attention, layer.feed_forward, *[layer.around_feed_forward] * 3)
+        SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)
 
 
 def test_lineage_of_two_hypotheses_by_hand() -> None:
-    cache = DecoderCache(1)
+    cache = DecoderCache([])
     first = cache.advance(1, 2, 1, torch.device("cpu"))
     assert first.tolist() == [[[False, True], [True, False]]]
     cache.reorder(torch.tensor([1, 1]))  # both go on from the second
@@ -124,7 +125,7 @@ def test_lineage_of_two_hypotheses_by_hand() -> None:
 
 
 def test_an_empty_cache_has_nothing_to_reorder() -> None:
-    cache = DecoderCache(1)
+    cache = DecoderCache([])
     cache.reorder(torch.tensor([0]))
     assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
 
@@ -144,7 +145,8 @@ def test_a_kind_that_masks_by_query_hides_from_each_query_what_its_row_says() ->
 
 @torch.no_grad()
 def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None:
-    decoder, memory, cache = _decoder(), torch.randn(3, 5, DIM), DecoderCache(LAYERS)
+    decoder, memory = _decoder(), torch.randn(3, 5, DIM)
+    cache = decoder.new_cache()
     padding = torch.arange(5) >= torch.tensor([[5], [2], [0]])
     written = torch.randint(4, VOCABULARY, (3, 3))
     decoder.features(written[:, :1], memory, padding, cache)
@@ -164,7 +166,8 @@ def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None
 @torch.no_grad()
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
-    decoder, memory, cache = _decoder(), torch.randn(2, 5, DIM), DecoderCache(LAYERS)
+    decoder, memory = _decoder(), torch.randn(2, 5, DIM)
+    cache = decoder.new_cache()
     padding = torch.arange(5) >= torch.tensor([[5], [2]])
     with torch.autocast("cpu", dtype):
         decoder.features(torch.randint(4, VOCABULARY, (2, 1)), memory, padding, cache)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pyramidions.nn.position import SinusoidalPositions
+from pyramidions.nn.positions import SinusoidalPositions
 
 
 def test_sines_come_first_and_the_first_position_is_2() -> None:

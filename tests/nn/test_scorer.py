@@ -1,13 +1,14 @@
 import pytest
 import torch
 
-from pyramidions.nn.context import Context
+from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.scorer import SCORER, LinearScorer, Scorer
+from pyramidions.nn.sequence import Sequence
 
 kinds = pytest.mark.parametrize("kind", SCORER.names)
 
 
-NO_CONTEXT = Context(received=lambda: pytest.fail("nothing asks for attention"))
+NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("nothing asks for attention"))
 NO_MASK = torch.zeros(2, 5).bool()
 
 
@@ -16,13 +17,13 @@ def make(kind: str, **options: object) -> Scorer:
     return SCORER.build(kind, options, embed_dim=8, stride=3).eval()
 
 
-def context() -> Context:
-    return Context(received=lambda: torch.arange(10.0).view(2, 5))
+def context() -> PoolingContext:
+    return PoolingContext(received=lambda: torch.arange(10.0).view(2, 5))
 
 
 @kinds
 def test_scores_are_finite_and_one_per_vector(kind: str) -> None:
-    scores = make(kind)(torch.randn(2, 5, 8) * 1e4, NO_MASK, context())
+    scores = make(kind)(Sequence(torch.randn(2, 5, 8) * 1e4, NO_MASK), context())
     assert scores.shape == (2, 5) and scores.isfinite().all()
 
 
@@ -30,7 +31,7 @@ def test_scores_are_finite_and_one_per_vector(kind: str) -> None:
 def test_half_precision_vectors_get_float32_scores(kind: str) -> None:
     scorer = make(kind).bfloat16()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert scorer(torch.randn(2, 5, 8).bfloat16(), NO_MASK, context()).dtype == torch.float32
+        assert scorer(Sequence(torch.randn(2, 5, 8).bfloat16(), NO_MASK), context()).dtype == torch.float32
 
 
 @kinds
@@ -39,45 +40,49 @@ def test_a_document_scores_the_same_alone_and_in_a_longer_batch(kind: str) -> No
     if scorer.reads_attention:
         return  # what it hands on is the attention's, which is held to the same
     wide = torch.cat([x, torch.randn(1, 2000, 8)], dim=1)
-    alone = scorer(x, torch.zeros(1, 5).bool(), NO_CONTEXT)
-    together = scorer(wide, torch.zeros(1, 2005).bool(), NO_CONTEXT)[:, :5]
+    alone = scorer(Sequence(x, torch.zeros(1, 5).bool()), NO_CONTEXT)
+    together = scorer(Sequence(wide, torch.zeros(1, 2005).bool()), NO_CONTEXT)[:, :5]
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 def test_the_nonlinear_score_is_robertas_head() -> None:
     scorer, x = make("nonlinear"), torch.randn(2, 5, 8)
     head = torch.nn.Sequential(scorer.dense, torch.nn.Tanh(), scorer.linear)
-    torch.testing.assert_close(scorer(x, NO_MASK, NO_CONTEXT), head(x).sigmoid().squeeze(-1) + 1e-5)
+    torch.testing.assert_close(scorer(Sequence(x, NO_MASK), NO_CONTEXT), head(x).sigmoid().squeeze(-1) + 1e-5)
     dropped = make("nonlinear", dropout=0.5).train()
-    assert not torch.equal(dropped(x, NO_MASK, NO_CONTEXT), dropped(x, NO_MASK, NO_CONTEXT))
+    assert not torch.equal(dropped(Sequence(x, NO_MASK), NO_CONTEXT), dropped(Sequence(x, NO_MASK), NO_CONTEXT))
 
 
 def test_the_embedding_score_is_one_coordinate() -> None:
     x = torch.randn(2, 5, 8)
-    torch.testing.assert_close(make("embedding", coordinate=3)(x, NO_MASK, NO_CONTEXT), x[..., 3].sigmoid() + 1e-5)
+    torch.testing.assert_close(
+        make("embedding", coordinate=3)(Sequence(x, NO_MASK), NO_CONTEXT), x[..., 3].sigmoid() + 1e-5
+    )
     with pytest.raises(ValueError, match="`coordinate` must be at least 0 and below 8, but is 8."):
         make("embedding", coordinate=8)
 
 
 def test_the_index_score_picks_every_third() -> None:
-    assert make("index")(torch.randn(2, 5, 8), NO_MASK, NO_CONTEXT).tolist() == [[1, 0, 0, 1, 0]] * 2
+    assert make("index")(Sequence(torch.randn(2, 5, 8), NO_MASK), NO_CONTEXT).tolist() == [[1, 0, 0, 1, 0]] * 2
 
 
 def test_the_attention_score_is_what_the_layer_before_says() -> None:
-    scores = make("attention")(torch.randn(2, 5, 8), NO_MASK, context())
+    scores = make("attention")(Sequence(torch.randn(2, 5, 8), NO_MASK), context())
     assert scores.tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
 def test_random_scores_are_fresh_in_training_and_a_seed_repeats_them() -> None:
     scorer, x = make("random"), torch.randn(2, 5, 8)
-    assert torch.equal(scorer(x, NO_MASK, NO_CONTEXT), scorer(x, NO_MASK, NO_CONTEXT))
-    assert not torch.equal(scorer(x, NO_MASK, NO_CONTEXT), make("random", seed=9)(x, NO_MASK, NO_CONTEXT))
+    assert torch.equal(scorer(Sequence(x, NO_MASK), NO_CONTEXT), scorer(Sequence(x, NO_MASK), NO_CONTEXT))
+    assert not torch.equal(
+        scorer(Sequence(x, NO_MASK), NO_CONTEXT), make("random", seed=9)(Sequence(x, NO_MASK), NO_CONTEXT)
+    )
     scorer.train()
-    assert not torch.equal(scorer(x, NO_MASK, NO_CONTEXT), scorer(x, NO_MASK, NO_CONTEXT))
+    assert not torch.equal(scorer(Sequence(x, NO_MASK), NO_CONTEXT), scorer(Sequence(x, NO_MASK), NO_CONTEXT))
     drawn = []
     for _ in range(2):
         torch.manual_seed(4)
-        drawn.append(scorer(x, NO_MASK, NO_CONTEXT))
+        drawn.append(scorer(Sequence(x, NO_MASK), NO_CONTEXT))
     assert torch.equal(*drawn)
 
 
@@ -86,5 +91,6 @@ def test_the_linear_score_is_a_sigmoid_above_1e_5() -> None:
     with torch.no_grad():
         scorer.linear.weight.copy_(torch.tensor([[1.0, -2.0]]))
         scorer.linear.bias.fill_(0.5)
-    scores = scorer(torch.tensor([[[0.5, 0.5], [-1000.0, 0.0]]]), torch.zeros(1, 2).bool(), NO_CONTEXT)
+    x = torch.tensor([[[0.5, 0.5], [-1000.0, 0.0]]])
+    scores = scorer(Sequence(x, torch.zeros(1, 2).bool()), NO_CONTEXT)
     torch.testing.assert_close(scores, torch.tensor([[0.5 + 1e-5, 1e-5]]))

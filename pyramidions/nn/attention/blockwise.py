@@ -21,7 +21,6 @@ class BlockwiseAttention(CoreAttention):
     """
 
     crosses = False
-    tells_received = True
 
     def __init__(self, block_size: int = 512, dropout: float = 0.0) -> None:
         super().__init__()
@@ -50,6 +49,9 @@ class BlockwiseAttention(CoreAttention):
         out = self.within(_cut(q, size), _cut(k, size), _cut(v, size), mask, is_causal=is_causal)
         # (B * L/M, H, M, E) -> (B, H, L, E)
         return out.unflatten(0, (batch, -1)).transpose(1, 2).reshape(batch, heads, -1, dim)[:, :, :length]
+
+    def across(self) -> CoreAttention:
+        return self.within
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         batch, length = k.size(0), k.size(2)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from pyramidions.nn.projections import Projections
 from pyramidions.nn.registry import Registry
 
 
@@ -17,14 +18,8 @@ class CoreAttention(nn.Module, ABC):
     crosses: ClassVar[bool] = True
     #: whether it can see backwards only
     can_be_causal: ClassVar[bool] = True
-    #: whether it equals full attention where it sees the whole sequence
-    is_exact: ClassVar[bool] = True
     #: whether a mask may be another one for each query
     masks_by_query: ClassVar[bool] = False
-    #: whether `received` can be asked
-    tells_received: ClassVar[bool] = False
-    #: whether `weights` can be asked
-    tells_weights: ClassVar[bool] = False
     #: positions interact only within blocks of this many, counted from the first; None where that is not so
     confined_to: int | None = None
 
@@ -55,6 +50,11 @@ class CoreAttention(nn.Module, ABC):
             ValueError: what a trait of the kind rules out.
         """
 
+    @classmethod
+    def tells(cls, what: str) -> bool:
+        """Say whether the kind can be asked for ``what``: "received", "weights" or "across"."""
+        return getattr(cls, what) is not getattr(CoreAttention, what)
+
     def refuse(self, q: Tensor, k: Tensor, is_causal: bool) -> None:
         """Raise ValueError where queries (B, H, Lq, E) and keys (B, H, Lk, E) ask for what the kind cannot do."""
         if not self.crosses and q.size(2) != k.size(2):
@@ -63,6 +63,21 @@ class CoreAttention(nn.Module, ABC):
             )
         if is_causal and not self.can_be_causal:
             raise ValueError(f"{type(self).__name__} cannot be causal.")
+
+    def keys_values(self, projections: Projections, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Project a memory to what queries read of it: (B, K, D) -> (B, H, Lk, E) twice; all of it, unless overridden.
+
+        What is returned is what a decoder keeps between steps.
+        """
+        return projections.keys_values(memory)
+
+    def across(self) -> "CoreAttention":
+        """Return the attention by which other queries read the same keys, within a block where there are blocks.
+
+        Raises:
+            ValueError: the kind has none.
+        """
+        raise ValueError(f"{type(self).__name__} reads no keys but those of its own queries.")
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Return how much self-attention each position received, over all heads and real queries.

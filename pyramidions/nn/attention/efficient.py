@@ -23,7 +23,6 @@ class EfficientAttention(CoreAttention):
     """
 
     crosses = False
-    is_exact = False
     can_be_causal = False
 
     def __init__(self, local_heads: int = 2, window: int = 128, dropout: float = 0.0) -> None:

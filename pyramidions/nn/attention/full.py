@@ -18,8 +18,6 @@ class FullAttention(CoreAttention):
     """
 
     masks_by_query = True
-    tells_received = True
-    tells_weights = True
     _QUERIES = 256  # rows of the attention matrix that are held at a time
 
     def __init__(self, dropout: float = 0.0) -> None:
@@ -42,6 +40,9 @@ class FullAttention(CoreAttention):
             return scaled_dot_product_attention(q, k, v, key_padding_mask, dropout)
         mask = attendable(key_padding_mask, is_causal, q.size(2), k.size(2), q.device)
         return scaled_dot_product_attention(q, k, v, mask, dropout)
+
+    def across(self) -> CoreAttention:
+        return self
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         if padding_mask is None:

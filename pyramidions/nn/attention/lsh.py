@@ -39,7 +39,6 @@ class LSHAttention(CoreAttention):
 
     shares_query_key = True
     crosses = False
-    is_exact = False
     can_be_causal = False
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
 

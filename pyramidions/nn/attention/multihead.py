@@ -1,83 +1,100 @@
-"""Multi-head attention: projections and heads around one attention kind."""
+"""Attention as a sublayer: projections around an attention kind."""
 
-import math
-
-from torch import Tensor, nn
+import torch
+from torch import Tensor
 
 from pyramidions.nn.attention.core import CoreAttention
+from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
+from pyramidions.nn.projections import Projections
+from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
 
 
-class MultiheadAttention(nn.Module):
-    """Multi-head attention (Vaswani et al. 2017, section 3.2.2) around a `CoreAttention`.
+class SelfAttention(SublayerFunction):
+    """Multi-head attention among the positions of a sequence (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        embed_dim: D, a multiple of ``num_heads``.
-        num_heads: H.
+        projections: how queries, keys, values and the output come about.
         attention: what happens between the heads.
+        is_causal: position i sees positions up to i.
 
     Raises:
-        ValueError: ``embed_dim`` is not a multiple of ``num_heads``.
+        ValueError: causal attention of a kind that cannot hide from a hypothesis what others wrote.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, attention: CoreAttention) -> None:
+    def __init__(self, projections: Projections, attention: CoreAttention, is_causal: bool = False) -> None:
         super().__init__()
-        if num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
-        self.num_heads = num_heads
+        if is_causal and not attention.masks_by_query:
+            raise ValueError(
+                "A decoder's `self_attention` must be of a kind that masks by query, "
+                f"but is {type(attention).__name__}."
+            )
+        self.projections = projections
         self.attention = attention
-        self.q_proj = nn.Linear(embed_dim, embed_dim)
-        self.k_proj = None if attention.shares_query_key else nn.Linear(embed_dim, embed_dim)
-        self.v_proj = nn.Linear(embed_dim, embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim)
-        self.reset_parameters()
+        self.is_causal = is_causal
 
-    def reset_parameters(self) -> None:
-        """Initialise as fairseq does: the three input projections as one matrix of 3D x D."""
-        for projection in (self.q_proj, self.k_proj, self.v_proj):
-            if projection is not None:
-                nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
-        nn.init.xavier_uniform_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        q, k, v = self.projections(x)
+        return self.projections.output(self.attention(q, k, v, context.padding_mask, is_causal=self.is_causal))
 
-    def _heads(self, x: Tensor) -> Tensor:
-        # (B, L, D) -> (B, H, L, E)
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+    def new_state(self) -> KeysValues:
+        return KeysValues()
 
-    def _project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Project ``x`` (B, L, D) to queries, keys and values, (B, H, L, E) each."""
-        q = self._heads(self.q_proj(x))
-        k = q if self.k_proj is None else self._heads(self.k_proj(x))
-        return q, k, self._heads(self.v_proj(x))
+    def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
+        assert isinstance(state, KeysValues)
+        # A document's hypotheses are further queries to its keys and values.
+        q, k, v = self.projections(x)
+        return self.projections.output(self.attention(q, *state.extend(k, v), context.padding_mask))
 
-    def _mix(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None, is_causal: bool) -> Tensor:
-        mixed = self.attention(q, k, v, key_padding_mask, is_causal=is_causal)
-        # (B, H, L, E) -> (B, L, D)
-        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+    @torch.no_grad()
+    def received(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Return how much attention each position of ``x`` (B, L, D) receives: (B, L), zero at padding.
 
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Project ``memory`` (B, L, D) to keys and values, (B, H, L, E) each."""
-        k_proj = self.q_proj if self.k_proj is None else self.k_proj
-        return self._heads(k_proj(memory)), self._heads(self.v_proj(memory))
-
-    def attend(
-        self, x: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        """Attend from ``x`` (B, Lq, D) to projected keys and values, (B, H, Lk, E) each; return (B, Lq, D).
-
-        Masks as in `CoreAttention`.
+        Raises:
+            ValueError: the kind cannot tell.
         """
-        return self._mix(self._heads(self.q_proj(x)), k, v, key_padding_mask, is_causal)
-
-    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False) -> Tensor:
-        """Self-attention: (B, L, D) -> (B, L, D); masks as in `CoreAttention`."""
-        return self._mix(*self._project(x), key_padding_mask, is_causal)
-
-    def received(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Return how much self-attention each position of ``x`` (B, L, D) received: (B, L)."""
-        q, k, _ = self._project(x)
+        q, k, _ = self.projections(x)
         return self.attention.received(q, k, padding_mask)
 
-    def weights(self, x: Tensor, memory: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
-        """Return how much ``x`` (B, Lq, D) attends to ``memory`` (B, Lk, D) in each head: (B, H, Lq, Lk)."""
-        k, _ = self.keys_values(memory)
-        return self.attention.weights(self._heads(self.q_proj(x)), k, key_padding_mask)
+
+class CrossAttention(SublayerFunction):
+    """Multi-head attention from a sequence to a memory (Vaswani et al. 2017, section 3.2.3).
+
+    Args:
+        projections: how queries, keys, values and the output come about.
+        attention: what happens between the heads.
+    """
+
+    def __init__(self, projections: Projections, attention: CoreAttention) -> None:
+        super().__init__()
+        self.projections = projections
+        self.attention = attention
+
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        return self._attend(x, self._project(context), context)
+
+    def new_state(self) -> ProjectedMemory:
+        return ProjectedMemory()
+
+    def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
+        assert isinstance(state, ProjectedMemory)
+        if state.keys_values is None:
+            state.keys_values = self._project(context)
+        return self._attend(x, state.keys_values, context)
+
+    def weights(self, x: Tensor, context: LayerContext) -> Tensor:
+        """Return how much ``x`` (B, T, D) attends to the memory (B, K, D) in each head: (B, H, T, K).
+
+        Raises:
+            ValueError: the kind cannot tell.
+        """
+        k, _ = self._project(context)
+        return self.attention.weights(self.projections.queries(x), k, context.memory_padding_mask)
+
+    def _project(self, context: LayerContext) -> tuple[Tensor, Tensor]:
+        assert context.memory is not None
+        return self.attention.keys_values(self.projections, context.memory)
+
+    def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], context: LayerContext) -> Tensor:
+        # The hypotheses of a document are further queries to its memory: (BW, T, D) -> (B, WT, D)
+        q = self.projections.queries(x.reshape(keys_values[0].size(0), -1, x.size(-1)))
+        return self.projections.output(self.attention(q, *keys_values, context.memory_padding_mask)).view_as(x)

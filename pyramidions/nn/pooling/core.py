@@ -1,14 +1,13 @@
 """The role of a pooler, what it reads and hands on, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.context import Context
-from pyramidions.nn.functional.topk import TopK
+from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.registry import Registry
+from pyramidions.nn.sequence import Sequence
 
 
 class Pooled(NamedTuple):
@@ -38,13 +37,23 @@ class Pooled(NamedTuple):
         several = (self.sources != self.sources[..., :1]).any(-1)
         return self.weights.amax(-1), several & ~self.padding_mask
 
+    def of_strongest(self, values: Tensor | None) -> Tensor | None:
+        """Return, of ``values`` (B, L), those of each vector's strongest member: (B, K); None without provenance."""
+        if values is None or self.weights is None or self.sources is None:
+            return None
+        strongest = self.weights.argmax(dim=-1, keepdim=True)
+        return values.gather(1, self.sources.gather(-1, strongest).squeeze(-1))
+
 
 class Pooler(nn.Module, ABC):
     """Shortens a sequence of representations."""
 
+    #: the kind of upsampling that belongs to the pooling as it is published; None where none does
+    upsampling: ClassVar[str | None] = None
+
     @abstractmethod
-    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
-        """Pool ``x`` (B, L, D) with ``padding_mask`` (B, L) to at most K vectors a document."""
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        """Pool ``sequence`` of L positions to at most K vectors a document."""
 
     def kept(self, length: int) -> int | None:
         """Return how many vectors a document of ``length`` positions is pooled to, padding after them.
@@ -52,39 +61,6 @@ class Pooler(nn.Module, ABC):
         None where that is not known from its length: the encoder then asks masks, and waits for a GPU.
         """
         return None
-
-
-class Upsampler(nn.Module, ABC):
-    """Brings a pooled sequence back to the length that it had."""
-
-    @abstractmethod
-    def forward(self, x: Tensor, unpooled: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (B, L, D) and its mask, given ``x`` (B, K, D) and what there was before pooling."""
-
-
-class _Attached(torch.autograd.Function):
-    """Hands on ``x`` as it is, and gives ``scores`` a gradient of zeros."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, scores: Tensor) -> Tensor:
-        ctx.scores = scores.shape, {"dtype": scores.dtype, "device": scores.device}
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        shape, kind = ctx.scores
-        return grad, torch.zeros(shape, **kind)
-
-
-def pooled_from(top: TopK, scores: Tensor) -> Pooled:
-    """Hand on what a top-k operator selected by ``scores`` (B, L).
-
-    The scorer stays in the graph where the selection does not depend on it (batches too short to be pooled, hard
-    selection): data-parallel training waits for the gradient of every parameter.
-    """
-    # What passed through unchanged is made a tensor of its own, as every selection is.
-    x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
-    return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
 
 
 POOLING: Registry[Pooler] = Registry("pooling")

@@ -1,10 +1,9 @@
 """Max pooling: the largest value of each window, one dimension at a time."""
 
-from torch import Tensor
-
-from pyramidions.nn.context import Context
+from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.windows import window_mask, window_max
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.sequence import Sequence
 
 
 @POOLING.register("max")
@@ -21,7 +20,8 @@ class MaxPooler(Pooler):
         super().__init__()
         self.window = window
 
-    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        x, padding_mask = sequence.x, sequence.padding_mask
         return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
 
     def kept(self, length: int) -> int:

@@ -1,11 +1,11 @@
 """Mean pooling: the mean of each window."""
 
 import torch
-from torch import Tensor
 
-from pyramidions.nn.context import Context
+from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.windows import window_mask, window_mean
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.sequence import Sequence
 
 
 @POOLING.register("mean")
@@ -20,7 +20,8 @@ class MeanPooler(Pooler):
         super().__init__()
         self.window = window
 
-    def forward(self, x: Tensor, padding_mask: Tensor, context: Context) -> Pooled:
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        x, padding_mask = sequence.x, sequence.padding_mask
         mask = window_mask(padding_mask, self.window)
         sources = torch.arange(mask.size(1) * self.window, device=x.device).view(1, -1, self.window)
         sources = sources.clamp(max=x.size(1) - 1).expand(x.size(0), -1, -1)

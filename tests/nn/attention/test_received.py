@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, EfficientAttention
 
-telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells_received])
+telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells("received")])
 
 
 def column_sums(q: Tensor, k: Tensor, block: int) -> Tensor:

@@ -5,7 +5,7 @@ import torch
 
 from pyramidions.nn.attention import ATTENTION, EfficientAttention
 
-telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells_weights])
+telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells("weights")])
 
 
 @telling

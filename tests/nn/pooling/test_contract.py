@@ -4,41 +4,45 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import FullAttention, MultiheadAttention
-from pyramidions.nn.context import Context
-from pyramidions.nn.encoder_layer import EncoderLayer
+from pyramidions.nn.attention import CrossAttention, FullAttention
+from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.feed_forward import DenseFeedForward
-from pyramidions.nn.functional.topk import hard_topk
-from pyramidions.nn.pooling import POOLING, Pooler
-from pyramidions.nn.pooling.core import pooled_from
-from pyramidions.nn.residual import ResidualConnection
+from pyramidions.nn.functional.topk import TopK, hard_topk
+from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.pooling import POOLING, Pooler, TopKPooler
+from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.sequence import Sequence
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
 DIM, K, LONGEST = 8, 4, 40
-NO_CONTEXT = Context(received=lambda: pytest.fail("a linear scorer asks for no attention"))
+NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 
 
 def make(kind: str, **options: object) -> Pooler:
     torch.manual_seed(0)
     scorer = SCORER.build("linear", {}, embed_dim=DIM)
-    attention = MultiheadAttention(DIM, 2, FullAttention())
-    layer = EncoderLayer(attention, DenseFeedForward(DIM, 16), ResidualConnection(DIM), ResidualConnection(DIM))
+    functions = {
+        "cross_attention": CrossAttention(DenseProjections(DIM, 2), FullAttention()),
+        "feed_forward": DenseFeedForward(DIM, 16),
+    }
+    layer = Layer({name: Sublayer(function, DIM) for name, function in functions.items()})
     given = {"k": K, "window": LONGEST // K, "scorer": scorer, "layer": layer, "confined_to": LONGEST // K}
     return POOLING.build(kind, options, **given).eval()
 
 
-def batch(*lengths: int) -> tuple[Tensor, Tensor]:
+def batch(*lengths: int) -> Sequence:
     x = torch.randn(
         len(lengths), max(lengths), DIM, generator=torch.Generator(torch.get_default_device()).manual_seed(1)
     )
-    return x, torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None]
+    position = torch.arange(max(lengths))
+    return Sequence(x, position >= torch.tensor(lengths)[:, None], position.expand(x.shape[:2]))
 
 
 @kinds
 @pytest.mark.parametrize("length", [1, 4, 5, 9, 33])
 def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
-    pooled = make(kind)(*batch(length), NO_CONTEXT)
+    pooled = make(kind)(batch(length), NO_CONTEXT)
     count = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
     assert pooled.x.shape == (1, count, DIM)
     assert pooled.padding_mask.shape == (1, count) and not pooled.padding_mask.any()
@@ -48,7 +52,7 @@ def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
 def test_how_many_vectors_come_out_of_a_document_is_known_from_its_length(kind: str) -> None:
     pooler = make(kind)
     for lengths in ([13, 6, 0], [40, 10, 1], [3, 2, 2]):
-        real = ~pooler(*batch(*lengths), NO_CONTEXT).padding_mask
+        real = ~pooler(batch(*lengths), NO_CONTEXT).padding_mask
         known = [pooler.kept(length) for length in lengths]
         assert known in (real.sum(dim=1).tolist(), [None] * 3)
         # Padding comes after them.
@@ -57,9 +61,9 @@ def test_how_many_vectors_come_out_of_a_document_is_known_from_its_length(kind: 
 
 @kinds
 def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
-    pooler, (x, mask) = make(kind), batch(13, 6)
-    before = pooler(x, mask, NO_CONTEXT)
-    after = pooler(x.masked_fill(mask[..., None], 1e4), mask, NO_CONTEXT)
+    pooler, given = make(kind), batch(13, 6)
+    before = pooler(given, NO_CONTEXT)
+    after = pooler(given._replace(x=given.x.masked_fill(given.padding_mask[..., None], 1e4)), NO_CONTEXT)
     assert torch.equal(after.padding_mask, before.padding_mask)
     assert torch.equal(after.x[~after.padding_mask], before.x[~before.padding_mask])
 
@@ -67,8 +71,9 @@ def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
 @kinds
 @pytest.mark.parametrize("length", [1, 3, 4, 7])
 def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
-    pooler, (x, mask) = make(kind), batch(LONGEST, length)
-    together, alone = pooler(x, mask, NO_CONTEXT), pooler(x[1:, :length], mask[1:, :length], NO_CONTEXT)
+    pooler, given = make(kind), batch(LONGEST, length)
+    x, mask, _, _ = given
+    together, alone = pooler(given, NO_CONTEXT), pooler(Sequence(x[1:, :length], mask[1:, :length]), NO_CONTEXT)
     torch.testing.assert_close(
         together.x[1][~together.padding_mask[1]], alone.x[0][~alone.padding_mask[0]], rtol=0, atol=1e-6
     )
@@ -76,25 +81,26 @@ def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: i
 
 @kinds
 def test_a_fully_padded_row_stays_finite(kind: str) -> None:
-    x, mask = batch(9, 9)
-    mask[1] = True
-    pooled = make(kind)(x, mask, NO_CONTEXT)
+    given = batch(9, 9)
+    given.padding_mask[1] = True
+    pooled = make(kind)(given, NO_CONTEXT)
     assert pooled.x.isfinite().all() and pooled.padding_mask[1].all()
 
 
 @kinds
 @pytest.mark.parametrize("length", [1, 13])
 def test_gradients_reach_every_input_and_parameter_even_of_one_token(kind: str, length: int) -> None:
-    pooler, (x, mask) = make(kind), batch(length)
-    pooler(x.requires_grad_(), mask, NO_CONTEXT).x.square().sum().backward()
+    pooler, given = make(kind), batch(length)
+    x = given.x.requires_grad_()
+    pooler(given, NO_CONTEXT).x.square().sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
 
 
 @kinds
 def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
-    x, mask = batch(13, 6)
-    pooled = make(kind)(x, mask, NO_CONTEXT)
+    given = batch(13, 6)
+    pooled, x = make(kind)(given, NO_CONTEXT), given.x
     if pooled.sources is None or pooled.weights is None:
         assert pooled.sources is pooled.weights is None
         return
@@ -110,25 +116,25 @@ def test_provenance_weights_rebuild_the_pooled_vectors(kind: str) -> None:
 
 @kinds
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{POOLING[kind].__name__} .* has no option 'bass'"):
+    with pytest.raises(ValueError, match=rf"\(pooling '{kind}'\) has no option 'bass'"):
         make(kind, bass=3)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "inference")])
 def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
-    x, mask = batch(13, 6)
+    given = batch(13, 6)
     pooler, hard = make(kind, inference="hard"), make("hard_topk")
-    assert torch.equal(pooler(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
-    assert not torch.equal(pooler.train()(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
+    assert torch.equal(pooler(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
+    assert not torch.equal(pooler.train()(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
     with pytest.raises(ValueError, match="`inference` must be soft or hard, but is 'firm'."):
         make(kind, inference="firm")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "temperature")])
 def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
-    x, mask = batch(13, 6)
+    given = batch(13, 6)
     cold, hard = make(kind, temperature=1e-6), make("hard_topk")
-    torch.testing.assert_close(cold(x, mask, NO_CONTEXT).x, hard(x, mask, NO_CONTEXT).x)
+    torch.testing.assert_close(cold(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
     with pytest.raises(ValueError, match="`temperature` must be positive, but is 0."):
         make(kind, temperature=0)
 
@@ -136,15 +142,33 @@ def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "scorer")])
 def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> None:
     # 4 x 8 x 2 ** 12 is more than float16 holds; the scorer needs no such sum.
-    x, mask = batch(13)
-    pooler, x = make(kind).half(), x.half().requires_grad_()
-    pooler(x, mask, NO_CONTEXT).x.backward(torch.full((1, K, DIM), 2.0**12, dtype=torch.half))
+    given = batch(13)
+    pooler, x = make(kind).half(), given.x.half().requires_grad_()
+    pooler(given._replace(x=x), NO_CONTEXT).x.backward(torch.full((1, K, DIM), 2.0**12, dtype=torch.half))
     assert x.grad is not None and x.grad.isfinite().all()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in pooler.parameters())
 
 
 def test_selected_vectors_are_handed_on_without_a_copy() -> None:
-    x, mask = batch(13)
-    scores = torch.randn(1, 13, requires_grad=True)
-    top = hard_topk(x, scores, K, padding_mask=mask)
-    assert pooled_from(top, scores).x.data_ptr() == top.x.data_ptr()
+    selected: list[TopK] = []
+
+    def operator(*args: Tensor, **options: Tensor) -> TopK:
+        selected.append(hard_topk(*args, **options))
+        return selected[0]
+
+    pooler = TopKPooler(K, SCORER.build("linear", {}, embed_dim=DIM), operator, operator)
+    assert pooler(batch(13), NO_CONTEXT).x.data_ptr() == selected[0].x.data_ptr()
+
+
+@kinds
+def test_a_pooled_vector_stands_where_its_strongest_member_does(kind: str) -> None:
+    given = batch(13, 6)
+    pooled = make(kind)(given, NO_CONTEXT)
+    position = pooled.of_strongest(given.position)
+    if pooled.sources is None or pooled.weights is None:
+        assert position is None
+        return
+    assert position is not None
+    for row, vector in (~pooled.padding_mask).nonzero().tolist():
+        strongest = int(pooled.weights[row, vector].argmax())
+        assert position[row, vector] == pooled.sources[row, vector, strongest]

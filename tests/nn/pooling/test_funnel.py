@@ -5,7 +5,7 @@ from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import Encoder
-from pyramidions.nn.encoder_layer import EncoderLayer
+from pyramidions.nn.layer import Layer
 
 WINDOW, BLOCK = 4, 8
 
@@ -26,9 +26,10 @@ def encoder(normalize_before: bool) -> Encoder:
     return build(config, vocab_size=50).encoder.eval()
 
 
-def layer_on_block(layer: EncoderLayer, queries: Tensor, keys: Tensor, pre: bool) -> Tensor:
+def layer_on_block(layer: Layer, queries: Tensor, keys: Tensor, pre: bool) -> Tensor:
     """One layer on one block, every head by itself: (Q, D), (M, D) -> (Q, D)."""
-    a, around, last = layer.self_attention, layer.around_attention, layer.around_feed_forward
+    around, last = layer.sublayers.values()
+    a, feed_forward = around.function.projections, last.function
     read, seen = (around.norm(queries), around.norm(keys)) if pre else (queries, keys)
     heads = []
     for head in range(2):
@@ -37,14 +38,14 @@ def layer_on_block(layer: EncoderLayer, queries: Tensor, keys: Tensor, pre: bool
         heads.append((q @ k.T / 8**0.5).softmax(-1) @ v)
     x = queries + a.out_proj(torch.cat(heads, -1))
     x = x if pre else around.norm(x)
-    fed = layer.feed_forward.fc2(layer.feed_forward.fc1(last.norm(x) if pre else x).relu())
+    fed = feed_forward.fc2(feed_forward.fc1(last.norm(x) if pre else x).relu())
     return x + fed if pre else last.norm(x + fed)
 
 
 def by_hand(encoder: Encoder, tokens: Tensor, pre: bool) -> Tensor:
     """The whole encoder on one document without padding: (L,) -> (L, D)."""
     length = len(tokens)
-    x = encoder.embed(tokens[None], torch.arange(length)[None], length)[0]
+    x = encoder.embedder(tokens[None])[0]
     first = torch.cat([layer_on_block(encoder.layers[0], b, b, pre) for b in x.split(BLOCK)])
     pooled = []
     for block in first.split(BLOCK):

@@ -1,24 +1,25 @@
 import pytest
 import torch
 
-from pyramidions.nn.context import Context
-from pyramidions.nn.pooling import SoftTopKPooler
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.pooling.topk import soft_topk
 from pyramidions.nn.scorer import LinearScorer
+from pyramidions.nn.sequence import Sequence
 
-NO_CONTEXT = Context(received=lambda: pytest.fail("a linear scorer asks for no attention"))
+NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 
 
 def test_a_short_batch_is_handed_on_bit_for_bit() -> None:
     x, mask = torch.randn(2, 3, 8), torch.zeros(2, 3).bool()
-    assert torch.equal(SoftTopKPooler(4, LinearScorer(8))(x, mask, NO_CONTEXT).x, x)
+    assert torch.equal(soft_topk(4, LinearScorer(8))(Sequence(x, mask), NO_CONTEXT).x, x)
 
 
 def test_the_base_changes_what_comes_out() -> None:
     x, mask, scorer = torch.randn(1, 9, 8), torch.zeros(1, 9).bool(), LinearScorer(8)
-    outputs = [SoftTopKPooler(4, scorer, base=base)(x, mask, NO_CONTEXT).x for base in (20.0, 5.0, None)]
+    outputs = [soft_topk(4, scorer, base=base)(Sequence(x, mask), NO_CONTEXT).x for base in (20.0, 5.0, None)]
     assert not torch.equal(outputs[0], outputs[1]) and not torch.equal(outputs[1], outputs[2])
 
 
 def test_a_base_of_one_is_refused_when_the_pooler_is_made() -> None:
     with pytest.raises(ValueError, match="`base` must be above 1"):
-        SoftTopKPooler(4, LinearScorer(8), base=1.0)
+        soft_topk(4, LinearScorer(8), base=1.0)

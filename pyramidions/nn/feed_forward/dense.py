@@ -1,13 +1,13 @@
-"""Feed-forward kinds: what happens to each position on its own."""
+"""The dense feed-forward part."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
 from pyramidions.nn.functional.dropout import check_probability, drop, relu_drop
-from pyramidions.nn.registry import Registry
+from pyramidions.nn.sublayer import LayerContext
 
 
 def _gelu_drop(x: Tensor, probability: float) -> Tensor:
@@ -16,17 +16,6 @@ def _gelu_drop(x: Tensor, probability: float) -> Tensor:
 
 # Each with the dropout that follows it.
 _ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {"relu": relu_drop, "gelu": _gelu_drop}
-
-
-class FeedForward(nn.Module, ABC):
-    """Transforms each position on its own."""
-
-    @abstractmethod
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, L, D) -> (B, L, D)."""
-
-
-FEED_FORWARD: Registry[FeedForward] = Registry("feed-forward")
 
 
 @FEED_FORWARD.register("dense")
@@ -54,5 +43,5 @@ class DenseFeedForward(FeedForward):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         return self.fc2(self.activate(self.fc1(x), self.activation_dropout if self.training else 0.0))

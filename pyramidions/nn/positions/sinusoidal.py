@@ -1,12 +1,16 @@
-"""Positions: what tells a model where in the document a token stands."""
+"""Sinusoidal positions."""
 
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import embedding
+
+from pyramidions.nn.positions.core import POSITIONS, Positions
 
 
-class SinusoidalPositions(nn.Module):
+@POSITIONS.register("sinusoidal")
+class SinusoidalPositions(Positions):
     """Sinusoidal position embeddings (Vaswani et al. 2017, section 3.5), sines first, then cosines.
 
     Args:
@@ -34,7 +38,6 @@ class SinusoidalPositions(nn.Module):
         return torch.cat([angle.sin(), angle.cos()], dim=1).to(device)
 
     def forward(self, position: Tensor, length: int) -> Tensor:
-        """Return the embeddings of ``position`` (...), from 0 on and below ``length``, in float32: (..., D)."""
         if length > self._table.size(0) or self._table.device != position.device:
             self._table = self._rows(max(length, 2 * self._table.size(0), 1024), position.device)
-        return nn.functional.embedding(position, self._table)
+        return embedding(position, self._table)

@@ -1,0 +1,157 @@
+"""What the strings of a flat config say: kinds, their options as JSON, lists of them, and pooled lengths."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pyramidions.errors import UserError
+from pyramidions.models.config import LONGEST_TEXT, NONE, PyramidionConfig, check_lengths, shown
+from pyramidions.models.spec import Part
+from pyramidions.nn.registry import Registry
+from pyramidions.strict_json import parse_json
+
+# Far beyond any model: a damaged number is refused before memory is asked for.
+_RANGES = {
+    "embed_dim": (1, 2**16),
+    "ffn_embed_dim": (1, 2**20),
+    "num_heads": (1, 2**10),
+    "encoder_layers": (1, 1000),
+    "decoder_layers": (1, 1000),
+    "decoding_beam": (1, 2**10),
+    "decoding_min_length": (0, LONGEST_TEXT),
+    "decoding_max_length": (1, LONGEST_TEXT),
+}
+_DIGITS = len(str(LONGEST_TEXT))
+
+
+class FieldReader:
+    """Reads kinds and their options.
+
+    Args:
+        config: where they stand.
+    """
+
+    def __init__(self, config: PyramidionConfig) -> None:
+        self.config = config
+
+    def one(self, name: str, registry: Registry[Any]) -> Part:
+        """Return the part that the fields ``name`` and ``name``_args describe."""
+        kind: str = getattr(self.config, name)
+        _check_kind(name, kind, registry.names)
+        return Part(kind, parse_options(getattr(self.config, f"{name}_args"), f"{name}_args"))
+
+    def one_or_none(self, name: str, registry: Registry[Any]) -> Part | None:
+        """Return likewise a part that may be "none"."""
+        kind: str = getattr(self.config, name)
+        _check_kind(name, kind, (NONE, *registry.names))
+        if kind != NONE:
+            return self.one(name, registry)
+        text: str = getattr(self.config, f"{name}_args")
+        if parse_options(text, f"{name}_args"):
+            raise UserError(f"`{name}_args` is {shown(text)}, but `{name}` is {NONE!r}.")
+        return None
+
+    def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
+        """Return likewise one part for each of ``count`` units, given as one for all of them or as a list."""
+        text: str = getattr(self.config, name)
+        kinds = [kind.strip() for kind in text.split(",")]
+        for kind in kinds:
+            _check_kind(name, kind, registry.names)
+        options = self._each_options(f"{name}_args")
+        for field, given in ((name, kinds), (f"{name}_args", options)):
+            if len(given) not in (1, count):
+                raise UserError(
+                    f"`{field}` must have one entry, or one per {unit}, but has {len(given)} for {count}: "
+                    f"{shown(getattr(self.config, field))}."
+                )
+        if len(kinds) == 1:
+            kinds *= count
+        if len(options) == 1:
+            options *= count
+        return [Part(kind, chosen) for kind, chosen in zip(kinds, options, strict=True)]
+
+    def _each_options(self, name: str) -> list[dict[str, Any]]:
+        value = _parsed(getattr(self.config, name), name)
+        options = value if isinstance(value, list) else [value]
+        if not options or not all(isinstance(entry, dict) for entry in options):
+            raise UserError(
+                f"`{name}` must be a JSON object, or a list of them, but is {shown(getattr(self.config, name))}."
+            )
+        return options
+
+
+def _check_kind(name: str, kind: str, names: Sequence[str]) -> None:
+    if kind not in names:
+        raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {kind!r}.")
+
+
+def check_numbers(config: PyramidionConfig) -> None:
+    """Refuse numbers that no model can have.
+
+    Raises:
+        UserError: a field out of its range.
+    """
+    for name, (least, most) in _RANGES.items():
+        if not least <= getattr(config, name) <= most:
+            raise UserError(f"`{name}` must be from {least} to {most:,}, but is {shown(getattr(config, name))}.")
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        if not 0 <= getattr(config, name) < 1:
+            raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
+    if not math.isfinite(config.decoding_length_penalty):
+        raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
+    if config.max_source_positions is not None:
+        check_lengths(config.max_source_positions, LONGEST_TEXT)
+
+
+def parse_options(text: str, name: str) -> dict[str, Any]:
+    """Parse the JSON object of the field ``name``.
+
+    Raises:
+        UserError: not a JSON object, or a number that is not finite.
+    """
+    options = _parsed(text, name)
+    if not isinstance(options, dict):
+        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
+    return options
+
+
+def _parsed(text: str, name: str) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
+
+
+def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
+    """Return the pooled length after each layer that pools, by the layer's number (from 0).
+
+    Args:
+        text: the field ``pooling_lengths``.
+        layers: encoder layers.
+
+    Raises:
+        UserError: not one entry per layer, an entry that is no positive integer or None, or lengths that grow.
+    """
+    if text is None:
+        return {}
+    entries = [entry.strip() for entry in text.strip().strip("[]()").split(",")]
+    if len(entries) != layers:
+        raise UserError(
+            f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
+            f"{shown(text)}."
+        )
+    lengths: dict[int, int] = {}
+    last: int | None = None
+    for layer, entry in enumerate(entries):
+        if entry.lower() in ("none", "null"):
+            continue
+        if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
+            raise UserError(
+                f"`pooling_lengths` must be positive integers up to {LONGEST_TEXT:,} or None, "
+                f"but layer {layer + 1} has {shown(entry)}."
+            )
+        length = int(entry)
+        if last is not None and length > last:
+            raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
+        lengths[layer] = last = length
+    return lengths

@@ -1,0 +1,170 @@
+"""What a model is made of: typed and frozen; `parse` makes it of a flat config, `builder` makes a model of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Part:
+    """A kind of one axis, by its name in the axis's registry, with its options."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+
+@dataclass(frozen=True)
+class AttentionSpec:
+    """An attention sublayer.
+
+    Attributes:
+        attention: what happens between projected heads.
+        projections: how queries, keys, values and the output come about.
+        reads: the layer's own sequence, or the memory.
+        is_causal: position i sees positions up to i.
+    """
+
+    attention: Part
+    projections: Part
+    reads: Literal["itself", "memory"] = "itself"
+    is_causal: bool = False
+
+    @property
+    def name(self) -> str:
+        """How a layer calls it."""
+        return "self_attention" if self.reads == "itself" else "cross_attention"
+
+
+@dataclass(frozen=True)
+class FeedForwardSpec:
+    """A feed-forward sublayer."""
+
+    feed_forward: Part
+    name: str = "feed_forward"
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """A layer: its sublayers, in order."""
+
+    sublayers: tuple[AttentionSpec | FeedForwardSpec, ...]
+
+
+@dataclass(frozen=True)
+class PoolingSpec:
+    """What follows the layers of a stage.
+
+    Attributes:
+        pooler: the kind of pooling.
+        length: representations that it hands on at most, K.
+        window: positions that one of them stands for, where a kind fixes that.
+        scorer: rates representations; None where the kind asks no scorer.
+        layer: owned by the pooler; None where the kind owns none.
+        upsampler: brings the output of the inner stages back to the length before; None where nothing does.
+    """
+
+    pooler: Part
+    length: int
+    window: int
+    scorer: Part | None = None
+    layer: LayerSpec | None = None
+    upsampler: Part | None = None
+
+
+@dataclass(frozen=True)
+class StageSpec:
+    """Layers, what pools after them, and the stages that run on what it hands on where that is upsampled again.
+
+    Attributes:
+        layers: in order.
+        longest: positions that the first of them reads at most.
+        pooling: what follows, or None.
+        inner: stages between pooling and upsampling.
+    """
+
+    layers: tuple[LayerSpec, ...]
+    longest: int
+    pooling: PoolingSpec | None = None
+    inner: tuple["StageSpec", ...] = ()
+
+    def all_stages(self) -> "Iterator[StageSpec]":
+        """Yield this stage and all within it, in the order in which their layers run."""
+        yield self
+        for stage in self.inner:
+            yield from stage.all_stages()
+
+
+@dataclass(frozen=True)
+class EmbedderSpec:
+    """How tokens are embedded: positions (None: none), a norm after their sum, and multiplication by sqrt(D)."""
+
+    positions: Part | None
+    norm: bool = False
+    scale: bool = True
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """An embedder and stages, whose layers ``stack`` composes."""
+
+    embedder: EmbedderSpec
+    stages: tuple[StageSpec, ...]
+    stack: Part
+
+    def all_stages(self) -> Iterator[StageSpec]:
+        """Yield all stages, inner ones too, in the order in which their layers run."""
+        for stage in self.stages:
+            yield from stage.all_stages()
+
+    @property
+    def poolings(self) -> dict[int, PoolingSpec]:
+        """What pools, by the number of the layer before it (from 0)."""
+        poolings, run = {}, 0
+        for stage in self.all_stages():
+            run += len(stage.layers)
+            if stage.pooling is not None:
+                poolings[run - 1] = stage.pooling
+                run += stage.pooling.layer is not None
+        return poolings
+
+
+@dataclass(frozen=True)
+class DecoderSpec:
+    """A kind of decoder, its embedder, layers and output layer; ``stack`` composes the layers."""
+
+    decoder: Part
+    embedder: EmbedderSpec
+    layers: tuple[LayerSpec, ...]
+    stack: Part
+    output: Part
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A whole model.
+
+    Attributes:
+        embed_dim: D.
+        ffn_embed_dim: width inside a feed-forward part.
+        num_heads: H.
+        dropout: of sublayer outputs and embedded tokens.
+        attention_dropout: of attention weights.
+        activation_dropout: after the activation of a feed-forward part.
+        normalize_before: pre-norm.
+        encoder: reads the document.
+        decoder: writes the summary.
+    """
+
+    embed_dim: int
+    ffn_embed_dim: int
+    num_heads: int
+    dropout: float
+    attention_dropout: float
+    activation_dropout: float
+    normalize_before: bool
+    encoder: EncoderSpec
+    decoder: DecoderSpec

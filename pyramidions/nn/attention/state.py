@@ -1,0 +1,63 @@
+"""What attention keeps between the steps of incremental decoding."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.sublayer import State
+
+
+class _Growing:
+    """A tensor (B, H, L, E) in room that doubles when it is full, so that appending copies nothing else."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._room: Tensor | None = None
+
+    def append(self, new: Tensor) -> Tensor:
+        """Append ``new`` (B, H, T, E); return all there is."""
+        start, self.length = self.length, self.length + new.size(2)
+        if new.requires_grad:
+            # What a backward pass will read must not be written to.
+            self._room = new if self._room is None else torch.cat([self._room[:, :, :start], new], dim=2)
+            return self._room
+        if self._room is None or self._room.size(2) < self.length:
+            room = new.new_empty(*new.shape[:2], 2 * self.length, new.size(3))
+            if self._room is not None:
+                room[:, :, :start] = self._room[:, :, :start]
+            self._room = room
+        self._room[:, :, start : self.length] = new
+        return self._room[:, :, : self.length]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep ``rows`` (B',), in that order."""
+        if self._room is not None:
+            self._room = self._room[:, :, : self.length].index_select(0, rows)
+
+
+class KeysValues(State):
+    """Keys and values of all that was written for a document, (B, H, S, E) each, in common for its hypotheses."""
+
+    def __init__(self) -> None:
+        self._k = _Growing()
+        self._v = _Growing()
+
+    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Append the keys and values of new tokens, (B, H, T, E) each; return all of them."""
+        return self._k.append(k), self._v.append(v)
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        if documents is not None:
+            self._k.select(documents)
+            self._v.select(documents)
+
+
+class ProjectedMemory(State):
+    """Keys and values of a document's memory, (B, H, K, E) each, in common for its hypotheses."""
+
+    def __init__(self) -> None:
+        self.keys_values: tuple[Tensor, Tensor] | None = None
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        if documents is not None and self.keys_values is not None:
+            k, v = self.keys_values
+            self.keys_values = k.index_select(0, documents), v.index_select(0, documents)

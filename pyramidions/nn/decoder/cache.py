@@ -1,0 +1,97 @@
+"""What a decoder keeps between steps of incremental decoding."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.sublayer import State
+
+
+class Lineage:
+    """Which of the tokens written for a document belong to the past of which hypothesis.
+
+    The W hypotheses of a document stand together; so do the S tokens that any of them ever wrote, each in the place
+    where it was written first. When hypotheses are replaced by descendants of others, no token moves.
+    """
+
+    def __init__(self) -> None:
+        #: (B, W, S), True where a token belongs to a hypothesis; None where nothing was written yet
+        self.belongs: Tensor | None = None
+        self._alone = True  # no document ever had two hypotheses
+        self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
+
+    def extend(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
+        """Add ``tokens`` T further positions to each of ``width`` W hypotheses; return what these must not see.
+
+        Returns:
+            (B, WT, S + WT), True at blocked positions: other hypotheses' tokens, and later tokens of the same one.
+            None where nothing is blocked.
+        """
+        self._alone = self._alone and width == 1
+        if self.belongs is None:
+            self.belongs = torch.zeros(documents, width, 0, dtype=torch.bool, device=device)
+        if self._own.size(0) != width or self._own.device != device:
+            self._own = torch.eye(width, dtype=torch.bool, device=device)
+        if tokens == 1:
+            self.belongs = torch.cat([self.belongs, self._own.expand(documents, -1, -1)], dim=2)
+            return None if self._alone else ~self.belongs
+        seen = self._seen(self.belongs, self._own, tokens)
+        new = self._own.repeat_interleave(tokens, dim=1)
+        self.belongs = torch.cat([self.belongs, new.expand(documents, -1, -1)], dim=2)
+        return ~seen
+
+    @staticmethod
+    def _seen(belongs: Tensor, own: Tensor, tokens: int) -> Tensor:
+        """Return what several new tokens see: (B, W, S), (W, W) -> (B, WT, S + WT)."""
+        past = torch.ones(tokens, tokens, dtype=torch.bool, device=own.device).tril()
+        # (W, W), (T, T) -> (WT, WT): a hypothesis sees its own new tokens, up to the present one
+        new = torch.kron(own.byte(), past.byte()).bool()
+        old = belongs.repeat_interleave(tokens, dim=1)
+        return torch.cat([old, new.expand(len(old), -1, -1)], dim=2)
+
+    def reorder(self, order: Tensor, documents: int) -> None:
+        """Keep the hypotheses ``order`` (B'W',), in that order, of so many ``documents`` B'."""
+        if self.belongs is not None:
+            self.belongs = self.belongs.flatten(0, 1).index_select(0, order).unflatten(0, (documents, -1))
+
+
+class DecoderCache:
+    """What a decoder keeps between steps: the states of its sublayers, and who descends from which hypothesis.
+
+    Args:
+        states: of each sublayer of each layer.
+    """
+
+    def __init__(self, states: list[list[State | None]]) -> None:
+        self.states = states
+        #: target positions already decoded
+        self.length = 0
+        self.lineage = Lineage()
+        #: what attention to the memory adds to its scores, (B, 1, 1, K), or None where nothing of it is padding
+        self.memory_bias: Tensor | None = None
+
+    @property
+    def documents(self) -> int:
+        """How many documents there are, B; 0 where nothing was decoded yet."""
+        return 0 if self.lineage.belongs is None else self.lineage.belongs.size(0)
+
+    @property
+    def width(self) -> int:
+        """Hypotheses of a document, W; 0 where nothing was decoded yet."""
+        return 0 if self.lineage.belongs is None else self.lineage.belongs.size(1)
+
+    def advance(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
+        """Make place for ``tokens`` further positions of all hypotheses; return what `Lineage.extend` does."""
+        self.length += tokens
+        return self.lineage.extend(documents, width, tokens, device)
+
+    def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
+        """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
+        if not self.documents:
+            return
+        self.lineage.reorder(order, self.documents if documents is None else len(documents))
+        for layer in self.states:
+            for state in layer:
+                if state is not None:
+                    state.reorder(order, documents)
+        if documents is not None and self.memory_bias is not None:
+            self.memory_bias = self.memory_bias.index_select(0, documents)

@@ -1,0 +1,104 @@
+"""The role of a decoder, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from pyramidions.nn.decoder.cache import DecoderCache
+from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.output import Output
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.stack import Stack
+
+
+class Decoder(nn.Module, ABC):
+    """Predicts the next token from a target prefix and the memory.
+
+    Args:
+        embedder: of tokens and positions.
+        layers: all layers, causal.
+        stack: composes them.
+        output: from features to logits.
+        norm: normalises the last layer's output (pre-norm models), or None.
+    """
+
+    #: what each layer is made of, in order
+    sublayers: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        layers: list[Layer],
+        stack: Stack,
+        output: Output,
+        norm: nn.LayerNorm | None = None,
+    ) -> None:
+        super().__init__()
+        self.embedder = embedder
+        self.layers = nn.ModuleList(layers)
+        self.stack = stack
+        self.norm = norm
+        self.output = output
+
+    @abstractmethod
+    def new_cache(self) -> DecoderCache:
+        """Return an empty cache."""
+
+    @abstractmethod
+    def features(
+        self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: DecoderCache | None = None
+    ) -> Tensor:
+        """Return the last layer's output.
+
+        Args:
+            tokens: (BW, T), prefixes, padded on the right if at all; those of a document stand together. With a
+                cache, what follows those it holds.
+            memory: (B, K, D); with a filled cache, what it holds of these documents is used instead.
+            memory_padding_mask: (B, K), True at padding, or None; likewise.
+            cache: of these hypotheses, extended in place; None computes the whole prefix.
+
+        Returns:
+            (BW, T, D).
+
+        Raises:
+            ValueError: not as many prefixes of each document.
+        """
+
+    @abstractmethod
+    def cross_attention_weights(self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None) -> Tensor:
+        """Return how much of its attention to the memory each position spends on each vector of it.
+
+        The mean over all layers and heads.
+
+        Args:
+            tokens: (B, T), a prefix of each document.
+            memory: (B, K, D).
+            memory_padding_mask: (B, K), True at padding, or None.
+
+        Returns:
+            (B, T, K) in float32; each row sums to 1.
+
+        Raises:
+            ValueError: the attention is of a kind that cannot tell.
+        """
+
+    @property
+    @abstractmethod
+    def tells_weights(self) -> bool:
+        """Whether `cross_attention_weights` can be asked."""
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Score the vocabulary: (BW, T, D) -> (BW, T, V)."""
+        logits: Tensor = self.output(features, self.embedder.tokens.weight)
+        return logits
+
+    def forward(
+        self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: DecoderCache | None = None
+    ) -> Tensor:
+        """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""
+        return self.logits(self.features(tokens, memory, memory_padding_mask, cache))
+
+
+DECODER: Registry[Decoder] = Registry("decoder")

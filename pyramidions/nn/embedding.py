@@ -1,0 +1,44 @@
+"""From tokens to the vectors that the first layer reads."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.functional.dropout import Dropout
+from pyramidions.nn.positions import Positions
+
+
+class Embedder(nn.Module):
+    """Embeds tokens and their positions.
+
+    Args:
+        tokens: token embeddings, (V, D).
+        positions: position embeddings, or None.
+        norm: normalises the sum of both (BART), or None.
+        scale: multiply token embeddings by sqrt(D) (Vaswani et al. 2017, section 3.4).
+        dropout: probability of dropping a value while training.
+    """
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        positions: Positions | None = None,
+        norm: nn.LayerNorm | None = None,
+        scale: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.norm = norm
+        self.scale = math.sqrt(tokens.embedding_dim) if scale else 1.0
+        self.dropout = Dropout(dropout)
+
+    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
+        """Embed ``tokens`` (B, L) that stand at ``start`` and after it: (B, L, D)."""
+        x = self.tokens(tokens) * self.scale
+        if self.positions is not None:
+            end = start + tokens.size(1)
+            x = x + self.positions(torch.arange(start, end, device=tokens.device), end).to(x.dtype)
+        return self.dropout(x if self.norm is None else self.norm(x))

@@ -1,0 +1,6 @@
+"""Feed-forward parts, one kind per file; importing this package fills the registry."""
+
+from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
+from pyramidions.nn.feed_forward.dense import DenseFeedForward
+
+__all__ = ["FEED_FORWARD", "DenseFeedForward", "FeedForward"]

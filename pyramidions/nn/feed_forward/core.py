@@ -1,0 +1,19 @@
+"""The role of a feed-forward part, and the registry of kinds."""
+
+from abc import abstractmethod
+
+from torch import Tensor
+
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.sublayer import LayerContext, SublayerFunction
+
+
+class FeedForward(SublayerFunction):
+    """Transforms each position on its own."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        """(B, L, D) -> (B, L, D)."""
+
+
+FEED_FORWARD: Registry[FeedForward] = Registry("feed-forward")

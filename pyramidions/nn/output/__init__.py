@@ -1,0 +1,7 @@
+"""Output layers, one kind per file; importing this package fills the registry."""
+
+from pyramidions.nn.output.core import OUTPUT, Output
+from pyramidions.nn.output.tied import TiedOutput
+from pyramidions.nn.output.untied import UntiedOutput
+
+__all__ = ["OUTPUT", "Output", "TiedOutput", "UntiedOutput"]

@@ -1,0 +1,23 @@
+"""The output layer with weights of its own."""
+
+from torch import Tensor, nn
+
+from pyramidions.nn.output.core import OUTPUT, Output
+
+
+@OUTPUT.register("untied")
+class UntiedOutput(Output):
+    """A linear layer without a bias (Vaswani et al. 2017, section 3.4, without sharing its weights).
+
+    Args:
+        embed_dim: D.
+        vocab_size: V.
+    """
+
+    def __init__(self, embed_dim: int, vocab_size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(embed_dim, vocab_size, bias=False)
+        nn.init.normal_(self.linear.weight, std=embed_dim**-0.5)
+
+    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+        return self.linear(features)

@@ -1,0 +1,130 @@
+"""Top-k pooling: a scorer rates the representations, an operator selects or condenses them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.functional.topk import TopK, gumbel_topk, hard_topk, iterative_topk, successive_halving_topk
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.scorer import Scorer
+from pyramidions.nn.sequence import Sequence
+
+
+class TopKPooler(Pooler):
+    """Hands on k vectors.
+
+    Args:
+        k: representations to hand on.
+        scorer: rates them.
+        train: the operator of `pyramidions.nn.functional.topk` that selects while training.
+        evaluate: the one that selects otherwise.
+    """
+
+    def __init__(self, k: int, scorer: Scorer, train: Callable[..., TopK], evaluate: Callable[..., TopK]) -> None:
+        super().__init__()
+        self.k = k
+        self.scorer = scorer
+        self.train_operator = train
+        self.evaluation_operator = evaluate
+
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        scores = self.scorer(sequence, context)
+        operator = self.train_operator if self.training else self.evaluation_operator
+        top = operator(sequence.x, scores, self.k, padding_mask=sequence.padding_mask)
+        # What passed through unchanged is made a tensor of its own, as every selection is.
+        x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
+        # Where the selection does not depend on the scores (batches too short to be pooled, hard selection), the scorer
+        # stays in the graph all the same: data-parallel training waits for the gradient of every parameter.
+        return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
+
+    def kept(self, length: int) -> int:
+        return min(length, self.k)
+
+
+class _Attached(torch.autograd.Function):
+    """Hands on ``x`` as it is, and gives ``scores`` a gradient of zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scores: Tensor) -> Tensor:
+        ctx.scores = scores.shape, {"dtype": scores.dtype, "device": scores.device}
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        shape, kind = ctx.scores
+        return grad, torch.zeros(shape, **kind)
+
+
+@POOLING.register("soft_topk")
+def soft_topk(
+    k: int, scorer: Scorer, base: float | None = 20.0, sort: bool = True, inference: str = "soft"
+) -> TopKPooler:
+    """Pool by Successive Halving (Pietruszka et al. 2022, sections 3.1 and 4).
+
+    Args:
+        k: representations to hand on.
+        scorer: rates them.
+        base: of the peaked softmax; None is the plain one.
+        sort: sort the candidates of each round.
+        inference: "soft", or "hard" to hand on the best as they are when not training.
+    """
+    if base is not None and base <= 1:
+        raise ValueError(f"`base` must be above 1, or null for the plain softmax, but is {base}.")
+    halving = partial(successive_halving_topk, base=base, sort=sort)
+    return TopKPooler(k, scorer, halving, _at_inference(inference, halving))
+
+
+@POOLING.register("hard_topk")
+def hard_topk_pooler(k: int, scorer: Scorer) -> TopKPooler:
+    """Select the best as they are (Goyal et al. 2020, section 3): no gradient reaches the scorer.
+
+    Args:
+        k: representations to hand on.
+        scorer: rates them.
+    """
+    return TopKPooler(k, scorer, hard_topk, hard_topk)
+
+
+@POOLING.register("iterative_topk")
+def iterative_topk_pooler(k: int, scorer: Scorer, temperature: float = 1.0, inference: str = "soft") -> TopKPooler:
+    """Pool by k softmaxes with masking (Goyal et al. 2018).
+
+    Args:
+        k: representations to hand on.
+        scorer: rates them.
+        temperature: towards 0 the selection becomes hard.
+        inference: "soft", or "hard" to hand on the best as they are when not training.
+    """
+    iterative = partial(iterative_topk, temperature=_positive(temperature))
+    return TopKPooler(k, scorer, iterative, _at_inference(inference, iterative))
+
+
+@POOLING.register("gumbel_topk")
+def gumbel_topk_pooler(k: int, scorer: Scorer, temperature: float = 1.0, inference: str = "soft") -> TopKPooler:
+    """Pool by sampling a relaxed subset (Xie and Ermon 2019); no noise when not training.
+
+    Args:
+        k: representations to hand on.
+        scorer: rates them.
+        temperature: towards 0 the selection becomes hard.
+        inference: "soft", or "hard" to hand on the best as they are when not training.
+    """
+    gumbel = partial(gumbel_topk, temperature=_positive(temperature))
+    quiet = partial(gumbel, noise=False)
+    return TopKPooler(k, scorer, partial(gumbel, noise=True), _at_inference(inference, quiet))
+
+
+def _at_inference(inference: str, soft: Callable[..., TopK]) -> Callable[..., TopK]:
+    if inference not in ("soft", "hard"):
+        raise ValueError(f"`inference` must be soft or hard, but is {inference!r}.")
+    return hard_topk if inference == "hard" else soft
+
+
+def _positive(temperature: float) -> float:
+    if temperature <= 0:
+        raise ValueError(f"`temperature` must be positive, but is {temperature}.")
+    return temperature

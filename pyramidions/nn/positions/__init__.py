@@ -1,0 +1,6 @@
+"""Positions, one kind per file; importing this package fills the registry."""
+
+from pyramidions.nn.positions.core import POSITIONS, Positions
+from pyramidions.nn.positions.sinusoidal import SinusoidalPositions
+
+__all__ = ["POSITIONS", "Positions", "SinusoidalPositions"]

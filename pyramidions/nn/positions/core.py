@@ -1,0 +1,18 @@
+"""The role of positions, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from pyramidions.nn.registry import Registry
+
+
+class Positions(nn.Module, ABC):
+    """Tells a model where in its document a token stands."""
+
+    @abstractmethod
+    def forward(self, position: Tensor, length: int) -> Tensor:
+        """Return the embeddings of ``position`` (...), from 0 on and below ``length``, in float32: (..., D)."""
+
+
+POSITIONS: Registry[Positions] = Registry("positions")

@@ -1,0 +1,44 @@
+"""The role of a scorer, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.sequence import Sequence
+
+
+class Scorer(nn.Module, ABC):
+    """Rates how useful each representation is for what comes after."""
+
+    #: whether the attention of the layer before is asked what each position received
+    reads_attention: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Tensor:
+        """Return a finite score, in float32 at least, for each vector: (B, L).
+
+        Scores of padding mean nothing.
+        """
+
+
+SCORER: Registry[Scorer] = Registry("scorer")
+
+
+def at_least_float32(x: Tensor) -> Tensor:
+    """In float32 under mixed precision too: the tournament tells scores apart that half precision merges."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+def project(layer: nn.Linear, x: Tensor) -> Tensor:
+    """Apply ``layer`` in the precision of ``x``."""
+    return F.linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
+
+
+def score_of(logits: Tensor) -> Tensor:
+    """Return sigmoid(logits) + 1e-5 (Pietruszka et al. 2022, equation (1), as the authors' code computes it)."""
+    return torch.sigmoid(logits) + 1e-5

@@ -1,0 +1,32 @@
+"""The role of a stack, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.sublayer import LayerContext, State
+
+
+class Stack(nn.Module, ABC):
+    """Composes layers; every pass over several layers is a stack's."""
+
+    @abstractmethod
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        """Run ``layers`` over whole sequences: (B, L, D) -> (B, L, D).
+
+        The watchers of ``context`` are told what their functions read.
+        """
+
+    def step(
+        self, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: Sequence[Sequence[State | None]]
+    ) -> Tensor:
+        """Run ``layers`` over what follows all that ``states`` hold, one list a layer: (B, WT, D) -> (B, WT, D)."""
+        for layer, held in zip(layers, states, strict=True):
+            x = layer.step(x, context, held)
+        return x
+
+
+STACK: Registry[Stack] = Registry("stack")

@@ -1,0 +1,19 @@
+"""The plain stack."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.stack.core import STACK, Stack
+from pyramidions.nn.sublayer import LayerContext
+
+
+@STACK.register("plain")
+class PlainStack(Stack):
+    """Every layer reads what the one before wrote; all activations are kept for the backward pass."""
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        for layer in layers:
+            x = layer(x, context)
+        return x

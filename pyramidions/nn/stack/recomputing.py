@@ -1,0 +1,20 @@
+"""The stack that keeps inputs of layers only."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.stack.core import STACK, Stack
+from pyramidions.nn.sublayer import LayerContext
+
+
+@STACK.register("recomputing")
+class RecomputingStack(Stack):
+    """Keeps of each layer its input only, and computes the rest again in the backward pass (Chen et al. 2016)."""
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        for layer in layers:
+            x = checkpoint(layer, x, context, use_reentrant=False)
+        return x

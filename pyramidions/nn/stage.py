@@ -1,0 +1,96 @@
+"""A stage: layers, a pooler, and what runs on what it pooled."""
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+
+from torch import Tensor, nn
+
+from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.functional.chunking import BlockLayout
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.pooling import Pooled, Pooler
+from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.stack import Stack
+from pyramidions.nn.sublayer import NOBODY, LayerContext, Watcher
+from pyramidions.nn.upsampling import Upsampler
+
+
+class Stage:
+    """Runs layers, then pools; where it also upsamples, inner stages run in between (an hourglass).
+
+    A stage says in which order modules run, and owns none of them: the names of weights must not depend on where
+    poolings stand, so that a model without pooling can hand its weights to one with it.
+
+    Args:
+        layers: run first, one after the other.
+        pooler: follows them, or None.
+        inner: run on what the pooler handed on.
+        upsampler: brings their output back to the length before pooling, or None.
+    """
+
+    def __init__(
+        self,
+        layers: list[Layer],
+        pooler: Pooler | None = None,
+        inner: "tuple[Stage, ...]" = (),
+        upsampler: Upsampler | None = None,
+    ) -> None:
+        self.layers = layers
+        self.pooler = pooler
+        self.inner = inner
+        self.upsampler = upsampler
+
+    def all_stages(self) -> "Iterator[Stage]":
+        """Yield this stage and all within it, in the order in which their layers run."""
+        yield self
+        for stage in self.inner:
+            yield from stage.all_stages()
+
+    def __call__(self, sequence: Sequence, stack: Stack) -> tuple[Sequence, list[Pooled]]:
+        """Return what the stage hands on, and what each pooler in it did; ``stack`` composes the layers."""
+        context = PoolingContext(_cannot_be_received)
+        for confined_to, group in groupby(self.layers, key=lambda layer: layer.confined_to):
+            sequence, context = self._run(list(group), confined_to, sequence, stack)
+        if self.pooler is None:
+            return sequence, []
+        unpooled = sequence
+        pooled: Pooled = self.pooler(unpooled, context)
+        lengths = _kept(self.pooler, unpooled.lengths)
+        sequence = Sequence(pooled.x, pooled.padding_mask, pooled.of_strongest(unpooled.position), lengths)
+        poolings = [pooled]
+        for stage in self.inner:
+            sequence, further = stage(sequence, stack)
+            poolings += further
+        if self.upsampler is not None:
+            sequence = unpooled._replace(x=self.upsampler(sequence.x, unpooled))
+        return sequence, poolings
+
+    def _run(
+        self, layers: list[Layer], confined_to: int | None, sequence: Sequence, stack: Stack
+    ) -> tuple[Sequence, PoolingContext]:
+        """Run layers whose attention stays within the same blocks; those of pure padding are left out."""
+        layout = BlockLayout(sequence.padding_mask, confined_to, sequence.lengths)
+        attention = None if self.pooler is None else layers[-1].function(SelfAttention)
+        # What the last attention read; the pooler may ask how much of it each position received.
+        read: list[Tensor] = []
+        watchers: Mapping[nn.Module, Watcher] = NOBODY if attention is None else {attention: read.append}
+        context = LayerContext(layout.attention_mask, watchers=watchers)
+        x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
+
+        def received() -> Tensor:
+            if attention is None:
+                return _cannot_be_received()
+            return layout.unpack(attention.received(read[0], layout.attention_mask))
+
+        return sequence._replace(x=x), PoolingContext(received)
+
+
+def _cannot_be_received() -> Tensor:
+    raise ValueError("The scorer reads how much attention a position received, but no self-attention comes before it.")
+
+
+def _kept(pooler: Pooler, lengths: list[int] | None) -> list[int] | None:
+    kept = [None] if lengths is None else [pooler.kept(length) for length in lengths]
+    known = [length for length in kept if length is not None]
+    return known if len(known) == len(kept) else None

@@ -1,0 +1,19 @@
+"""The role of an upsampler, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from pyramidions.nn.registry import Registry
+from pyramidions.nn.sequence import Sequence
+
+
+class Upsampler(nn.Module, ABC):
+    """Brings a pooled sequence back to the length that it had."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, unpooled: Sequence) -> Tensor:
+        """Return (B, L, D), given ``x`` (B, K, D) and what there was before pooling, of length L."""
+
+
+UPSAMPLING: Registry[Upsampler] = Registry("upsampling")

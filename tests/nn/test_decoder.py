@@ -1,0 +1,130 @@
+"""What every decoder promises, of whatever cross-attention, positions and stack it is made."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from whole_models import STACKS, VOCABULARY, batch, decode, encode, tiny
+
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import ATTENTION
+
+CROSSING = [kind for kind in ATTENTION.names if ATTENTION[kind].crosses]
+every = pytest.mark.parametrize(
+    ("cross", "positions", "stack"), list(itertools.product(CROSSING, ["none", "sinusoidal"], STACKS))
+)
+LENGTHS = (24, 7, 13)
+
+
+def make(cross: str, positions: str, stack: str, **overrides: Any) -> Transformer:
+    fields = {"cross_attention": cross, "decoder_positions": positions, **STACKS[stack], **overrides}
+    return tiny("full", "soft_topk", **fields).eval()
+
+
+def prefixes(count: int, length: int, seed: int = 7) -> Tensor:
+    return torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(seed))
+
+
+@every
+@torch.no_grad()
+def test_a_token_changes_nothing_before_it(cross: str, positions: str, stack: str) -> None:
+    model, tokens = make(cross, positions, stack), prefixes(3, 6)
+    memory, mask = encode(model, batch(*LENGTHS))
+    before = decode(model, tokens, memory, mask)
+    for place in range(6):
+        changed = tokens.clone()
+        changed[:, place] = 4 + (changed[:, place] - 3) % (VOCABULARY - 4)
+        after = decode(model, changed, memory, mask)
+        assert after[:, :place].equal(before[:, :place])
+        assert not torch.isclose(after[:, place:], before[:, place:], atol=1e-6).all(dim=-1).any()
+
+
+@every
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1), (3, 1), (1, 2, 1)])
+@torch.no_grad()
+def test_cached_decoding_equals_uncached_for_several_hypotheses_that_replace_each_other(
+    cross: str, positions: str, stack: str, steps: tuple[int, ...]
+) -> None:
+    model, width, generator = make(cross, positions, stack), 3, torch.Generator().manual_seed(2)
+    memory, mask = encode(model, batch(*LENGTHS))
+    cache, written = model.decoder.new_cache(), torch.empty(len(memory) * width, 0, dtype=torch.long)
+    first = torch.arange(0, len(memory) * width, width)[:, None]
+    for number, new in enumerate(steps):
+        written = torch.cat([written, prefixes(len(memory) * width, new, seed=number)], dim=1)
+        found = decode(model, written[:, -new:], memory, mask, cache)
+        whole = decode(model, written, *(x.repeat_interleave(width, dim=0) for x in (memory, mask)))
+        torch.testing.assert_close(found, whole[:, -new:], rtol=0, atol=1e-5)
+        parents = (first + torch.randint(width, (len(memory), width), generator=generator)).flatten()
+        cache.reorder(parents)
+        written = written[parents]
+
+
+@every
+@torch.no_grad()
+def test_documents_that_leave_take_their_part_of_the_cache_along(cross: str, positions: str, stack: str) -> None:
+    model, tokens, staying = make(cross, positions, stack), prefixes(3, 4), torch.tensor([0, 2])
+    memory, mask = encode(model, batch(*LENGTHS))
+    cache = model.decoder.new_cache()
+    decode(model, tokens[:, :3], memory, mask, cache)
+    cache.reorder(staying, staying)
+    found = decode(model, tokens[staying, 3:], memory[staying], mask[staying], cache)
+    whole = decode(model, tokens[staying], memory[staying], mask[staying])
+    torch.testing.assert_close(found, whole[:, 3:], rtol=0, atol=1e-5)
+
+
+@every
+@torch.no_grad()
+def test_a_batch_equals_its_documents_alone_and_padding_of_the_memory_is_not_read(
+    cross: str, positions: str, stack: str
+) -> None:
+    model, tokens = make(cross, positions, stack), prefixes(3, 5)
+    memory, mask = encode(model, batch(*LENGTHS))
+    together = decode(model, tokens, memory, mask)
+    for row, padding in enumerate(mask):
+        alone = decode(model, tokens[row : row + 1], memory[row : row + 1, ~padding], None)
+        torch.testing.assert_close(together[row], alone[0], rtol=0, atol=1e-5)
+    more = F.pad(memory, (0, 0, 0, 4), value=9.0), F.pad(mask, (0, 4), value=True)
+    torch.testing.assert_close(decode(model, tokens, *more), together, rtol=0, atol=1e-5)
+
+
+@every
+@torch.no_grad()
+def test_what_follows_a_prefix_does_not_depend_on_padding_behind_it(cross: str, positions: str, stack: str) -> None:
+    model, tokens = make(cross, positions, stack), prefixes(3, 5)
+    memory, mask = encode(model, batch(*LENGTHS))
+    padded = F.pad(tokens, (0, 3), value=1)
+    torch.testing.assert_close(
+        decode(model, padded, memory, mask)[:, :5], decode(model, tokens, memory, mask), rtol=0, atol=1e-6
+    )
+
+
+@every
+def test_gradients_reach_the_memory_and_every_parameter(cross: str, positions: str, stack: str) -> None:
+    model = make(cross, positions, stack).train()
+    memory = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    decode(model, prefixes(3, 4), memory, None).square().sum().backward()
+    assert memory.grad is not None and (memory.grad.abs().sum(dim=-1) > 0).all()
+    for name, weight in model.decoder.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all(), name
+        # A bias of all keys alike leaves every attention weight as it is.
+        assert weight.grad.any() or "k_proj.bias" in name, name
+
+
+@every
+@torch.no_grad()
+def test_the_document_and_the_whole_prefix_count(cross: str, positions: str, stack: str) -> None:
+    model, tokens = make(cross, positions, stack), prefixes(2, 4)
+    memory, _ = encode(model, batch(24, 24))
+    assert not torch.allclose(decode(model, tokens, memory, None), decode(model, tokens, memory.flip(0), None))
+    # With positions, even of equal tokens the second is another than the first.
+    same = decode(model, torch.full((2, 2), 5), memory, None)
+    assert torch.allclose(same[:, 0], same[:, 1], atol=1e-6) == (positions == "none")
+
+
+@pytest.mark.parametrize("cross", sorted(set(ATTENTION.names) - set(CROSSING)))
+def test_attention_that_reads_no_other_sequence_is_refused_by_a_sentence(cross: str) -> None:
+    with pytest.raises(ValueError, match=rf"^`cross_attention` must be .*'{cross}'\.$"):
+        make(cross, "none", "post-norm")

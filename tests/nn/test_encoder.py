@@ -1,0 +1,93 @@
+"""What every encoder promises, of whatever attention, pooling, scorer and stack it is made."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from whole_models import PAD, REFUSED, STACKS, TELLS_NOTHING, batch, combinations, documents, encode, tiny
+
+from pyramidions.errors import UserError
+from pyramidions.nn import BeamSearch
+from pyramidions.nn.pooling import POOLING
+
+every = pytest.mark.parametrize(("attention", "pooling", "scorer"), combinations())
+LENGTHS = (24, 7, 13, 1)
+
+
+# Scorers stand in any stack alike.
+STACKED = [(*parts, stack) for parts in combinations() for stack in STACKS if parts[2] == "linear" or not STACKS[stack]]
+
+
+@pytest.mark.parametrize(("attention", "pooling", "scorer", "stack"), STACKED)
+def test_it_trains_a_step_that_reaches_every_parameter_and_decodes(
+    attention: str, pooling: str, scorer: str, stack: str
+) -> None:
+    model = tiny(attention, pooling, scorer, **STACKS[stack]).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    tokens, targets = batch(*LENGTHS), batch(6, 3, 5, 2, seed=1)
+    prefix = torch.cat([torch.full((4, 1), 2), targets[:, :-1]], dim=1)
+    F.cross_entropy(model(tokens, prefix).flatten(0, 1), targets.flatten(), ignore_index=PAD).backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all(), name
+        # What only orders vectors for a hard selection gets zeros, and so does a bias of all keys alike.
+        selects = pooling == "hard_topk" and "scorer" in name
+        assert weight.grad.any() or selects or "k_proj.bias" in name, name
+    optimizer.step()
+    for found in BeamSearch(beam=2, min_len=2, max_len=4)(model.eval(), tokens):
+        assert len(found) == 2 and all(3 <= len(one.tokens) <= 5 and one.score < 0 for one in found)
+
+
+@every
+@torch.no_grad()
+def test_the_amount_of_padding_changes_nothing(attention: str, pooling: str, scorer: str) -> None:
+    model, tokens = tiny(attention, pooling, scorer).eval(), batch(13, 6)
+    expected = documents(*encode(model, tokens))
+    for more in (1, 3, 11):
+        padded = F.pad(tokens, (0, more), value=PAD)
+        torch.testing.assert_close(documents(*encode(model, padded)), expected, rtol=0, atol=1e-5)
+
+
+@every
+@torch.no_grad()
+def test_a_batch_equals_its_documents_alone(attention: str, pooling: str, scorer: str) -> None:
+    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*LENGTHS)
+    alone = [encode(model, tokens[row : row + 1, :length])[0][0] for row, length in enumerate(LENGTHS)]
+    torch.testing.assert_close(documents(*encode(model, tokens)), alone, rtol=0, atol=1e-5)
+
+
+@every
+@torch.no_grad()
+def test_lengths_that_are_given_or_asked_from_the_mask_are_the_same(attention: str, pooling: str, scorer: str) -> None:
+    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*LENGTHS)
+    for asked, given in zip(encode(model, tokens), encode(model, tokens, list(LENGTHS)), strict=True):
+        assert asked.equal(given)
+
+
+@every
+@torch.no_grad()
+def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, scorer: str) -> None:
+    model, tokens = tiny(attention, pooling, scorer).eval(), batch(24)
+    expected = encode(model, tokens)[0]
+    for other in (tokens.roll(5, dims=1), batch(24, seed=3)):
+        found = encode(model, other)[0]
+        assert found.shape == expected.shape and not torch.allclose(found, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("pooling", ["none", *POOLING.names])
+@torch.no_grad()
+def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) -> None:
+    tokens = batch(*LENGTHS)
+    memory = {name: encode(tiny("blockwise", pooling, **fields).eval(), tokens)[0] for name, fields in STACKS.items()}
+    assert memory["recomputed"].equal(memory["post-norm"])
+    assert not torch.allclose(memory["pre-norm"], memory["post-norm"], atol=1e-3)
+
+
+@pytest.mark.parametrize(("attention", "pooling"), sorted(REFUSED))
+def test_attention_that_a_pooling_cannot_read_is_refused_by_a_sentence(attention: str, pooling: str) -> None:
+    with pytest.raises(UserError, match=rf"^[A-Z`].*`self_attention`.*'{attention}'\.$"):
+        tiny(attention, pooling)
+
+
+@pytest.mark.parametrize("attention", sorted(TELLS_NOTHING))
+def test_attention_that_a_scorer_cannot_ask_is_refused_by_a_sentence(attention: str) -> None:
+    with pytest.raises(UserError, match=rf"^`scorer` 'attention'.*`self_attention`.*'{attention}'\.$"):
+        tiny(attention, "hard_topk", "attention")

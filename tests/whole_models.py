@@ -1,0 +1,97 @@
+"""Tiny whole models of every combination of parts, and the few calls by which contract tests reach inside."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.models import build, preset
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.scorer import SCORER
+
+VOCABULARY, LONGEST, PAD = 20, 24, 1
+
+# Options that make a kind cut a document of LONGEST tokens; a kind that is not named has none.
+_ATTENTION_ARGS = {
+    "blockwise": {"block_size": 8},
+    "efficient": {"local_heads": 1, "window": 3},
+    "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "window": 3},
+}
+_LENGTHS = {"funnel": "12,None,None"}
+#: ways to stack layers, by name: the fields that they set
+STACKS: dict[str, dict[str, Any]] = {
+    "post-norm": {},
+    "pre-norm": {"normalize_before": True},
+    "recomputed": {"checkpoint_activations": True},
+}
+#: attention and pooling that cannot go together; any other two can
+REFUSED = {("efficient", "funnel"), ("lsh", "funnel")}
+#: attention that cannot tell the attention scorer what each position received
+TELLS_NOTHING = {"efficient", "lsh"}
+
+Combination = tuple[str, str, str]  # attention, pooling ("none", too), scorer
+
+
+def combinations() -> list[Combination]:
+    """Return all that can go together: attention with pooling by the default scorer, and with scorers."""
+    pooled = itertools.product(ATTENTION.names, ["none", *POOLING.names], ["linear"])
+    scored = itertools.product(ATTENTION.names, ["soft_topk", "hard_topk"], set(SCORER.names) - {"linear"})
+    return [
+        (attention, pooling, scorer)
+        for attention, pooling, scorer in sorted([*pooled, *scored])
+        if (attention, pooling) not in REFUSED and not (scorer == "attention" and attention in TELLS_NOTHING)
+    ]
+
+
+def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear", **overrides: Any) -> Transformer:
+    """Build a model without dropout whose weights are the same each time."""
+    pools = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": _LENGTHS.get(pooling, "12,None,6")}
+    fields = {
+        "embed_dim": 8,
+        "ffn_embed_dim": 16,
+        "num_heads": 2,
+        "encoder_layers": 3,
+        "decoder_layers": 2,
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "activation_dropout": 0.0,
+        "max_source_positions": LONGEST,
+        "self_attention": attention,
+        "self_attention_args": json.dumps(_ATTENTION_ARGS.get(attention, {})),
+        "scorer": scorer,
+        **pools,
+        **overrides,
+    }
+    torch.manual_seed(0)
+    return build(preset("vanilla", **fields), VOCABULARY, PAD)
+
+
+def batch(*lengths: int, seed: int = 0) -> Tensor:
+    """Documents of these lengths, their end included, padded on the right: (B, L)."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    for row, length in enumerate(lengths):
+        tokens[row, length - 1] = 2
+        tokens[row, length:] = PAD
+    return tokens
+
+
+def encode(model: Transformer, tokens: Tensor, lengths: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
+    """Return the memory (B, K, D) and its padding mask (B, K)."""
+    encoded = model.encoder(tokens, tokens.eq(PAD), lengths)
+    return encoded.memory, encoded.padding_mask
+
+
+def decode(model: Transformer, tokens: Tensor, memory: Tensor, mask: Tensor | None, cache: Any = None) -> Tensor:
+    """Return logits after each of ``tokens`` (BW, T), which follow those of ``cache``: (BW, T, V)."""
+    return model.decoder(tokens, memory, mask, cache)
+
+
+def documents(memory: Tensor, mask: Tensor) -> list[Tensor]:
+    """What of each document is no padding: B tensors (K, D)."""
+    return [one[~padding] for one, padding in zip(memory, mask, strict=True)]
