@@ -20,6 +20,7 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
+from pyramidions.tasks.optimizer_order import ResumedOrder
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.results_file import watch_results
@@ -103,6 +104,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         self._rouge: Optional[ValidationRouge] = None
         self._stopping: Optional[StoppingRule] = None
         self._checkpoints: Optional[RunCheckpoints] = None
+        self._order: Optional[ResumedOrder] = None
         if self.folder.sentencepiece_path.exists():
             verify_tokenizer(self.folder)
             self._use(self.folder.tokenizer())
@@ -320,6 +322,8 @@ class LongDocumentSummarizationTask(FairseqTask):
             # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
             run.common.user_dir = None
         model = super().build_model(cfg, from_checkpoint)
+        if self._checkpoints is not None:
+            self._order = ResumedOrder(model)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
             self._rouge = ValidationRouge(self.build_generator([model], args), self._need_tokenizer())
@@ -333,11 +337,16 @@ class LongDocumentSummarizationTask(FairseqTask):
             generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
         return generator
 
-    def train_step(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Do fairseq's step; whatever was to be saved before has been."""
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Do fairseq's step; whatever was to be saved before has been, and whatever was to be loaded."""
         if self._checkpoints is not None:
             self._checkpoints.trains()
-        loss, sample_size, logging_output = super().train_step(*args, **kwargs)
+        if self._order is not None:
+            self._order.restore(optimizer)
+        step = super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
+        loss, sample_size, logging_output = step
         return loss, sample_size, logging_output
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:

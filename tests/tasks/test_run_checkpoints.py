@@ -138,6 +138,34 @@ def test_a_run_whose_last_checkpoint_is_damaged_goes_on_from_the_newest_whole_on
     assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
 
 
+def in_another_order(path: Path) -> None:
+    """Rewrite a checkpoint as a model would have saved it that registers its parameters the other way round."""
+    state = torch.load(path, weights_only=True)
+    model, entries = state["model"], state["last_optimizer_state"]["state"]
+    state["last_optimizer_state"]["state"] = {len(entries) - 1 - i: entry for i, entry in entries.items()}
+    first: dict[int, str] = {}
+    for name, weight in model.items():
+        first.setdefault(weight.data_ptr(), name)
+    # A weight's other names, if several modules share it, say nothing about its place.
+    state["model"] = {name: model[name] for name in [*reversed(first.values()), *model]}
+    torch.save(state, path)
+
+
+def test_a_run_goes_on_from_a_checkpoint_that_lists_its_parameters_in_another_order(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    flags = ("--disable-validation", "--max-update")
+    train(data, tmp_path / "whole", *flags, "8")
+    train(data, tmp_path / "moved", *flags, "4")
+    in_another_order(tmp_path / "moved" / "checkpoint_last.pt")
+    train(data, tmp_path / "moved", *flags, "8")
+    one, other = (torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True) for run in ("whole", "moved"))
+    assert list(one["model"]) == list(other["model"])
+    assert all(torch.equal(one["model"][name], other["model"][name]) for name in one["model"])
+    one, other = (state["last_optimizer_state"]["state"] for state in (one, other))
+    assert all(torch.equal(one[i][name], other[i][name]) for i in one for name in ("exp_avg", "exp_avg_sq"))
+
+
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """Hold a folder as another process would."""
