@@ -10,7 +10,8 @@ FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
 FAIRSEQ_FACE = ("models/pyramidion.py", "tasks/", "criterions/", "scoring/fairseq_scorer.py")
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
-    "pyramidions": ("criterions", "inference", "models", "scoring", "tasks"),
+    "pyramidions": ("inference",),
+    "pyramidions.plugin": ("criterions", "models", "scoring", "tasks"),
     "pyramidions.errors": (),
     "pyramidions.strict_json": (),
     "pyramidions.markdown": (),

@@ -7,7 +7,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_commands import TASK, TINY
 
-import pyramidions
+from pyramidions import plugin
 
 
 def warned() -> list[str]:
@@ -16,7 +16,7 @@ def warned() -> list[str]:
     args = options.parse_args_and_arch(options.get_training_parser(), ["data", *flags, "--lr-scheduler", "fixed"])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        pyramidions._silence_fairseqs_own_warnings()
+        plugin.silence_fairseqs_own_warnings()
         convert_namespace_to_omegaconf(args)
         warnings.warn("the user's own")
     return [str(warning.message) for warning in caught]
@@ -27,7 +27,7 @@ def test_how_fairseq_calls_hydra_is_not_warned_of() -> None:
 
 
 def test_every_silenced_message_of_hydra_is_one_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyramidions, "_FAIRSEQS_OWN_WARNINGS", ())
+    monkeypatch.setattr(plugin, "FAIRSEQS_OWN_WARNINGS", ())
     assert [message.strip().splitlines()[0] for message in warned()] == [
         "hydra.experimental.initialize() is no longer experimental. Use hydra.initialize()",
         "The version_base parameter is not specified.",

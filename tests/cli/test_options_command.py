@@ -20,6 +20,8 @@ def listed(run):
 def test_every_field_of_model_task_and_criterion_is_listed_once(listed):
     from fairseq import options as fairseq_options
 
+    import pyramidions.plugin  # noqa: F401
+
     chosen = ("--task", "long_document_summarization", "--criterion", "pooled_cross_entropy", "--arch", "pyramidion")
     parser = fairseq_options.get_training_parser()
     before = {flag for action in parser._actions for flag in action.option_strings}

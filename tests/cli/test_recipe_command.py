@@ -9,6 +9,7 @@ import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+import pyramidions.plugin  # noqa: F401
 from pyramidions.data.progress import counted
 from pyramidions.tasks.run_checks import doubts, schedule_of
 
