@@ -77,7 +77,7 @@ def options(arch: str, as_json: bool) -> None:
     has_fairseq = find_spec("fairseq") is not None
     if has_fairseq:
         from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
-        from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
+        from pyramidions.tasks.config import LongDocumentSummarizationConfig
 
         found += _options("task", LongDocumentSummarizationConfig())
         found += _options("criterion", PooledCrossEntropyConfig())

@@ -17,15 +17,15 @@ _FIELDS = {
     "min_len": "decoding_min_length",
     "max_len_b": "decoding_max_length",
 }
-# No setting has this value, so it marks a flag that was not given; None would not fit fairseq's types.
-_UNSET = -(2**31)
+# Marks a flag that was not given. fairseq checks these arguments against the types int and float, so that None is no
+# value for them, and it fills in its own defaults for those that are left out.
+_NOT_GIVEN = -(2**31)
 
 
 def unset_defaults(parser: ArgumentParser) -> None:
-    """Make flags of `fairseq-generate` and `fairseq-interactive` that are not given tell so."""
-    for action in parser._actions:
-        if action.dest in _FIELDS:
-            action.default = _UNSET
+    """Make it known which flags of `fairseq-generate` and `fairseq-interactive` are not given."""
+    # A training has none of these flags, and must not get them into its config.
+    parser.set_defaults(**{name: _NOT_GIVEN for name in _FIELDS if parser.get_default(name) is not None})
 
 
 def from_options(options: dict[str, Any]) -> Namespace:
@@ -59,7 +59,7 @@ def fill_in(args: Any, models: list[Any]) -> None:
             long as it must.
     """
     for name, field in _FIELDS.items():
-        if getattr(args, name, _UNSET) != _UNSET:
+        if getattr(args, name, _NOT_GIVEN) != _NOT_GIVEN:
             continue
         if name == "max_len_b" and getattr(args, "max_len_a", None):
             args.max_len_b = 0  # the user bounds the length by the source's

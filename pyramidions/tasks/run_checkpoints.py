@@ -3,7 +3,7 @@
 import logging
 import math
 from pathlib import Path
-from typing import Any, Optional
+from typing import Optional
 
 from fairseq.checkpoint_utils import save_checkpoint
 from fairseq.utils import split_paths
@@ -14,7 +14,7 @@ from pyramidions.data.archive import is_damaged
 from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
-from pyramidions.tasks.stopping import end
+from pyramidions.tasks.run_config import end_run
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,6 @@ class RunCheckpoints:
     def __init__(self, run: DictConfig) -> None:
         self.run = run
         self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints)
-        self._seen: Optional[int] = None
         self._score: Optional[float] = None
 
     def begin(self) -> None:
@@ -88,12 +87,11 @@ class RunCheckpoints:
         else:
             return
         logger.info("The run of %s is finished, %s: nothing is trained or written.", path, reason)
-        end(self.run)
+        end_run(self.run)
 
-    def validated(self, stats: dict[str, Any]) -> None:
-        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
-        if stats["num_updates"] != self._seen:
-            self._seen, self._score = stats["num_updates"], stats[self.run.checkpoint.best_checkpoint_metric]
+    def validated(self, score: float) -> None:
+        """Take note of the score by which the next checkpoint may be the best one."""
+        self._score = score
 
     def trains(self) -> None:
         """Take note that training goes on: the last save is over, and the last score is an older model's."""

@@ -4,28 +4,15 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from omegaconf import DictConfig
-
 from pyramidions.data.progress import counted
 from pyramidions.errors import UserError
 from pyramidions.scoring.rouge import METRICS
+from pyramidions.tasks.run_config import is_first_worker, run_of
 
 logger = logging.getLogger(__name__)
 
 #: A warm-up of more epochs is warned of; the paper's 5,000 updates are 6 epochs of arXiv and 11 of PubMed.
 MOST_WARMUP_EPOCHS = 20
-
-
-def run_of(cfg: Any) -> Optional[DictConfig]:
-    """Return the config of the whole run, of which ``cfg`` is the task's part; None where there is no run."""
-    run = cfg._get_parent() if isinstance(cfg, DictConfig) else None
-    return run if isinstance(run, DictConfig) and "checkpoint" in run else None
-
-
-def is_first_worker(cfg: Any) -> bool:
-    """Whether this process speaks for the run, so that a warning is not printed once for each GPU."""
-    run = run_of(cfg)
-    return run is None or run.distributed_training.distributed_rank == 0
 
 
 def check_run(cfg: Any) -> None:

@@ -1,25 +1,20 @@
 """When to stop: after so many validations at epoch ends without progress, restarts or not."""
 
 import logging
-import math
 from typing import Any, Optional
 
 from omegaconf import DictConfig
 
+from pyramidions.tasks.run_config import end_run
+
 logger = logging.getLogger(__name__)
-
-
-def end(run: DictConfig) -> None:
-    """End a run before its next epoch."""
-    # What fairseq looks at before each epoch, the first after a restart included.
-    run.optimization.stop_min_lr = math.inf
 
 
 class StoppingRule:
     """Ends a run when its score has not improved for a number of validations (Pietruszka et al. 2022, appendix D.1).
 
     fairseq's own --patience counts validations in mid-epoch as well, and counts from zero when a run restarts. This
-    one looks at the ends of epochs only, and what it knows travels in the checkpoint.
+    one counts those at the ends of epochs only, and its count travels in the checkpoint.
 
     Args:
         patience: validations without progress after which the run ends; 0 never ends it.
@@ -29,17 +24,11 @@ class StoppingRule:
     def __init__(self, patience: int, run: DictConfig) -> None:
         self.patience = patience
         self.run = run
-        self.epochs: Any = None
         self.best: Optional[float] = None
         self.without_progress = 0
-        self._seen: Optional[int] = None
 
-    def validated(self, stats: dict[str, Any]) -> None:
-        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
-        if self.epochs is None or not self.epochs.end_of_epoch() or stats["num_updates"] == self._seen:
-            return
-        self._seen = stats["num_updates"]
-        score = float(stats[self.run.checkpoint.best_checkpoint_metric])
+    def validated(self, score: float) -> None:
+        """Take note of the score of a validation at an epoch's end, and end the run if it is due."""
         sign = 1 if self.run.checkpoint.maximize_best_checkpoint_metric else -1
         if self.best is None or sign * score > sign * self.best:
             self.best, self.without_progress = score, 0
@@ -66,4 +55,4 @@ class StoppingRule:
                 self.without_progress,
                 self.patience,
             )
-            end(self.run)
+            end_run(self.run)

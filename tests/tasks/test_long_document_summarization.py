@@ -17,11 +17,9 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.tasks import decoding
+from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.head_dataset import HeadDataset
-from pyramidions.tasks.long_document_summarization import (
-    LongDocumentSummarizationConfig,
-    LongDocumentSummarizationTask,
-)
+from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationTask
 from pyramidions.tasks.validation_rouge import ValidationRouge
 
 
@@ -32,8 +30,9 @@ def make(data: DataFolder, **overrides: Any) -> LongDocumentSummarizationTask:
 def test_ids_of_the_dictionary_are_the_tokenizers(data: DataFolder) -> None:
     task = make(data)
     assert task.source_dictionary is task.target_dictionary
-    assert task.dictionary.symbols == task.tokenizer.pieces() if task.tokenizer else False
-    assert task.dictionary.symbols == type(task.dictionary).load(str(data.dictionary_path)).symbols
+    symbols = task.source_dictionary.symbols
+    assert symbols == task.preprocessing.need_tokenizer().pieces()
+    assert symbols == type(task.source_dictionary).load(str(data.dictionary_path)).symbols
 
 
 def test_long_texts_keep_their_head_and_their_end() -> None:
@@ -126,7 +125,7 @@ def test_lengths_and_tokenizer_come_from_the_checkpoint(data: DataFolder, tmp_pa
     empty = LongDocumentSummarizationTask(LongDocumentSummarizationConfig(data=str(tmp_path)))
     empty.load_state_dict(state)
     assert empty.max_positions() == (64, 16)
-    assert empty.dictionary == make(data).dictionary
+    assert empty.source_dictionary == make(data).source_dictionary
     flag = make(data, max_source_positions=32)
     flag.load_state_dict(state)
     assert flag.max_positions() == (32, 16)
@@ -243,6 +242,12 @@ def test_decoding_settings_of_the_checkpoint_yield_to_flags() -> None:
     args = parser.parse_args(["--beam", "5", "--min-len", "0"])
     decoding.fill_in(args, [settings()])
     assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90}
+
+
+def test_a_training_gets_no_decoding_flags() -> None:
+    parser = ArgumentParser()
+    decoding.unset_defaults(parser)
+    assert vars(parser.parse_args([])) == {}
 
 
 def test_a_length_bound_relative_to_the_source_stands_alone() -> None:

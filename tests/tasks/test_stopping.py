@@ -1,4 +1,3 @@
-from itertools import count
 from typing import Any
 
 import pytest
@@ -6,33 +5,21 @@ from omegaconf import OmegaConf
 
 from pyramidions.tasks.stopping import StoppingRule
 
-UPDATES = count(6, 6)
 
-
-class Epochs:
-    def __init__(self, at_end: bool = True) -> None:
-        self.at_end = at_end
-
-    def end_of_epoch(self) -> bool:
-        return self.at_end
-
-
-def rule(patience: int, maximize: bool = True, at_end: bool = True) -> StoppingRule:
+def rule(patience: int, maximize: bool = True) -> StoppingRule:
     run = OmegaConf.create(
         {
             "checkpoint": {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": maximize},
             "optimization": {"stop_min_lr": -1.0},
         }
     )
-    stopping = StoppingRule(patience, run)
-    stopping.epochs = Epochs(at_end)
-    return stopping
+    return StoppingRule(patience, run)
 
 
 def validated(stopping: StoppingRule, *scores: float) -> bool:
     """Whether the run has ended after these scores."""
     for score in scores:
-        stopping.validated({"rouge2": score, "num_updates": next(UPDATES)})
+        stopping.validated(score)
     return bool(stopping.run.optimization.stop_min_lr > 0)
 
 
@@ -51,10 +38,6 @@ def test_where_less_is_better_less_is_progress() -> None:
 
 def test_patience_zero_never_ends_a_run() -> None:
     assert not validated(rule(0), *[1] * 50)
-
-
-def test_validations_in_mid_epoch_do_not_count() -> None:
-    assert not validated(rule(1, at_end=False), 3, 2, 1)
 
 
 def test_the_count_goes_on_after_a_restart() -> None:
@@ -77,11 +60,3 @@ def test_what_travels_in_the_checkpoint_is_plain_numbers() -> None:
     validated(stopping, 5, 4)
     state: dict[str, Any] = stopping.state_dict()
     assert state == {"best": 5.0, "without_progress": 1}
-
-
-def test_of_several_subsets_the_first_counts() -> None:
-    stopping = rule(2)
-    for update, scores in ((6, (5, 1)), (12, (6, 1)), (18, (7, 1))):
-        for score in scores:
-            stopping.validated({"rouge2": score, "num_updates": update})
-    assert stopping.state_dict() == {"best": 7.0, "without_progress": 0}

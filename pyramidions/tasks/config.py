@@ -1,0 +1,49 @@
+"""What the user may say about the data and its validation."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import MISSING
+
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+
+
+@dataclass
+class LongDocumentSummarizationConfig(FairseqDataclass):
+    """The options of `--task long_document_summarization`."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder made by `pyramidions prepare`"})
+    max_source_positions: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "tokens of a document; longer documents are truncated. Default: "
+            f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with"
+        },
+    )
+    max_target_positions: Optional[int] = field(
+        default=None,
+        metadata={"help": f"the same for its summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
+    )
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": "validate with beam search and log rouge1, rouge2, rougeL, rougeLsum"},
+    )
+    eval_rouge_args: str = field(
+        default="{}",
+        metadata={
+            "help": "generation arguments for --eval-rouge as a JSON object, e.g. '{\"beam\": 4}'; "
+            "the rest is the model's own decoding settings"
+        },
+    )
+    stopping_patience: int = field(
+        default=0,
+        metadata={
+            "help": "end the run after this many validations at epoch ends without a better "
+            "--best-checkpoint-metric, restarts or not; 0 never does"
+        },
+    )
+    check_data: bool = field(
+        default=False,
+        metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
+    )

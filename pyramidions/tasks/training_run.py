@@ -1,0 +1,58 @@
+"""What a training does beside fairseq's own: checkpoints stay whole, it stops in time, and it resumes exactly."""
+
+from typing import Any, Optional
+
+from omegaconf import DictConfig
+from torch import nn
+
+from pyramidions.tasks.optimizer_order import ResumedOrder
+from pyramidions.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.tasks.stopping import StoppingRule
+
+
+class TrainingRun:
+    """A run of fairseq-train, told at fairseq's hooks what is about to happen or has happened.
+
+    Args:
+        run: the config of the whole run.
+        patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
+    """
+
+    def __init__(self, run: DictConfig, patience: int) -> None:
+        self.run = run
+        self.stopping = StoppingRule(patience, run)
+        self.checkpoints = RunCheckpoints(run)
+        #: iterator over the batches of the current epoch; None before the first
+        self.epoch: Any = None
+        self._order: Optional[ResumedOrder] = None
+        self._seen: Optional[int] = None
+
+    def begin(self) -> None:
+        """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
+
+        Raises:
+            UserError: checkpoints cannot be read or written safely.
+        """
+        self.checkpoints.begin()
+        # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
+        self.run.common.user_dir = None
+
+    def trains(self, model: nn.Module) -> None:
+        """Take note of the model, before a checkpoint is loaded into it."""
+        self._order = ResumedOrder(model)
+
+    def before_step(self, optimizer: Any) -> None:
+        """Take note that training goes on: checkpoints have been loaded, and the last save is over."""
+        self.checkpoints.trains()
+        if self._order is not None:
+            self._order.restore(optimizer)
+
+    def validated(self, stats: dict[str, Any]) -> None:
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
+        if stats["num_updates"] == self._seen:
+            return
+        self._seen = stats["num_updates"]
+        score = float(stats[self.run.checkpoint.best_checkpoint_metric])
+        self.checkpoints.validated(score)
+        if self.epoch is not None and self.epoch.end_of_epoch():
+            self.stopping.validated(score)

@@ -1,0 +1,40 @@
+"""Which validations count."""
+
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from pyramidions.tasks.training_run import TrainingRun
+
+
+class Epoch:
+    def __init__(self, at_end: bool) -> None:
+        self.at_end = at_end
+
+    def end_of_epoch(self) -> bool:
+        return self.at_end
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> TrainingRun:
+    checkpoint = {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": True}
+    folder = {"save_dir": str(tmp_path), "no_last_checkpoints": False}
+    run = {"checkpoint": {**checkpoint, **folder}, "optimization": {"stop_min_lr": -1.0}}
+    return TrainingRun(OmegaConf.create(run), patience=1)
+
+
+def test_of_several_subsets_the_first_counts(training: TrainingRun) -> None:
+    training.epoch = Epoch(at_end=True)
+    for update, scores in ((6, (5, 1)), (12, (6, 1)), (18, (7, 1))):
+        for score in scores:
+            training.validated({"rouge2": score, "num_updates": update})
+    assert training.stopping.state_dict() == {"best": 7.0, "without_progress": 0}
+
+
+def test_validations_in_mid_epoch_do_not_count(training: TrainingRun) -> None:
+    training.epoch = Epoch(at_end=False)
+    for update, score in ((4, 3), (8, 2), (12, 1)):
+        training.validated({"rouge2": score, "num_updates": update})
+    assert training.stopping.state_dict() == {"best": None, "without_progress": 0}
+    assert training.run.optimization.stop_min_lr == -1
