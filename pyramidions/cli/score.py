@@ -15,7 +15,7 @@ from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.data.folder import DataFolder, Reference
-    from pyramidions.scoring.rouge import Rouge
+    from pyramidions.scoring.scores import Scores
 
 LEAD = "lead"
 _FEW = 20  # documents below which intervals and p-values are not to be trusted
@@ -65,7 +65,7 @@ def score(
     from pyramidions.cli.outputs import check_output
     from pyramidions.data.folder import DataFolder
     from pyramidions.data.parallel import available_cores
-    from pyramidions.scoring.rouge import score_documents
+    from pyramidions.scoring.scores import score_documents
     from pyramidions.scoring.summaries import read_references, read_summaries
 
     if (data is None) == (references is None):
@@ -125,7 +125,7 @@ def _refuse_damaged(folder: "DataFolder", *paths: Path) -> None:
 def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:
     """The first sentences of each document, decoded from its tokens: what has no piece reads ⁇."""
     from pyramidions.data.indexed import IndexedReader
-    from pyramidions.scoring.rouge import lead
+    from pyramidions.scoring.lead import lead
 
     if folder is None:
         raise UserError("--lead needs --data, since the documents lie there.")
@@ -142,12 +142,13 @@ def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) 
     return [lead(tokenizer.decode(documents[i][:enough]), words) for i in range(len(documents))]
 
 
-def _table(scores: "dict[str, Rouge]") -> str:
+def _table(scores: "dict[str, Scores]") -> str:
     from pyramidions.data.progress import counted
-    from pyramidions.scoring.rouge import METRICS, NAMES, SMALLEST_P
+    from pyramidions.scoring import LABELS
+    from pyramidions.scoring.scores import SMALLEST_P
 
     width = max(len(name) for name in [*scores, "system"])
-    lines = ["  ".join([f"{'system':{width}}", *(f"{NAMES[metric]:>20}" for metric in METRICS)])]
+    lines = ["  ".join([f"{'system':{width}}", *(f"{label:>20}" for label in LABELS.values())])]
     for name, rouge in scores.items():
         cells = (f"{e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in rouge.estimates.values())
         lines.append("  ".join([f"{name:{width}}", *(f"{cell:>20}" for cell in cells)]))
@@ -157,7 +158,7 @@ def _table(scores: "dict[str, Rouge]") -> str:
         for metric, d in scores[first].compare(scores[other]).items():
             sign = "<=" if d.p_value <= SMALLEST_P else "="
             interval = f"{d.difference:+6.2f} [{d.low:+.2f}, {d.high:+.2f}]"
-            lines.append(f"  {NAMES[metric]:10}  {interval}  p {sign} {d.p_value:.3f}")
+            lines.append(f"  {LABELS[metric]:10}  {interval}  p {sign} {d.p_value:.3f}")
     documents = len(scores[first].scores)
     if documents < _FEW:
         lines.append(f"\nOnly {counted(documents, 'document')}: intervals and p-values of so few mean little.")
@@ -165,9 +166,9 @@ def _table(scores: "dict[str, Rouge]") -> str:
     return "\n".join(lines)
 
 
-def _write(out: Path, scores: "dict[str, Rouge]", expected: "Sequence[Reference]") -> None:
+def _write(out: Path, scores: "dict[str, Scores]", expected: "Sequence[Reference]") -> None:
     from pyramidions.data.atomic import atomic_file
-    from pyramidions.scoring.rouge import METRICS
+    from pyramidions.scoring import LABELS
 
     first, *others = scores
     result: dict[str, Any] = {
@@ -183,8 +184,7 @@ def _write(out: Path, scores: "dict[str, Rouge]", expected: "Sequence[Reference]
             {
                 "id": reference.id,
                 **{
-                    name: dict(zip(METRICS, rouge.scores[index].tolist(), strict=True))
-                    for name, rouge in scores.items()
+                    name: dict(zip(LABELS, rouge.scores[index].tolist(), strict=True)) for name, rouge in scores.items()
                 },
             }
             for index, reference in enumerate(expected)

@@ -10,7 +10,7 @@ from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.checkpoints import training
 from pyramidions.reproduce.jobs import ORDER
 from pyramidions.reproduce.plan import Planner
-from pyramidions.scoring.rouge import METRICS
+from pyramidions.scoring import LABELS
 
 
 def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
@@ -55,7 +55,7 @@ def _corpus(folder: Path) -> dict[str, Any]:
 def _scores(path: Path) -> dict[str, Any]:
     scores = json.loads(path.read_text())
     ours = next(iter(scores["systems"].values()))
-    return {"signature": scores["signature"], **{metric: ours[metric] for metric in METRICS}}
+    return {"signature": scores["signature"], **{metric: ours[metric] for metric in LABELS}}
 
 
 def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
-from pyramidions.scoring.rouge import score_documents
+from pyramidions.scoring.scores import score_documents
 
 
 @dataclass
@@ -34,6 +34,6 @@ class RougeScorer(BaseScorer):
 
     def result_string(self) -> str:
         """Return all means with their intervals, and the signature."""
-        rouge = score_documents(self.pred, self.ref)
-        means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in rouge.estimates.items())
-        return f"{means} | {rouge.signature} | references: detokenised targets"
+        scores = score_documents(self.pred, self.ref)
+        means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in scores.estimates.items())
+        return f"{means} | {scores.signature} | references: detokenised targets"

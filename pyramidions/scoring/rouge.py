@@ -1,153 +1,38 @@
-"""ROUGE-1, -2, -L and -Lsum with intervals, the same for every system and every corpus."""
+"""ROUGE-1, -2, -L and -Lsum (Lin, 2004), the same for every system and every corpus."""
 
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from pyramidions.data.parallel import chunks, ordered_map
-from pyramidions.data.progress import progress_bar
 from pyramidions.data.text import NORMALISATION, SPLITTER, split_sentences
-from pyramidions.errors import UserError
+from pyramidions.scoring.metric import Metric
 
-METRICS = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-NAMES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
-SAMPLES = 1000
-SMALLEST_P = 2 / (SAMPLES + 1)  # that the bootstrap can give
-SEED = 1
-_CHUNK = 16  # documents that a worker gets at a time
-_PARALLEL_FROM = 128  # below, starting processes takes longer than scoring
+_LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
 
-class Estimate(NamedTuple):
-    """A mean over documents, 0 to 100, and its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-class Difference(NamedTuple):
-    """How much one system is above another, its 95% interval, and the two-sided p-value."""
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
-
-
-class Rouge:
-    """The scores of one system.
-
-    Args:
-        scores: (documents, 4), in the order of `METRICS`, 0 to 100.
-    """
-
-    def __init__(self, scores: np.ndarray) -> None:
-        self.scores = scores
-
-    @cached_property
-    def estimates(self) -> dict[str, Estimate]:
-        """Mean and 95% percentile bootstrap interval (Efron, 1979) of every metric."""
-        low, high = np.percentile(_resampled_means(self.scores), [2.5, 97.5], axis=0)
-        columns = zip(METRICS, self.scores.mean(axis=0), low, high, strict=True)
-        return {metric: Estimate(float(m), float(lo), float(hi)) for metric, m, lo, hi in columns}
-
-    @property
-    def signature(self) -> str:
-        """One line that says all that decides over the numbers, to be printed beside them."""
-        return (
-            f"rouge-score {version('rouge-score')} | stemmer | F1 | sentences: {SPLITTER} | "
-            f"normalisation {NORMALISATION} | bootstrap 95% {SAMPLES} seed {SEED} | n={len(self.scores)}"
-        )
-
-    def compare(self, other: "Rouge") -> dict[str, Difference]:
-        """Paired bootstrap (Koehn, 2004) of this system against another on the same documents.
-
-        The p-value is twice the share of samples, one more sample counted on either side, in which the
-        difference has not the sign that it has overall; at most 1.
-        """
-        if len(self.scores) != len(other.scores):
-            raise UserError(
-                "Two systems must be compared on the same documents, "
-                f"but they have {len(self.scores)} and {len(other.scores)}."
-            )
-        differences = self.scores - other.scores
-        samples = _resampled_means(differences)
-        low, high = np.percentile(samples, [2.5, 97.5], axis=0)
-        against = np.minimum((samples <= 0).sum(axis=0), (samples >= 0).sum(axis=0))
-        p_values = np.minimum(1.0, 2 * (against + 1) / (SAMPLES + 1))
-        columns = zip(METRICS, differences.mean(axis=0), low, high, p_values, strict=True)
-        return {m: Difference(float(d), float(lo), float(hi), float(p)) for m, d, lo, hi, p in columns}
-
-
-def score_documents(predictions: Sequence[str], references: Sequence[str], *, workers: int = 1) -> Rouge:
-    """Score one system, with a progress bar.
-
-    Args:
-        predictions: one text a document.
-        references: one text a document, in the same order.
-        workers: number of processes; few documents are scored in this one.
-
-    Raises:
-        UserError: unequal counts, or no document.
-    """
-    if len(predictions) != len(references):
-        raise UserError(
-            f"There must be as many summaries as references, but there are {len(predictions)} and {len(references)}."
-        )
-    if not references:
-        raise UserError("There must be at least one document to score.")
-    if len(references) < _PARALLEL_FROM:
-        workers = 1
-    rows: list[tuple[float, ...]] = []
-    pairs = zip(predictions, references, strict=True)
-    with progress_bar("scoring", len(references), "documents") as bar:
-        for scored in ordered_map(_score_chunk, chunks(pairs, _CHUNK), workers):
-            rows.extend(scored)
-            bar.update(len(scored))
-    return Rouge(np.array(rows))
-
-
-def document_scores(prediction: str, reference: str) -> dict[str, float]:
-    """F-measures of one summary, 0 to 100, under the names in `METRICS`.
+def _score(prediction: str, reference: str) -> list[float]:
+    """Return F-measures of one summary, 0 to 100.
 
     Both texts are normalised and split into sentences here, whatever their own line breaks.
     """
     scores = _scorer().score(_one_sentence_a_line(reference), _one_sentence_a_line(prediction))
-    return {metric: 100 * float(scores[metric].fmeasure) for metric in METRICS}
+    return [100 * float(scores[name].fmeasure) for name in _LABELS]
 
 
-def lead(text: str, num_words: int) -> str:
-    """The lead baseline: as many first sentences as fit into `num_words` words, and at least one."""
-    kept: list[str] = []
-    words = 0
-    for sentence in split_sentences(text):
-        words += len(sentence.split())
-        if kept and words > num_words:
-            break
-        kept.append(sentence)
-    return " ".join(kept)
+def _signature() -> str:
+    implementation = f"rouge-score {version('rouge-score')}"
+    return f"{implementation} | stemmer | F1 | sentences: {SPLITTER} | normalisation {NORMALISATION}"
 
 
 def _one_sentence_a_line(text: str) -> str:
     return "\n".join(split_sentences(text))
 
 
-def _score_chunk(pairs: list[tuple[str, str]]) -> list[tuple[float, ...]]:
-    return [tuple(document_scores(prediction, reference).values()) for prediction, reference in pairs]
-
-
-def _resampled_means(scores: np.ndarray) -> np.ndarray:
-    """Means of `SAMPLES` draws of as many documents with replacement, (samples, metrics)."""
-    random = np.random.default_rng(SEED)
-    return np.stack([scores[random.integers(0, len(scores), len(scores))].mean(axis=0) for _ in range(SAMPLES)])
-
-
 @lru_cache(maxsize=1)
 def _scorer() -> Any:
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(list(METRICS), use_stemmer=True)
+    return RougeScorer(list(_LABELS), use_stemmer=True)
+
+
+ROUGE = Metric(_LABELS, _score, _signature)

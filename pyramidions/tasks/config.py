@@ -7,6 +7,7 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import MISSING
 
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.scoring import LABELS
 
 
 @dataclass
@@ -27,7 +28,7 @@ class LongDocumentSummarizationConfig(FairseqDataclass):
     )
     eval_rouge: bool = field(
         default=False,
-        metadata={"help": "validate with beam search and log rouge1, rouge2, rougeL, rougeLsum"},
+        metadata={"help": f"validate with beam search and log {', '.join(LABELS)}"},
     )
     eval_rouge_args: str = field(
         default="{}",

@@ -21,7 +21,7 @@ from pyramidions.tasks.run_checks import check_run, warn_of_schedule
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.splits import documents_alone, load_split
 from pyramidions.tasks.training_run import TrainingRun
-from pyramidions.tasks.validation_rouge import ValidationRouge
+from pyramidions.tasks.validation_scores import ValidationScores
 
 
 @register_task("long_document_summarization", dataclass=LongDocumentSummarizationConfig)
@@ -43,7 +43,7 @@ class LongDocumentSummarizationTask(FairseqTask):
         check_given(run)
         watch_results(run)
         self.preprocessing = Preprocessing(DataFolder(cfg.data), cfg.max_source_positions, cfg.max_target_positions)
-        self._rouge: Optional[ValidationRouge] = None
+        self._validation: Optional[ValidationScores] = None
         self._training: Optional[TrainingRun] = None
 
     @classmethod
@@ -111,7 +111,7 @@ class LongDocumentSummarizationTask(FairseqTask):
             self.preprocessing,
             split,
             check_hashes=self.cfg.check_data,
-            references=self._rouge is not None and split != "train",
+            references=self._validation is not None and split != "train",
             warn=is_first_worker(self.cfg),
         )
 
@@ -194,7 +194,7 @@ class LongDocumentSummarizationTask(FairseqTask):
             self._training.trains(model)
         if self.cfg.eval_rouge:
             args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
-            self._rouge = ValidationRouge(self.build_generator([model], args), tokenizer)
+            self._validation = ValidationScores(self.build_generator([model], args), tokenizer)
         return model
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
@@ -219,8 +219,8 @@ class LongDocumentSummarizationTask(FairseqTask):
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch and, with --eval-rouge, decode and score it."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if self._rouge is not None:
-            logging_output.update(self._rouge.score(self, sample, model))
+        if self._validation is not None:
+            logging_output.update(self._validation.score(self, sample, model))
         return loss, sample_size, logging_output
 
     def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
@@ -229,7 +229,7 @@ class LongDocumentSummarizationTask(FairseqTask):
             self._training.validated(stats)
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log the criterion's metrics and the mean ROUGE over all documents of all workers."""
+        """Log the criterion's metrics and the mean scores over all documents of all workers."""
         super().reduce_metrics(logging_outputs, criterion)
-        if self._rouge is not None:
-            self._rouge.reduce_metrics(logging_outputs)
+        if self._validation is not None:
+            self._validation.reduce_metrics(logging_outputs)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Optional
 
 from pyramidions.data.progress import counted
 from pyramidions.errors import UserError
-from pyramidions.scoring.rouge import METRICS
+from pyramidions.scoring import LABELS
 from pyramidions.tasks.run_config import is_first_worker, run_of
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def check_run(cfg: Any) -> None:
         return
     checkpoint = run.checkpoint
     metric = checkpoint.best_checkpoint_metric
-    if metric in METRICS and not cfg.eval_rouge and not run.dataset.disable_validation:
+    if metric in LABELS and not cfg.eval_rouge and not run.dataset.disable_validation:
         raise UserError(f"--best-checkpoint-metric {metric} needs --eval-rouge, which is not given.")
     if cfg.stopping_patience < 0:
         raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")

@@ -14,7 +14,7 @@ from pyramidions.errors import UserError
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Preprocessing
-from pyramidions.tasks.validation_rouge import WithReferences
+from pyramidions.tasks.validation_scores import WithReferences
 
 logger = logging.getLogger(__name__)
 

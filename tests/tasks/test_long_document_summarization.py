@@ -20,7 +20,7 @@ from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.tasks.validation_rouge import ValidationRouge
+from pyramidions.tasks.validation_scores import ValidationScores
 
 
 def make(data: DataFolder, **overrides: Any) -> LongDocumentSummarizationTask:
@@ -219,7 +219,7 @@ def test_references_of_another_number_are_refused(copied: DataFolder) -> None:
     del manifest["sizes"]
     copied.manifest_path.write_text(json.dumps(manifest))
     task = make(copied, eval_rouge=True)
-    task._rouge = ValidationRouge(None, Tokenizer.from_file(copied.sentencepiece_path))
+    task._validation = ValidationScores(None, Tokenizer.from_file(copied.sentencepiece_path))
     with pytest.raises(UserError, match=r"valid\.references\.jsonl must have 6 summaries, .* but has 5\.$"):
         task.load_dataset("valid")
 

@@ -1,4 +1,4 @@
-"""ROUGE of beam search during validation, as sums that workers can add up."""
+"""Every metric of beam search during validation, as sums that workers can add up."""
 
 from functools import partial
 from typing import Any
@@ -7,9 +7,10 @@ from fairseq.data import BaseWrapperDataset
 from fairseq.logging import metrics
 
 from pyramidions.data.tokenizer import Tokenizer
-from pyramidions.scoring.rouge import METRICS, document_scores
+from pyramidions.scoring import LABELS
+from pyramidions.scoring.scores import document_scores
 
-_COUNT = "_rouge_documents"
+_COUNT = "_scored_documents"
 
 
 class WithReferences(BaseWrapperDataset):
@@ -32,7 +33,7 @@ class WithReferences(BaseWrapperDataset):
         return batch
 
 
-class ValidationRouge:
+class ValidationScores:
     """Decodes validation batches and scores them against the raw references.
 
     Args:
@@ -45,13 +46,13 @@ class ValidationRouge:
         self.tokenizer = tokenizer
 
     def score(self, task: Any, sample: dict[str, Any], model: Any) -> dict[str, float]:
-        """Return, of a batch of `WithReferences`, the sum of each metric and the number of documents."""
-        sums = dict.fromkeys((_sum(metric) for metric in METRICS), 0.0)
+        """Return, of a batch of `WithReferences`, the sum of each figure and the number of documents."""
+        sums = dict.fromkeys(map(_sum, LABELS), 0.0)
         hypotheses = task.inference_step(self.generator, [model], sample)
         for best, reference in zip(hypotheses, sample["references"], strict=True):
             scores = document_scores(self.tokenizer.decode(best[0]["tokens"].tolist()), reference)
-            for metric in METRICS:
-                sums[_sum(metric)] += scores[metric]
+            for name, score in scores.items():
+                sums[_sum(name)] += score
         return {**sums, _COUNT: float(len(hypotheses))}
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]]) -> None:
@@ -61,14 +62,14 @@ class ValidationRouge:
             return
         # Sums, which fairseq adds up over batches; what has a leading underscore is not displayed.
         metrics.log_scalar_sum(_COUNT, count)
-        for metric in METRICS:
-            metrics.log_scalar_sum(_sum(metric), sum(float(log.get(_sum(metric), 0)) for log in logging_outputs))
-            metrics.log_derived(metric, partial(_mean, metric=metric))
+        for name in LABELS:
+            metrics.log_scalar_sum(_sum(name), sum(float(log.get(_sum(name), 0)) for log in logging_outputs))
+            metrics.log_derived(name, partial(_mean, name=name))
 
 
-def _sum(metric: str) -> str:
-    return f"_{metric}_sum"
+def _sum(name: str) -> str:
+    return f"_{name}_sum"
 
 
-def _mean(meters: Any, metric: str) -> float:
-    return float(meters[_sum(metric)].sum / meters[_COUNT].sum)
+def _mean(meters: Any, name: str) -> float:
+    return float(meters[_sum(name)].sum / meters[_COUNT].sum)
