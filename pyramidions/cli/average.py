@@ -14,7 +14,7 @@ from pyramidions.errors import UserError
 def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     """Average the weights of fairseq checkpoints.
 
-    The configuration and the task's state are those of the last one; the optimizer's state is dropped.
+    Configuration and task state are taken from the last one. The optimizer's state is dropped.
 
     \b
     Example:
@@ -34,7 +34,7 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
         except RecursionError:
             raise UserError(f"{checkpoints[-1]} is damaged: its values are nested too deeply.") from None
         except RuntimeError as error:
-            # torch puts an error of its own before what went wrong with the disk.
+            # torch wraps the error of the disk into one of its own.
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
     click.echo(f"{out}: the average of {counted(len(checkpoints), 'checkpoint')}")
 
@@ -51,8 +51,8 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
         A checkpoint that torch's safe loading reads.
 
     Raises:
-        UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two differ in
-            architecture, in the names of their weights, or in a weight's shape.
+        UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two checkpoints differ
+            in architecture, or in the names or shapes of their weights.
     """
     import torch
 
@@ -113,7 +113,7 @@ def _refuse_other(
 
 
 def _owners(weights: dict[str, Any]) -> dict[str, str]:
-    """For every weight the first one that is the same memory, itself in most cases."""
+    """Return for each weight the first one in the same memory, in most cases itself."""
     first: dict[tuple[Any, ...], str] = {}
     owners = {}
     for name, weight in weights.items():

@@ -7,7 +7,7 @@ import click
 
 @click.command("user-dir")
 def user_dir() -> None:
-    """Print the folder that fairseq takes as --user-dir.
+    """Print the folder to pass to fairseq as --user-dir.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Cross entropy that also tells whether the scorer learns to select."""
+"""Cross entropy that also logs how selective each pooler is."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from pyramidions.nn.pooling import Pooled
 
 @dataclass
 class PooledCrossEntropyConfig(FairseqDataclass):
-    """What the user may say about the loss."""
+    """The options of `--criterion pooled_cross_entropy`."""
 
     label_smoothing: float = field(default=0.0, metadata={"help": "probability mass spread over all tokens"})
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -27,9 +27,8 @@ class PooledCrossEntropyConfig(FairseqDataclass):
 class PooledCrossEntropyCriterion(FairseqCriterion):
     """Cross entropy with label smoothing (Szegedy et al. 2016), as fairseq's ``label_smoothed_cross_entropy``.
 
-    Beside the loss it logs ``sharpness_N`` for each encoder layer N (from 1) that pools: how much of a pooled
-    vector its strongest member makes up, on average over the vectors that have two members or more. 1 is hard
-    selection; a scorer that tells nothing apart mixes its G members in equal parts, 1/G.
+    It also logs ``sharpness_N`` for each encoder layer N (from 1) that pools: the largest weight within a pooled
+    vector, averaged over the vectors of two members or more. 1 is hard selection; equal scores give 1/G for G members.
 
     Args:
         task: the task.
@@ -63,13 +62,13 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         return loss, sample_size, logging_output
 
     def _losses(self, log_probs: Tensor, target: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
-        """Return the loss and, of it, the cross entropy: (BT, V), (BT,) -> (), or (BT, 1) without ``reduce``."""
+        """Return the loss and its cross-entropy part: (BT, V), (BT,) -> (), or (BT, 1) without ``reduce``."""
         if self.label_smoothing:
             loss, nll_loss = label_smoothed_nll_loss(
                 log_probs, target, self.label_smoothing, ignore_index=self.padding_idx, reduce=reduce
             )
             return loss, nll_loss
-        # Without smoothing nothing but the target's probability is read: no sums over the vocabulary.
+        # Without smoothing only the target's probability is needed: no sums over the vocabulary.
         target = target[:, None]
         nll_loss = -log_probs.gather(-1, target).masked_fill(target.eq(self.padding_idx), 0.0)
         nll_loss = nll_loss.sum() if reduce else nll_loss
@@ -80,7 +79,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         """Log means over all batches of all workers."""
 
         def total(key: str) -> float:
-            # Plain floats: what the checkpoint keeps of the metrics must load without pickled code.
+            # Plain floats: the metrics in a checkpoint must load without pickled code.
             return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
 
         sample_size, tokens = total("sample_size"), total("ntokens")
@@ -95,7 +94,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Say that workers may add up what `forward` logs."""
+        """Return True: workers may add up what `forward` logs."""
         return True
 
 
@@ -104,7 +103,7 @@ def _perplexity(meters: Any) -> float:
 
 
 def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
-    """Return the sum over vectors of several members of their largest weight, and how many there are."""
+    """Return the sum of the largest weights of vectors with several members, and the number of such vectors."""
     sharpness = pooled.sharpness()
     if sharpness is None:
         return {}

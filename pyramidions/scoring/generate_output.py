@@ -1,4 +1,4 @@
-"""Reads what `fairseq-generate` printed."""
+"""Reads the output of `fairseq-generate`."""
 
 import re
 from collections.abc import Iterable
@@ -22,24 +22,22 @@ def ends_early(lines: Iterable[str]) -> bool:
 
 
 def parse_generate_output(lines: Iterable[str], count: int, place: str = "The output") -> list[str]:
-    """The best summary of each document, in the documents' order.
+    """Return the best summary of each document, in the order of the documents.
 
-    fairseq prints documents in the order of its batches: for each one `S-` and `T-`, then for every
-    hypothesis, the best first, `H-` (pieces or text) and `D-` (text). `D-` is taken, or `H-` where an output
-    has no `D-`. A summary that still consists of pieces is joined to text.
+    fairseq prints documents in the order of its batches: `S-` and `T-`, then for every hypothesis, the best first, `H-`
+    (pieces or text) and `D-` (text). We take `D-`, or `H-` if the output has no `D-`. Pieces are joined to text.
 
     Args:
         lines: the output, with any other lines in between.
         count: number of documents.
-        place: where the lines come from, for the error.
+        place: the file's name, for the error.
 
     Returns:
         `count` texts.
 
     Raises:
-        UserError: an index is missing, comes twice or is not below `count`: fairseq drops the documents of a
-            ragged last batch without a word; every later summary would meet a wrong reference. Or the output ends
-            early: its last summary may be cut.
+        UserError: an index is missing, comes twice or is not below `count` (fairseq silently drops the documents of a
+            ragged last batch); or the output ends early, so that its last summary may be cut.
     """
     best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
     current: dict[str, int | None] = {"H": None, "D": None}
@@ -64,7 +62,7 @@ def parse_generate_output(lines: Iterable[str], count: int, place: str = "The ou
         best[kind].setdefault(index, _join_pieces(text))
     found = best["D"] or best["H"]
     _refuse_gaps(found, count, place)
-    # Only `fairseq-generate` prints targets; what others print, or `grep` has left, has no such end.
+    # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
     if has_targets and not is_over:
         raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
     return [found[index] for index in range(count)]

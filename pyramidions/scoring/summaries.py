@@ -1,4 +1,4 @@
-"""Reads summaries and references from files, whatever shape they have, in the documents' order."""
+"""Reads summaries and references from files of several formats, in the order of the documents."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from pyramidions.scoring.generate_output import is_generate_output, parse_genera
 
 
 class TextReference(Reference):
-    """A line of a text file, which has no id but its position."""
+    """A line of a text file; its id is its position."""
 
 
 def read_references(path: str | Path) -> list[Reference]:
     """References from a `.jsonl` file of `{"id", "summary"}`, or from a text file with one a line.
 
-    Those of a text file are named after their position, counted from 0, as fairseq counts.
+    The id of a line is its position, counted from 0 as fairseq does.
     """
     path = Path(path)
     if path.suffix == ".jsonl":

@@ -25,11 +25,11 @@ _NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
 
 
 class CheckpointFolder:
-    """Sees that a run's folder always holds a whole checkpoint, whatever happens while another is written.
+    """Keeps a whole checkpoint in a run's folder at all times, also while another is written.
 
-    A file that is about to be overwritten is moved aside (`checkpoint_last.previous`). What fairseq has written is read
-    back and compared with its checksums; only then does the old one go. A run that was killed in between is mended
-    before the next one reads its checkpoint.
+    A file that is about to be overwritten is moved aside (`checkpoint_last.previous`). The new file is read back and
+    compared with its checksums; only then is the old one deleted. If the run is killed in between, the next one repairs
+    the folder before it reads a checkpoint.
 
     Args:
         path: fairseq's `--save-dir`; need not exist yet.
@@ -68,7 +68,7 @@ class CheckpointFolder:
             if file.exists():
                 file.replace(_previous(file))
             elif file.name == LAST:
-                # Empty: it tells the next run that the first save was interrupted.
+                # An empty file tells the next run that the first save was interrupted.
                 _previous(file).touch()
 
     def nothing_saved(self) -> None:
@@ -92,7 +92,7 @@ class CheckpointFolder:
         damaged = [file for file in written if not is_whole_checkpoint(file)]
         if damaged:
             self._mend(damaged, [file for file in written if file not in damaged])
-        # Should the power fail, one of them is on the disk itself before the old ones go.
+        # One file is on the disk itself before the old ones are deleted, should the power fail.
         for file in written[:1]:
             with file.open("rb") as content:
                 os.fsync(content.fileno())
@@ -100,7 +100,7 @@ class CheckpointFolder:
         self._before = None
 
     def mend(self) -> None:
-        """Put whole checkpoints in the places of damaged ones, where a kill or a full disk left such; say so."""
+        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it."""
         self._before = None
         remove_leftovers(self.path)
         copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
@@ -145,7 +145,7 @@ class CheckpointFolder:
         raise OSError(f"{damaged[0]} was damaged during saving and renamed to {aside.name}. {told}")
 
     def _known(self) -> list[tuple[Path, RunFacts]]:
-        """Checkpoints of the run and what they say, the newest first; some may be damaged."""
+        """Return the run's checkpoints and their facts, the newest first; some may be damaged."""
         files = [file for pattern in ("checkpoint*.pt", "checkpoint*.previous") for file in self.path.glob(pattern)]
         known = [(file, facts) for file in files if (facts := RunFacts.of(file)) is not None]
         return sorted(known, key=lambda each: each[1].updates, reverse=True)
@@ -174,10 +174,10 @@ class CheckpointFolder:
         return restored
 
     def _mend_at_exit(self) -> None:
-        # A save that failed ends the run: what it leaves is put in order at once, not by the next run.
+        # A failed save ends the run: its leftovers are removed at once, not by the next run.
         if self._before is not None:
             with suppress(OSError):
-                # What this save could not finish takes room that the disk may lack.
+                # Unfinished files of this save take room that the disk may lack.
                 for file, stamp in self._stamps(_PARTS).items():
                     if stamp != self._parts.get(file):
                         file.unlink()

@@ -17,22 +17,22 @@ _FIELDS = {
     "min_len": "decoding_min_length",
     "max_len_b": "decoding_max_length",
 }
-# Marks a flag that was not given. fairseq checks these arguments against the types int and float, so that None is no
-# value for them, and it fills in its own defaults for those that are left out.
+# Marks a flag that was not given. fairseq requires numbers here, so that None is refused, and fills in its own default
+# for an argument that is missing, so that a default cannot be told from a wish. No setting has this value.
 _NOT_GIVEN = -(2**31)
 
 
 def unset_defaults(parser: ArgumentParser) -> None:
-    """Make it known which flags of `fairseq-generate` and `fairseq-interactive` are not given."""
+    """Mark the decoding flags of `fairseq-generate` and `fairseq-interactive` as not given unless they are."""
     # A training has none of these flags, and must not get them into its config.
     parser.set_defaults(**{name: _NOT_GIVEN for name in _FIELDS if parser.get_default(name) is not None})
 
 
 def from_options(options: dict[str, Any]) -> Namespace:
-    """Return generation arguments given by name, as fairseq's config names them.
+    """Return generation arguments, by the names of fairseq's config.
 
     Raises:
-        UserError: fairseq knows no such argument, or none of that type.
+        UserError: fairseq has no such argument, or its type is another one.
     """
     known = {name: getattr(GenerationConfig(), name) for name in GenerationConfig.__dataclass_fields__}
     for name, value in options.items():
@@ -91,8 +91,8 @@ def _agreed(name: str, values: Iterable[Any]) -> Any:
 class NGramBlocker(nn.Module):
     """Blocks repeated n-grams behind the interface of fairseq's generator.
 
-    fairseq's own, where its CUDA extension is not built, compares with the padding behind a hypothesis instead of its
-    last tokens, and so blocks nothing.
+    Without its CUDA extension, fairseq's own blocks nothing: it compares with the padding after a hypothesis instead of
+    its last tokens.
 
     Args:
         size: n.
@@ -103,8 +103,8 @@ class NGramBlocker(nn.Module):
         self.size = size
 
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        """Forbid in ``lprobs`` (B, V) what would repeat an n-gram of the ``step`` written ``tokens`` (B, T).
+        """Forbid in ``lprobs`` (B, V) each token that would repeat an n-gram of the first ``step`` ``tokens`` (B, T).
 
-        The first token only starts the text; counted, it would keep a summary from ever ending where n is 1.
+        The first token starts the text and does not count: with n = 1, a summary could never end.
         """
         return block_repeated_ngrams(lprobs, tokens[:, 1 : step + 1], self.size)

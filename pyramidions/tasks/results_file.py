@@ -1,4 +1,4 @@
-"""The file that `fairseq-generate --results-path` writes: no part of one is left under its name."""
+"""Renames results of `fairseq-generate --results-path` that were cut short."""
 
 import atexit
 import logging
@@ -13,9 +13,9 @@ logger = logging.getLogger(__name__)
 
 
 def watch_results(run: Optional[DictConfig]) -> None:
-    """Set the results aside when the process ends before they are whole, as on a full disk.
+    """Rename the results when the process ends before they are complete, as on a full disk.
 
-    fairseq opens the file first and leaves what it has written, perhaps nothing.
+    fairseq opens the file first and leaves it as it is, perhaps empty.
 
     Args:
         run: the config of the whole run; None where there is none.

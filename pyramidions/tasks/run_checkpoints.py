@@ -1,4 +1,4 @@
-"""What a run does about its checkpoints, at fairseq's hooks."""
+"""Keeps a run's checkpoints intact, and ends a run that is finished."""
 
 import logging
 import math
@@ -31,7 +31,7 @@ def check_given(run: Optional[DictConfig]) -> None:
 
 
 class RunCheckpoints:
-    """Keeps the checkpoints of a run whole, and ends at once a run that is finished.
+    """Prepares and verifies the checkpoints of a run at fairseq's hooks; ends a finished run at once.
 
     Args:
         run: the config of the whole run.
@@ -94,7 +94,7 @@ class RunCheckpoints:
         self._score = score
 
     def trains(self) -> None:
-        """Take note that training goes on: the last save is over, and the last score is an older model's."""
+        """Take note that training goes on: the last save is over, and the last score belongs to an older model."""
         self._score = None
         self.folder.nothing_saved()
 

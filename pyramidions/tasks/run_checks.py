@@ -1,4 +1,4 @@
-"""What fairseq would notice late or never about a run."""
+"""Mistakes in a run's settings that fairseq reports late or never."""
 
 import logging
 from pathlib import Path
@@ -16,11 +16,11 @@ MOST_WARMUP_EPOCHS = 20
 
 
 def check_run(cfg: Any) -> None:
-    """Look at the whole run, of which ``cfg`` is the task's part, for what fairseq would notice late or never.
+    """Check the settings of the run of which ``cfg`` is the task's part.
 
     Raises:
-        UserError: the best checkpoint is to be chosen by a score that no validation computes, or validations are to
-            be counted where there are none.
+        UserError: no validation computes the score that chooses the best checkpoint; or validations are to be counted,
+            but there are none.
     """
     run = run_of(cfg)
     if run is None:
@@ -48,7 +48,7 @@ def check_run(cfg: Any) -> None:
 
 
 class Schedule(NamedTuple):
-    """What a run does when, in numbers.
+    """When a run warms up, validates and ends, in updates.
 
     Attributes:
         epoch_updates: updates an epoch.
@@ -101,7 +101,7 @@ def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
 
 
 def doubts(schedule: Schedule) -> list[str]:
-    """Return what will keep a run from learning, or its best checkpoint from being found; each in one sentence."""
+    """Return a sentence for each reason why a run cannot learn, or cannot find its best checkpoint."""
     found = []
     an_epoch, warmup, end = schedule.epoch_updates, schedule.warmup, schedule.max_update
     epochs = -(-warmup // an_epoch)

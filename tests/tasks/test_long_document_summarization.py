@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.tokenizer import Tokenizer
@@ -242,6 +244,15 @@ def test_decoding_settings_of_the_checkpoint_yield_to_flags() -> None:
     args = parser.parse_args(["--beam", "5", "--min-len", "0"])
     decoding.fill_in(args, [settings()])
     assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90}
+
+
+@pytest.mark.parametrize(("flags", "beam"), [((), 2), (("--beam", "5"), 5)])
+def test_fairseqs_own_default_is_no_wish(flags: tuple[str, ...], beam: int) -> None:
+    parser = options.get_generation_parser()
+    words = ["data", "--task", "long_document_summarization", "--path", "model.pt", *flags]
+    config = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+    decoding.fill_in(config.generation, [settings()])
+    assert (config.generation.beam, config.generation.lenpen) == (beam, 1.5)
 
 
 def test_a_training_gets_no_decoding_flags() -> None:
