@@ -1,1 +1,1 @@
-"""Criterions that fairseq trains with; `import pyramidions` registers them."""
+"""Criterions that fairseq trains with; `pyramidions.plugin` registers them."""

@@ -1,1 +1,1 @@
-"""Tasks that fairseq trains and generates for; `import pyramidions` registers them."""
+"""Tasks that fairseq trains and generates for; `pyramidions.plugin` registers them."""

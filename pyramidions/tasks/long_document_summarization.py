@@ -17,8 +17,9 @@ from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checkpoints import check_given
-from pyramidions.tasks.run_checks import check_run, warn_of_schedule
+from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
+from pyramidions.tasks.schedule import warn_of_schedule
 from pyramidions.tasks.splits import documents_alone, load_split
 from pyramidions.tasks.training_run import TrainingRun
 from pyramidions.tasks.validation_scores import ValidationScores

@@ -11,7 +11,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import pyramidions.plugin  # noqa: F401
 from pyramidions.data.progress import counted
-from pyramidions.tasks.run_checks import doubts, schedule_of
+from pyramidions.tasks.schedule import doubts, schedule_of
 
 USER_DIR = str(Path(__file__).parents[2] / "pyramidions")
 

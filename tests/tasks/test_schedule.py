@@ -9,7 +9,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_commands import train_command
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.tasks.run_checks import Schedule, doubts
+from pyramidions.tasks.schedule import Schedule, doubts
 
 # The training command of 0.1.0's README on 150 documents.
 SMALL_CORPUS = Schedule(
@@ -100,7 +100,7 @@ def test_a_schedule_that_fits_is_not_warned_of(
 def test_the_first_validation_is_where_fairseq_has_it(
     data: DataFolder, tmp_path: Path, flags: tuple[str, ...], first: int | None
 ) -> None:
-    from pyramidions.tasks.run_checks import schedule_of
+    from pyramidions.tasks.schedule import schedule_of
 
     words = [str(word) for word in train_command(data, tmp_path, *flags)[1:]]
     run = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), input_args=words))
