@@ -16,8 +16,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor, nn
 
 import pyramidions  # noqa: F401  (registers the models, the task and the criterion)
-from pyramidions.measure.cost import multiplications
-from pyramidions.measure.shapes import Lengths
+from pyramidions.measure import Lengths, cost_of
 from pyramidions.nn import encoder
 from pyramidions.nn.functional.chunking import BlockLayout
 
@@ -90,8 +89,8 @@ class Training:
         padded = own = 0
         for number in documents:
             source, target = int(self.dataset.src_sizes[number]), int(self.dataset.tgt_sizes[number])
-            padded += multiplications(self.model.config, count(longest, target)).total()
-            own += multiplications(self.model.config, count(source, target)).total()
+            padded += cost_of(self.model.config, count(longest, target)).total()
+            own += cost_of(self.model.config, count(source, target)).total()
         return padded / own
 
 

@@ -25,7 +25,7 @@ from side_by_side import EOS, PAD, Figure, MatrixProducts, finish, parser, ratio
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from pyramidions.measure import Lengths, multiplications
+from pyramidions.measure import Lengths, cost_of
 from pyramidions.measure.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset
 
@@ -124,7 +124,7 @@ class Bench:
         """Return those of a step."""
         args = self.args
         lengths = Lengths(args.source, args.target, args.batch, args.vocab_size)
-        return 3 * multiplications(self.config(name), lengths).total()
+        return 3 * cost_of(self.config(name), lengths).total()
 
 
 def profiled(step: Step, rows: int = 12) -> dict[str, float]:

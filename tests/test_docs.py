@@ -14,8 +14,7 @@ import pytest
 from fairseq import options
 
 from pyramidions.cli import main
-from pyramidions.measure import Lengths, compare, multiplications, shrink
-from pyramidions.measure.kinds import ATTENTION_PRODUCTS, FEED_FORWARD_FORMS, POOLING_FORMS, SCORER_FORMS
+from pyramidions.measure import Lengths, Part, compare, cost_of, shrink
 from pyramidions.models import PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
@@ -168,7 +167,6 @@ def test_the_architecture_names_every_kind_and_field() -> None:
 def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Run the Python of adding-a-part.md; return its names, and forget its parts afterwards."""
     tables: list[dict[str, Any]] = [registry._parts for registry in REGISTRIES]
-    tables += [ATTENTION_PRODUCTS, POOLING_FORMS, SCORER_FORMS]
     before = [dict(table) for table in tables]
     (tmp_path / "page.py").write_text("\n".join(blocks("adding-a-part.md", "python")), encoding="utf-8")
     yield runpy.run_path(str(tmp_path / "page.py"))
@@ -212,14 +210,11 @@ def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) 
     assert model.encoder.layers[0].self_attention.attention.window == 128
     assert type(model.encoder.poolers["1"]).__name__ == "GatedTopKPooler"
     assert model.encoder.poolers["1"].scorer.order == 1.0
-    for registry, forms in zip(
-        REGISTRIES, (ATTENTION_PRODUCTS, POOLING_FORMS, SCORER_FORMS, FEED_FORWARD_FORMS), strict=False
-    ):
-        assert set(forms) == set(registry.names)
-    comparison = compare(*shrink(config, Lengths(2048, 112)))
-    assert comparison.agrees() and comparison.not_modelled.endswith("`self_attention` windowed is not modelled.")
-    # The gate multiplies each of 512 vectors of 512 dimensions.
-    assert multiplications(config, Lengths(8192, 512)).weighted == 512 * 512
+    assert compare(*shrink(config, Lengths(2048, 112))).agrees()
+    cost = cost_of(config, Lengths(8192, 512))
+    # Windowed attention computes every score of its two layers; the decoder reads 512 representations.
+    assert cost.products[Part.ENCODER_ATTENTION] == 2 * 2 * 8192 * 8192 * 512
+    assert cost.products[Part.CROSS_ATTENTION] == 2 * 2 * 512 * 512 * 512
 
 
 def test_options_of_the_page_change_what_comes_out(added: dict[str, Any]) -> None:

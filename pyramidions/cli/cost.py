@@ -23,7 +23,7 @@ _TARGET, _VOCABULARY = 512, 32768
 )
 @click.option("--batch", type=click.IntRange(1), help="Documents at once.  [default: 1]")
 @click.option("--vocab-size", type=click.IntRange(1), help=f"Pieces, specials included.  [default: {_VOCABULARY}]")
-@click.option("--check", is_flag=True, help="Compare with what torch counts on a small instance of each config.")
+@click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
 @click.option("--claims", "with_claims", is_flag=True, help="Count what the paper claims; needs no config.")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
 def cost(
@@ -36,15 +36,15 @@ def cost(
     with_claims: bool,
     out: Path | None,
 ) -> None:
-    """Count multiplications, activation memory and parameters of configs by part, by closed form.
+    """Count multiplications, activation memory and parameters of configs, by part.
 
     CONFIG is a preset, or a .yaml file in a folder beside base.yaml; OVERRIDE is KEY=VALUE in Hydra's words and
     changes every config. A preset is made for documents of --source-tokens; of a file they are at most its
     task.max_source_positions. Several configs stand side by side, with ratios to the first.
 
-    Multiplications are those of one forward pass as in training, a training step commonly counts three times as
-    many. Activations are what one training step keeps for its backward pass in float32 with fused attention, as on a
-    GPU.
+    Nothing is computed: the model runs on tensors that have a shape and no memory. Multiplications are those of one
+    forward pass as in training; a training step commonly counts three times as many. Activations are what one training
+    step keeps for its backward pass in float32 with fused attention, as on a GPU.
 
     \b
     Example:
@@ -53,7 +53,8 @@ def cost(
       pyramidions cost --claims
     """
     from pyramidions.cli.outputs import check_output
-    from pyramidions.measure.tables import claim_table, comparison_table, cost_of, cost_table, order_table
+    from pyramidions.measure import cost_of
+    from pyramidions.measure.cost_tables import claim_table, comparison_table, cost_table, order_table
 
     names = [given for given in configs if "=" not in given]
     overrides = tuple(given for given in configs if "=" in given)
@@ -79,8 +80,8 @@ def cost(
     texts: list[str] = []
     differing: list[str] = []
     if shapes:
-        costs = [cost_of(name, *shape) for name, shape in shapes.items()]
-        result["configs"] = [found.as_json() for found in costs]
+        costs = {name: cost_of(*shape) for name, shape in shapes.items()}
+        result["configs"] = [{"name": name, **found.as_json()} for name, found in costs.items()]
         texts.append(cost_table(costs))
     if check:
         from pyramidions.measure import compare, shrink
@@ -99,7 +100,7 @@ def cost(
     if out is not None:
         _write(out, result)
     if differing:
-        raise UserError(f"The closed form differs from what torch counts for {', '.join(differing)}.")
+        raise UserError(f"What is counted differs from a run for {', '.join(differing)}.")
 
 
 def _refuse_without_config(given: dict[str, Any]) -> None:

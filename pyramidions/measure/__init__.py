@@ -1,26 +1,21 @@
-"""What a model costs: multiplications, parameters and activations by closed form, held against torch's counters."""
+"""What a model costs: multiplications, parameters and activations, counted while it runs on tensors without memory."""
 
-from pyramidions.measure.activations import NotModelledError, activations
-from pyramidions.measure.check import Comparison, Pair, compare, shrink
+from pyramidions.measure.check import Comparison, compare, shrink
 from pyramidions.measure.claims import Claim, claims
-from pyramidions.measure.cost import Multiplications, multiplications, parameters
+from pyramidions.measure.cost import Cost, Lengths, cost_of
 from pyramidions.measure.orders import orders
-from pyramidions.measure.shapes import DECODER, Lengths, Part
+from pyramidions.measure.parts import DECODER, Part
 
 __all__ = [
     "DECODER",
     "Claim",
     "Comparison",
+    "Cost",
     "Lengths",
-    "Multiplications",
-    "NotModelledError",
-    "Pair",
     "Part",
-    "activations",
     "claims",
     "compare",
-    "multiplications",
+    "cost_of",
     "orders",
-    "parameters",
     "shrink",
 ]

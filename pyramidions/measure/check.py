@@ -1,4 +1,4 @@
-"""The closed forms beside torch's own counters, on a small instance."""
+"""What is counted without computing, beside what is counted while a small instance computes."""
 
 import math
 from dataclasses import replace
@@ -6,10 +6,8 @@ from inspect import signature
 from json import dumps
 from typing import Any, NamedTuple
 
-from pyramidions.measure.activations import NotModelledError, activations
-from pyramidions.measure.cost import multiplications, parameters
-from pyramidions.measure.shapes import Lengths, Part
-from pyramidions.measure.torch_counts import products_by_torch, saved_by_torch
+from pyramidions.measure.cost import Cost, Lengths, cost_of, cost_of_run
+from pyramidions.measure.parts import Part
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.fields import parse_options, parse_pooling_lengths
@@ -21,44 +19,31 @@ _HEAD_DIM = 4
 _LENGTH_OPTIONS = ("block_size", "bucket_size", "window")
 
 
-class Pair(NamedTuple):
-    """A figure by closed form, and as it was measured."""
-
-    counted: int
-    measured: int
-
-
 class Comparison(NamedTuple):
-    """Closed forms and measurements of a small instance.
+    """What a small instance costs.
 
     Attributes:
-        lengths: of the instance.
-        products: multiplications in matrix products, by part.
-        saved: bytes saved for the backward pass, by part; None where they are not modelled.
-        not_modelled: why so; empty otherwise.
-        parameters: of the model.
+        counted: without computing.
+        measured: while it computes.
     """
 
-    lengths: Lengths
-    products: dict[Part, Pair]
-    saved: dict[Part, Pair] | None
-    not_modelled: str
-    parameters: Pair
+    counted: Cost
+    measured: Cost
 
     def agrees(self) -> bool:
         """Return whether all figures are equal."""
-        pairs = [*self.products.values(), *(self.saved or {}).values(), self.parameters]
-        return all(pair.counted == pair.measured for pair in pairs)
+        return self.counted == self.measured
 
     def as_json(self) -> dict[str, Any]:
-        """Return all figures as plain values."""
-        saved = self.saved
+        """Return both figures of each part as plain values."""
+        counted, measured = (cost.as_json() for cost in self)
+
+        def pairs(of: str) -> dict[Part, dict[str, int]]:
+            return {part: {"counted": counted[of][part], "measured": measured[of][part]} for part in Part}
+
         return {
-            "lengths": self.lengths._asdict(),
-            "matrix_products": {part: pair._asdict() for part, pair in self.products.items()},
-            "activation_bytes": None if saved is None else {part: pair._asdict() for part, pair in saved.items()},
-            "not_modelled": self.not_modelled or None,
-            "parameters": self.parameters._asdict(),
+            "lengths": counted["lengths"],
+            **{of: pairs(of) for of in ("matrix_products", "activation_bytes")},
             "agrees": self.agrees(),
         }
 
@@ -94,27 +79,13 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
 
 
 def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
-    """Build a model, run it on random tokens on the CPU, and compare.
-
-    Multiplications outside of matrix products, which torch does not count, are left out.
+    """Count what a model costs without computing, then while it computes on random tokens on the CPU.
 
     Args:
         config: the model's shape, small.
         lengths: of the batch, short.
 
     Raises:
-        UserError: a config that breaks a rule, or a kind that has no closed form.
+        UserError: as `cost_of`.
     """
-    counted = multiplications(config, lengths).products
-    model = build(config, lengths.vocab_size).train()
-    measured = products_by_torch(model, lengths)
-    try:
-        held = activations(config, lengths)
-    except NotModelledError as error:
-        saved, not_modelled = None, str(error)
-    else:
-        by_torch = saved_by_torch(model, lengths)
-        saved, not_modelled = {part: Pair(held[part], by_torch[part]) for part in Part}, ""
-    size = Pair(parameters(config, lengths.vocab_size), sum(p.numel() for p in model.parameters()))
-    products = {part: Pair(counted[part], measured[part]) for part in Part}
-    return Comparison(lengths, products, saved, not_modelled, size)
+    return Comparison(cost_of(config, lengths), cost_of_run(build(config, lengths.vocab_size).train(), lengths))

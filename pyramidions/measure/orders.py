@@ -4,7 +4,8 @@ from json import dumps
 from typing import Any, NamedTuple
 
 from pyramidions.measure.claims import Claim, count
-from pyramidions.measure.shapes import Lengths, Part
+from pyramidions.measure.cost import Lengths
+from pyramidions.measure.parts import Part
 
 
 class Growth(NamedTuple):

@@ -3,9 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from pyramidions.measure.activations import activations
-from pyramidions.measure.cost import multiplications, parameters
-from pyramidions.measure.shapes import Lengths
+from pyramidions.measure.cost import Lengths, cost_of
 from pyramidions.models import PyramidionConfig, preset
 
 #: float32: the weight, its gradient and Adam's two moments
@@ -159,17 +157,18 @@ def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
     source = min(tier.longest, _rounded_up(corpus.source_p95, 512))
     target = min(1024, _rounded_up(corpus.target_max + 1, 64))
     config = preset(tier.arch, **_fields(tier, source, corpus))
-    size = parameters(config, corpus.vocab_size)
     batch = max(1, tier.update // workers)
-    while batch > 1 and BYTES_A_PARAMETER * size + _activations(config, corpus, source, target, batch) > memory:
+    cost = cost_of(config, Lengths(source, target, batch, corpus.vocab_size))
+    while batch > 1 and BYTES_A_PARAMETER * cost.parameters + sum(cost.activations.values()) > memory:
         batch //= 2
+        cost = cost_of(config, Lengths(source, target, batch, corpus.vocab_size))
     frequency = max(1, round(tier.update / (batch * workers)))
     epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
     most, epochs = tier.warmup
     warmup = min(most, epochs * epoch_updates)
     # Blocks are what most work is done in, so that it grows with a document's length: the mean decides.
     mean = Lengths(min(source, round(corpus.source_mean)), min(target, round(corpus.target_mean)), 1, corpus.vocab_size)
-    forward = multiplications(config, mean).total()
+    forward = cost_of(config, mean).total()
     flags = (
         *("--arch", tier.arch, *_model_flags(tier, source, corpus)),
         *("--max-source-positions", str(source), "--max-target-positions", str(target)),
@@ -186,16 +185,12 @@ def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
         epoch_updates,
         tier.epochs * epoch_updates,
         warmup,
-        size,
-        BYTES_A_PARAMETER * size,
-        _activations(config, corpus, source, target, batch),
+        cost.parameters,
+        BYTES_A_PARAMETER * cost.parameters,
+        sum(cost.activations.values()),
         # A multiplication comes with an addition; a step with its backward pass counts three times.
         3 * 2 * forward * float(corpus.documents) * tier.epochs,
     )
-
-
-def _activations(config: PyramidionConfig, corpus: Corpus, source: int, target: int, batch: int) -> int:
-    return sum(activations(config, Lengths(source, target, batch, corpus.vocab_size)).values())
 
 
 def _rounded_up(tokens: float, multiple: int) -> int:

@@ -16,10 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.errors import UserError
-from pyramidions.measure.cost import multiplications
+from pyramidions.measure.cost import Lengths, cost_of
 from pyramidions.measure.gpus import why_no_gpu
 from pyramidions.measure.provenance import commit, hardware, versions
-from pyramidions.measure.shapes import Lengths
 from pyramidions.models.builder import build
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Transformer
@@ -240,11 +239,8 @@ class _Contender:
         return total
 
     def _work(self, source: int, target: int) -> float:
-        """Return multiplications of a document and its summary; tokens where a kind has no closed form."""
-        try:
-            return multiplications(self.experiment.model, Lengths(source, target, 1, self.plan.vocab_size)).total()
-        except UserError:
-            return source + target
+        """Return the multiplications of a document and its summary."""
+        return cost_of(self.experiment.model, Lengths(source, target, 1, self.plan.vocab_size)).total()
 
     def bytes_between_turns(self) -> int:
         """Return what lies on the device all the time: weights, moments and texts."""

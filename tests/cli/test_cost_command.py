@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.measure.kinds import ATTENTION_PRODUCTS
+from pyramidions.nn.attention import BlockwiseAttention
 
 DEEP = str(Path(__file__).parents[2] / "configs" / "table3" / "deep_pyramidion.yaml")
 
@@ -46,12 +46,11 @@ def test_a_file_and_its_overrides_are_read(run):
     assert "  ...table3/deep_pyramidion.yaml\n" in result.output
 
 
-def test_memory_that_is_not_modelled_is_a_dash_and_a_sentence(run):
+def test_the_memory_of_every_preset_is_counted(run):
     result = run("cost", "lsh", "--check")
     assert result.exit_code == 0
-    assert row(result.output, "encoder self-attention")[-1] == "-"
-    assert "lsh: The activation memory of `self_attention` lsh is not modelled." in result.output
-    assert result.output.count("not modelled") == 2
+    assert row(result.output, "encoder self-attention")[-1] == "1,545.9"
+    assert "All figures are equal." in result.output
 
 
 def test_the_check_shows_both_figures(run):
@@ -64,11 +63,16 @@ def test_the_check_shows_both_figures(run):
 
 
 def test_a_check_that_fails_is_an_error(run, monkeypatch):
-    monkeypatch.setitem(ATTENTION_PRODUCTS, "blockwise", lambda *_: 1)
+    forward = BlockwiseAttention.forward
+
+    def shirk(self, q, k, v, *rest, **named):
+        return v if q.device.type == "cuda" else forward(self, q, k, v, *rest, **named)
+
+    monkeypatch.setattr(BlockwiseAttention, "forward", shirk)
     result = run("cost", "vanilla", "blockwise", "--check")
     assert result.exit_code == 1
     assert "Figures differ." in result.output
-    assert result.stderr == "Error: The closed form differs from what torch counts for blockwise.\n"
+    assert result.stderr == "Error: What is counted differs from a run for blockwise.\n"
 
 
 def test_the_claims_need_no_config(run):
@@ -87,8 +91,8 @@ def test_all_numbers_are_written(run, tmp_path):
     assert pooled["lengths"] == {"source": 8192, "target": 512, "batch": 1, "vocab_size": 32768}
     assert pooled["matrix_products"]["scoring and pooling"] == pooled["weighted_sums"] == 8192 * 512
     assert pooled["activation_bytes"]["encoder projections"] == 2 * 8192 * 512 * 4
-    assert hashed["activation_bytes"] is None
-    assert hashed["not_modelled"] == "The activation memory of `self_attention` lsh is not modelled."
+    # Heads are joined to a tensor of their own, which the last projection keeps as well.
+    assert hashed["activation_bytes"]["encoder projections"] == 2 * 2 * 8192 * 512 * 4
     assert written["checks"]["lsh"]["agrees"] is True
     assert written["claims"][0]["ours"] == 16.0
     assert written["orders"][0]["paper"] == "4x"

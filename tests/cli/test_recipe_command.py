@@ -85,11 +85,11 @@ def test_a_smaller_memory_gets_a_smaller_batch_and_the_same_update(run, tmp_path
 
 
 def test_hours_are_operations_over_the_assumed_rate(run, tmp_path):
-    from pyramidions.measure import Lengths, multiplications
+    from pyramidions.measure import Lengths, cost_of
     from pyramidions.models import preset
 
     config = preset("transpooler", normalize_before=True, pooling_lengths="None,2048")
-    forward = multiplications(config, Lengths(6500, 300, 1, 4000)).total()
+    forward = cost_of(config, Lengths(6500, 300, 1, 4000)).total()
     hours = 6 * forward * 5000 * 30 / 20e12 / 3600
     output = run("recipe", folder(tmp_path / "p", 5000), "--gpus", 2, "--tflops", 20).stdout
     assert f"{hours:.2g} GPU hours, {hours / 2:.2g} by the clock, if each sustains 20 x 10^12" in notes(output)

@@ -1,28 +1,19 @@
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
-from pyramidions.measure import (
-    Lengths,
-    NotModelledError,
-    Part,
-    activations,
-    claims,
-    compare,
-    multiplications,
-    orders,
-    parameters,
-    shrink,
-)
-from pyramidions.measure.kinds import ATTENTION_PRODUCTS, FEED_FORWARD_FORMS, POOLING_FORMS, SCORER_FORMS
+from pyramidions.measure import Lengths, Part, claims, compare, cost_of, orders, shrink
 from pyramidions.models import PRESETS, PyramidionConfig, preset
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.residual import RESIDUAL
+from pyramidions.nn.scorer import SCORER, LinearScorer
 
-NOT_MODELLED = ("lsh", "efficient", "funnel")
 TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
 
@@ -34,7 +25,7 @@ def small(name: str, lengths: Lengths, **overrides: Any) -> tuple[PyramidionConf
 
 
 def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
-    counted = multiplications(preset("vanilla", **TINY), FOUR_TO_THREE)
+    counted = cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
     assert counted.products == {
         Part.EMBEDDING_AND_NORMS: 0,
         Part.ENCODER_ATTENTION: 2 * 4 * 4 * 8,
@@ -53,7 +44,7 @@ def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
 
 def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     config = preset("vanilla", **TINY, dropout=0.0, activation_dropout=0.0)
-    assert activations(config, FOUR_TO_THREE) == {
+    assert cost_of(config, FOUR_TO_THREE).activations == {
         # token numbers, and of five norms: input, mean and standard deviation
         Part.EMBEDDING_AND_NORMS: 8 * (4 + 3) + 4 * (2 * 4 + 3 * 3) * (8 + 2),
         # q, k, v and output; the log-sum-exp of each head; no mask, since nothing is padding
@@ -74,9 +65,9 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
 def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
     options = f'{{"activation": "{activation}"}}'
     bare, dropped = (
-        activations(
+        cost_of(
             preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward_args=options), FOUR_TO_THREE
-        )
+        ).activations
         for p in (0.0, 0.1)
     )
     # Both embeddings, two sublayers of the encoder and three of the decoder.
@@ -87,30 +78,77 @@ def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: in
 def test_a_tournament_multiplies_each_embedding_once_and_a_batch_counts_twice() -> None:
     config = preset("transpooler", **{**TINY, "pooling_lengths": "3"})
     # Six tokens fill a tournament of 3 * 2; the scorer is a product with a vector.
-    counted = multiplications(config, Lengths(6, 3, batch=2, vocab_size=10))
-    assert counted.weighted == 2 * 6 * 8
+    counted = cost_of(config, Lengths(6, 3, batch=2, vocab_size=10))
+    assert counted.weighted[Part.POOLING] == 2 * 6 * 8
     assert counted.products[Part.POOLING] == 2 * 6 * 8
-    assert counted.by_part()[Part.POOLING] == 2 * (6 + 6) * 8
+    assert counted.multiplications()[Part.POOLING] == 2 * (6 + 6) * 8
     assert counted.products[Part.CROSS_ATTENTION] == 2 * 2 * 3 * 3 * 8
     # Seven need 3 * 4 slots; three are handed on as they are.
-    assert multiplications(config, Lengths(7, 3, vocab_size=10)).weighted == 12 * 8
-    assert multiplications(config, Lengths(3, 3, vocab_size=10)).weighted == 0
+    assert cost_of(config, Lengths(7, 3, vocab_size=10)).weighted[Part.POOLING] == 12 * 8
+    assert cost_of(config, Lengths(3, 3, vocab_size=10)).weighted[Part.POOLING] == 0
+
+
+def padded(length: int, multiple: int) -> int:
+    return -(-length // multiple) * multiple
+
+
+# By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
+ATTENTION_BY_HAND = {
+    "full": ("{}", 2 * 8 * 101 * 101 * 4),
+    # Blocks of 32 tokens, the last of them filled up with padding.
+    "blockwise": ('{"block_size": 32}', 2 * 8 * padded(101, 32) * 32 * 4),
+    # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
+    "efficient": (
+        '{"local_heads": 2, "window": 8}',
+        2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4,
+    ),
+    # Two rounds of buckets of 16 tokens: products with 4 columns (half the buckets), and chunks that see one back.
+    "lsh": (
+        '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2}',
+        2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (4 + 2 * 2 * 16),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ATTENTION.names)
+def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
+    options, by_hand = ATTENTION_BY_HAND[kind]
+    config = preset(
+        "vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=kind, self_attention_args=options
+    )
+    assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[Part.ENCODER_ATTENTION] == by_hand
 
 
 @pytest.mark.parametrize(
     ("name", "millions"), [("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)]
 )
 def test_parameters_are_those_of_the_paper(name: str, millions: float) -> None:
-    assert round(parameters(preset(name), 32768) / 1e6, 1) == millions
+    assert round(cost_of(preset(name), Lengths()).parameters / 1e6, 1) == millions
 
 
 @pytest.mark.parametrize("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)], ids=["whole", "odd"])
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_costs_what_torch_counts(name: str, lengths: Lengths) -> None:
+def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths) -> None:
     comparison = compare(*small(name, lengths))
     assert comparison.agrees(), comparison
-    assert sum(pair.measured for pair in comparison.products.values()) > 0
-    assert (comparison.saved is not None) == (name not in NOT_MODELLED)
+    assert sum(comparison.measured.products.values()) > 0
+
+
+AXES = {
+    "self_attention": ATTENTION.names,
+    "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
+    "pooling": POOLING.names,
+    "scorer": SCORER.names,
+    "feed_forward": FEED_FORWARD.names,
+    "residual": RESIDUAL.names,
+}
+
+
+@pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
+def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
+    shape = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
+    comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind}))
+    assert comparison.agrees(), comparison
 
 
 @pytest.mark.parametrize(
@@ -136,74 +174,72 @@ def test_every_preset_costs_what_torch_counts(name: str, lengths: Lengths) -> No
         {"self_attention": "lsh", "self_attention_args": '{"local_heads": 9, "window": 5}'},
         {"self_attention": "lsh", "self_attention_args": '{"local_heads": 0, "bucket_size": 200}'},
         {"self_attention": "efficient", "self_attention_args": '{"local_heads": 0}'},
+        {"pooling_args": '{"sort": false}'},
+        {"scorer": "nonlinear", "scorer_args": '{"dropout": 0.1}'},
+        {"checkpoint_activations": True},
     ],
     ids=str,
 )
 @pytest.mark.parametrize("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)], ids=["whole", "odd"])
-def test_every_choice_costs_what_torch_counts(overrides: dict[str, Any], lengths: Lengths) -> None:
+def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], lengths: Lengths) -> None:
     comparison = compare(*small("pyramidion", lengths, **overrides))
     assert comparison.agrees(), comparison
 
 
 @pytest.mark.parametrize("name", ["pyramidion", "lsh", "efficient", "funnel"])
-def test_a_document_of_one_token_costs_what_torch_counts(name: str) -> None:
+def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
     comparison = compare(*small(name, Lengths(1, 1)))
-    assert comparison.lengths == Lengths(1, 1, vocab_size=61)
+    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=61)
     assert comparison.agrees(), comparison
 
 
-def test_a_wrong_closed_form_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ATTENTION_PRODUCTS, "blockwise", lambda *_: 1)
+def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = BlockwiseAttention.forward
+
+    def shirk(self: BlockwiseAttention, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **named: Any) -> Tensor:
+        return v if q.device.type == "cuda" else forward(self, q, k, v, *rest, **named)
+
+    monkeypatch.setattr(BlockwiseAttention, "forward", shirk)
     comparison = compare(*small("blockwise", Lengths(2048, 112)))
     assert not comparison.agrees()
-    wrong = [part for part, pair in comparison.products.items() if pair.counted != pair.measured]
-    assert wrong == [Part.ENCODER_ATTENTION]
+    counted, measured = (cost.products for cost in comparison)
+    assert [part for part in Part if counted[part] != measured[part]] == [Part.ENCODER_ATTENTION]
 
 
-def test_every_registered_kind_has_a_closed_form() -> None:
-    assert set(ATTENTION_PRODUCTS) == set(ATTENTION.names)
-    assert set(FEED_FORWARD_FORMS) == set(FEED_FORWARD.names)
-    assert set(POOLING_FORMS) == set(POOLING.names)
-    assert set(SCORER_FORMS) == set(SCORER.names)
+def first_by_score(x: Tensor) -> Tensor:
+    return x[x[:, 0] > 0]
 
 
-def test_a_kind_without_a_closed_form_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(SCORER_FORMS, "linear")
-    with pytest.raises(ValueError, match=r"^The cost of scorer 'linear' has no closed form yet; there is one for "):
-        multiplications(preset("transpooler"), Lengths())
+def by_a_number(x: Tensor) -> Tensor:
+    return x * int(x.sum())
+
+
+@pytest.mark.parametrize("look", [first_by_score, by_a_number])
+def test_work_that_depends_on_values_is_not_guessed(
+    look: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LinearScorer, "forward", lambda self, x, *_: look(x[..., 0]))
+    with pytest.raises(ValueError, match=r"^What this model costs depends on the values that it reads: "):
+        cost_of(preset("transpooler", **{**TINY, "pooling_lengths": "3"}), FOUR_TO_THREE)
+
+
+def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinearScorer, "forward", lambda self, x, *_: x @ x)
+    with pytest.raises(RuntimeError, match="must match|same reduction dim|size"):
+        cost_of(preset("transpooler", **{**TINY, "pooling_lengths": "3"}), FOUR_TO_THREE)
+
+
+def test_counting_leaves_no_trace() -> None:
+    cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+    x = torch.zeros(2, requires_grad=True)
+    assert x.device.type == "cpu"
+    x.exp().sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
 
 
 def test_lengths_are_at_least_one() -> None:
     with pytest.raises(ValueError, match=r"^`target` must be at least 1, but is 0\.$"):
-        multiplications(preset("vanilla"), Lengths(target=0))
-
-
-@pytest.mark.parametrize(
-    ("name", "overrides", "sentence"),
-    [
-        ("lsh", {}, "The activation memory of `self_attention` lsh is not modelled."),
-        ("funnel", {}, "The activation memory of `pooling` funnel is not modelled."),
-        (
-            "vanilla",
-            {"checkpoint_activations": True},
-            "The activation memory of `checkpoint_activations` is not modelled.",
-        ),
-        (
-            "transpooler_nonlinear",
-            {"scorer_args": '{"dropout": 0.1}'},
-            "The activation memory of `scorer_args` with dropout is not modelled.",
-        ),
-        (
-            "transpooler",
-            {"pooling_args": '{"sort": false}'},
-            "The activation memory of `pooling_args` without sort is not modelled.",
-        ),
-    ],
-)
-def test_memory_that_is_not_modelled_is_not_guessed(name: str, overrides: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(NotModelledError) as error:
-        activations(preset(name, **overrides), Lengths())
-    assert str(error.value) == sentence
+        cost_of(preset("vanilla"), Lengths(target=0))
 
 
 def test_a_small_instance_keeps_the_proportions() -> None:
