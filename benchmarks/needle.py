@@ -27,7 +27,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.measure.provenance import commit
+from pyramidions.environment import commit
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from pyramidions.measure.provenance import commit, hardware, versions
+from pyramidions.environment import commit, hardware, versions
 from pyramidions.measure.timing import Timed, clock
 
 PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; synthetic tokens begin at FIRST

@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyramidions.measure.provenance import commit
+from pyramidions.environment import commit
 from pyramidions.nn.functional.topk import TopK, hard_topk, iterative_topk, successive_halving_topk
 
 DIM = 512

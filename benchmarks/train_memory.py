@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from side_by_side import EOS, PAD, texts
 
 from pyramidions.data.atomic import atomic_file
-from pyramidions.measure.provenance import commit, hardware, versions
+from pyramidions.environment import commit, hardware, versions
 from pyramidions.models import build, preset
 
 MODELS = ("deep_pyramidion", "deep_blockwise")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.manifest import file_hash
-from pyramidions.measure.provenance import commit, versions
+from pyramidions.environment import commit, versions
 from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.gather import write_result
 from pyramidions.reproduce.jobs import ORDER, Job
@@ -21,7 +21,7 @@ from pyramidions.reproduce.run import StepError, locked, run_commands, run_step
 
 _TELL_HARDWARE = """
 import json, sys
-from pyramidions.measure.provenance import hardware
+from pyramidions.environment import hardware
 print(json.dumps(hardware(sys.argv[1])))
 """
 

@@ -4,16 +4,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from pyramidions.measure import timing
-from pyramidions.measure.provenance import commit
-from pyramidions.measure.timing import Plan, Timed, add_gradients, clock, report, time_models
+from pyramidions.measure.timing import Plan, Timed, add_gradients, clock, contender, report, stopwatch, time_models
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Decoder, Encoder, Transformer
@@ -54,7 +51,7 @@ def test_gradients_of_pieces_add_up_to_those_of_the_batch(micro_batch: int) -> N
 
 def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = iter(range(1, 100))
-    monkeypatch.setattr(timing, "clock", lambda work, device: (float(next(turns)), None))
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (float(next(turns)), None))
     first, second = time_models([experiment(), experiment()], plan(warmup=1, repeats=3))
     # Turns 1 and 2 are the warm-up of both, 3 is the first one's again.
     assert (first["decode_4"].seconds, second["decode_4"].seconds) == ([3, 5, 7], [4, 6, 8])
@@ -64,10 +61,10 @@ def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.M
 
 
 def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "_SHORT_SOURCE", 8)
-    monkeypatch.setattr(timing, "_SHORT_TARGET", 3)
+    monkeypatch.setattr(contender, "_SHORT_SOURCE", 8)
+    monkeypatch.setattr(contender, "_SHORT_TARGET", 3)
     # Twice as much work a token of a document, and as much a token of a summary.
-    monkeypatch.setattr(timing._Contender, "_work", lambda self, source, target: 2 * source + target)
+    monkeypatch.setattr(contender.Contender, "_work", lambda self, source, target: 2 * source + target)
     # Of each model: a step of one document of 8 tokens to 3, then 2 and 6 written tokens.
     small = iter([(19.0, None), (1.0, None), (3.0, None)] * 2)
     clocked: list[str] = []
@@ -77,7 +74,7 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
         clocked.append(device)
         return next(small, (1.0, None))
 
-    monkeypatch.setattr(timing, "clock", pretend)
+    monkeypatch.setattr(stopwatch, "clock", pretend)
     sizes = plan(train_batch=4, decode_batch=3, decode_tokens=(4, 8), warmup=1, repeats=2)
     time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
     # 1 s a piece of work, a third of it forward; half a second a token. Documents have 24 tokens, summaries 7.
@@ -86,10 +83,10 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
 
 
 def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "clock", lambda work, device: (work(), (1.0, None))[1])
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (work(), (1.0, None))[1])
     vanilla = experiment(self_attention="full", self_attention_args="{}", pooling_lengths=None)
-    monkeypatch.setattr(timing, "_SHORT_SOURCE", 24)
-    monkeypatch.setattr(timing, "_SHORT_TARGET", 7)
+    monkeypatch.setattr(contender, "_SHORT_SOURCE", 24)
+    monkeypatch.setattr(contender, "_SHORT_TARGET", 7)
     told: list[float] = []
     for source in (24, 2400):
         long = vanilla._replace(max_source_positions=source)
@@ -181,7 +178,7 @@ def test_a_training_step_changes_every_weight(monkeypatch: pytest.MonkeyPatch) -
         models.append(build(*arguments))
         return models[-1]
 
-    monkeypatch.setattr(timing, "build", keep)
+    monkeypatch.setattr(contender, "build", keep)
     time_models([experiment()], plan())
     torch.manual_seed(1)
     fresh = build(experiment().model, 40)
@@ -245,7 +242,7 @@ def test_a_gpu_is_idle_before_and_after_what_its_events_enclose(monkeypatch: pyt
 
 
 def test_peak_memory_leaves_out_what_lies_there_for_other_configs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "clock", lambda work, device: (1.0, 10**9))
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (1.0, 10**9))
     alone = time_models([experiment()], plan())[0]["decode_4"].peak_bytes
     beside = time_models([experiment(), experiment(embed_dim=64)], plan())[0]["decode_4"].peak_bytes
     # Weights of the other one, and its texts: 3 documents of 24 tokens and 3 summaries of 7, of 8 bytes each.
@@ -311,7 +308,7 @@ def test_memory_that_runs_out_is_told_with_the_option_that_helps(
     work: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(ValueError) as refused:
-        patch.setattr(timing, "add_gradients", work)
+        patch.setattr(contender, "add_gradients", work)
         time_models([experiment()], plan(micro_batch=2))
     assert str(refused.value) == (
         "Memory ran out in a training step of tiny that takes 2 documents at a time (--micro-batch)."
@@ -334,26 +331,6 @@ def test_without_tokens_to_decode_training_alone_is_timed() -> None:
     assert list(time_models([experiment()], plan(decode_tokens=()))[0]) == ["train_step"]
 
 
-def test_the_commit_is_of_code_that_git_tracks(tmp_path: Path) -> None:
-    def git(*words: str) -> str:
-        who = ["-c", "user.name=x", "-c", "user.email=x@y.z"]
-        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
-
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    assert commit(package) == "unknown"
-    git("init")
-    git("commit", "--allow-empty", "-m", "somebody else's")
-    assert commit(package) == "unknown"
-    git("add", ".")
-    git("commit", "-m", "ours")
-    head = git("rev-parse", "HEAD").strip()
-    assert commit(package) == head
-    (package / "__init__.py").write_text("changed = True")
-    assert commit(package) == f"{head}-dirty"
-
-
 def test_a_machine_with_torch_alone_can_time_a_preset() -> None:
     others = ["fairseq", "hydra", "omegaconf", "click", "tqdm", "numpy", "sentencepiece"]
     code = f"""
@@ -361,7 +338,6 @@ import importlib.util, sys
 find_spec = importlib.util.find_spec
 importlib.util.find_spec = lambda name, package=None: None if name == "fairseq" else find_spec(name, package)
 sys.modules.update(dict.fromkeys({others}))
-from pyramidions.measure.provenance import commit
 from pyramidions.measure.timing import Plan, time_models
 from pyramidions.models.experiment import read_experiment
 print(read_experiment("deep_pyramidion").max_source_positions, Plan().decode_tokens)

@@ -1,4 +1,4 @@
-"""Where figures come from: commit, versions and hardware."""
+"""What figures were computed with: commit, versions and hardware."""
 
 import platform
 import subprocess
@@ -20,7 +20,7 @@ def versions() -> dict[str, str]:
         return known
 
 
-def commit(folder: Path = Path(__file__).parents[1]) -> str:
+def commit(folder: Path = Path(__file__).parent) -> str:
     """Return the commit of a package's code, with "-dirty" if files were changed since; "unknown" outside git."""
     # The package may lie in the repository of somebody else, who does not track it.
     ours = _git(folder, "ls-files", "--error-unmatch", "__init__.py")

@@ -1,0 +1,26 @@
+"""The commit that outputs name."""
+
+import subprocess
+from pathlib import Path
+
+from pyramidions.environment import commit
+
+
+def test_the_commit_is_of_code_that_git_tracks(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=x", "-c", "user.email=x@y.z"]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    assert commit(package) == "unknown"
+    git("init")
+    git("commit", "--allow-empty", "-m", "somebody else's")
+    assert commit(package) == "unknown"
+    git("add", ".")
+    git("commit", "-m", "ours")
+    head = git("rev-parse", "HEAD").strip()
+    assert commit(package) == head
+    (package / "__init__.py").write_text("changed = True")
+    assert commit(package) == f"{head}-dirty"
