@@ -1,6 +1,5 @@
 """`pyramidions cost`."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
     from pyramidions.measure import Lengths
     from pyramidions.models import PyramidionConfig
 
-_TARGET, _VOCABULARY = 512, 32768
+_TARGET, _PIECES = 512, 32768
 
 
 @click.command(short_help="Count multiplications and activation memory of a config.")
@@ -22,20 +21,11 @@ _TARGET, _VOCABULARY = 512, 32768
     "--target-tokens", type=click.IntRange(1), help="Tokens of a summary.  [default: 512, or the config's most]"
 )
 @click.option("--batch", type=click.IntRange(1), help="Documents at once.  [default: 1]")
-@click.option("--vocab-size", type=click.IntRange(1), help=f"Pieces, specials included.  [default: {_VOCABULARY}]")
+@click.option("--vocab-size", type=click.IntRange(1), help=f"Pieces, specials included.  [default: {_PIECES}]")
 @click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
 @click.option("--claims", "with_claims", is_flag=True, help="Count what the paper claims; needs no config.")
 @click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
-def cost(
-    configs: tuple[str, ...],
-    source_tokens: int | None,
-    target_tokens: int | None,
-    batch: int | None,
-    vocab_size: int | None,
-    check: bool,
-    with_claims: bool,
-    out: Path | None,
-) -> None:
+def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | None, **sizes: int | None) -> None:
     """Count multiplications, activation memory and parameters of configs, by part.
 
     CONFIG is a preset, or a .yaml file in a folder beside base.yaml; OVERRIDE is KEY=VALUE in Hydra's words and
@@ -52,82 +42,55 @@ def cost(
       pyramidions cost configs/table3/deep_pyramidion.yaml task.max_source_positions=4096
       pyramidions cost --claims
     """
-    from pyramidions.cli.outputs import check_output
-    from pyramidions.measure import cost_of
+    from pyramidions.cli.outputs import check_output, write_json
+    from pyramidions.measure import claims, compare, cost_of, orders, shrink
     from pyramidions.measure.cost_tables import claim_table, comparison_table, cost_table, order_table
 
-    names = [given for given in configs if "=" not in given]
     overrides = tuple(given for given in configs if "=" in given)
+    names = [given for given in configs if given not in overrides]
     if not names:
-        if not with_claims:
-            raise UserError("Name at least one config, or ask for --claims.")
-        _refuse_without_config(
-            {
-                "An override": overrides,
-                "--source-tokens": source_tokens,
-                "--target-tokens": target_tokens,
-                "--batch": batch,
-                "--vocab-size": vocab_size,
-                "--check": check,
-            }
-        )
+        _check_without_config(with_claims, {"An override": overrides, **sizes, "check": check})
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
     check_output("--json", out, "an older file of costs", [Path(name) for name in names])
 
-    shapes = {name: _read(name, overrides, source_tokens, target_tokens, batch, vocab_size) for name in names}
+    shapes = {name: _read(name, overrides, sizes) for name in names}
     result: dict[str, Any] = {}
     texts: list[str] = []
-    differing: list[str] = []
     if shapes:
         costs = {name: cost_of(*shape) for name, shape in shapes.items()}
         result["configs"] = [{"name": name, **found.as_json()} for name, found in costs.items()]
         texts.append(cost_table(costs))
+    comparisons = {name: compare(*shrink(*shape)) for name, shape in shapes.items()} if check else {}
     if check:
-        from pyramidions.measure import compare, shrink
-
-        comparisons = {name: compare(*shrink(*shape)) for name, shape in shapes.items()}
         result["checks"] = {name: comparison.as_json() for name, comparison in comparisons.items()}
         texts += [comparison_table(*named) for named in comparisons.items()]
-        differing = [name for name, comparison in comparisons.items() if not comparison.agrees()]
     if with_claims:
-        from pyramidions.measure import claims, orders
-
         told, growths = claims(), orders()
         result |= {"claims": [c._asdict() for c in told], "orders": [c._asdict() for c in growths]}
         texts += [claim_table(told), order_table(growths)]
     click.echo("\n\n".join(texts))
-    if out is not None:
-        _write(out, result)
-    if differing:
+    write_json(out, result)
+    if differing := [name for name, comparison in comparisons.items() if not comparison.agrees()]:
         raise UserError(f"What is counted differs from a run for {', '.join(differing)}.")
 
 
-def _refuse_without_config(given: dict[str, Any]) -> None:
-    for option, value in given.items():
+def _check_without_config(with_claims: bool, given: dict[str, object]) -> None:
+    from pyramidions.cli.naming import option
+
+    if not with_claims:
+        raise UserError("Name at least one config, or ask for --claims.")
+    for name, value in given.items():
         if value:
-            raise UserError(f"{option} has a meaning only with a config.")
+            raise UserError(f"{name if ' ' in name else option(name)} has a meaning only with a config.")
 
 
-def _read(
-    name: str,
-    overrides: tuple[str, ...],
-    source: int | None,
-    target: int | None,
-    batch: int | None,
-    vocab_size: int | None,
-) -> "tuple[PyramidionConfig, Lengths]":
+def _read(name: str, overrides: tuple[str, ...], sizes: dict[str, int | None]) -> "tuple[PyramidionConfig, Lengths]":
     """Return a config and the lengths that are asked for, or its own."""
     from pyramidions.measure import Lengths
     from pyramidions.models.experiment import read_experiment, with_lengths
 
+    source, target = sizes["source_tokens"], sizes["target_tokens"]
     found = with_lengths(read_experiment(name, overrides), source, target)
     target = target or min(_TARGET, found.max_target_positions)
-    return found.model, Lengths(found.max_source_positions, target, batch or 1, vocab_size or _VOCABULARY)
-
-
-def _write(out: Path, result: dict[str, Any]) -> None:
-    from pyramidions.data.atomic import atomic_file
-
-    with atomic_file(out) as file:
-        file.write((json.dumps(result, indent=1) + "\n").encode())
+    return found.model, Lengths(found.max_source_positions, target, sizes["batch"] or 1, sizes["vocab_size"] or _PIECES)

@@ -1,10 +1,12 @@
 """What a command may write to, checked before the work: nothing of the user's is lost to a slip of the keyboard."""
 
+import json
 import os
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from pyramidions.errors import UserError
 
@@ -75,3 +77,12 @@ def check_output(
             begin = file.read(1024)
         if begin and not _KINDS[kind](begin):
             raise UserError(f"{option} must not replace a file of another kind, but {path} is not {kind}.")
+
+
+def write_json(path: Path | None, values: dict[str, Any]) -> None:
+    """Write values to a file that appears whole or not at all; nothing is written if ``path`` is None."""
+    from pyramidions.data.atomic import atomic_file
+
+    if path is not None:
+        with atomic_file(path) as file:
+            file.write((json.dumps(values, indent=1) + "\n").encode())

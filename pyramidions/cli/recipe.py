@@ -43,9 +43,8 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
 
     Hundreds of documents train a small model, thousands the shallow one of the paper, hundreds of thousands the deep
     one. Updates, warm-up and lengths follow from the number of documents and their lengths. Memory and hours are
-    estimates by arithmetic, not measured: 16 bytes a parameter and the activations of the longest batch in float32;
-    three forward passes a step, without validation. All but the command is a comment, so that it can be kept as a
-    script.
+    estimates, not measurements: 16 bytes a parameter and the activations of the longest batch in float32; three forward
+    passes a step, without validation. All lines but the command are comments, so the output can be kept as a script.
 
     \b
     Example:
@@ -54,7 +53,7 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     from pyramidions.measure.recipe import recipe as recipe_for
 
     for option, value in (("--gpu-memory", gpu_memory), ("--tflops", tflops)):
-        # The ranges above let it pass.
+        # Ranges let it pass.
         if value is not None and math.isnan(value):
             raise UserError(f"{option} must be a number, but is {value}.")
     if gpus is None:
@@ -64,11 +63,8 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     corpus = _corpus(prepared)
     found = recipe_for(corpus, max(gpus, 1), gpu_memory * 1e9)
     rate = tflops or (_GPU_TFLOPS if gpus else _CPU_TFLOPS)
-    for note in _before(corpus, found):
-        click.echo(_comment(note))
-    click.echo(_command(prepared, found, gpus, save_dir))
-    for note in _after(found, gpus, gpu_memory, rate):
-        click.echo(_comment(note))
+    comments = [*map(_comment, _before(corpus, found))], [*map(_comment, _after(found, gpus, gpu_memory, rate))]
+    click.echo("\n".join([*comments[0], _command(prepared, found, gpus, save_dir), *comments[1]]))
 
 
 def _corpus(prepared: Path) -> "Corpus":
@@ -83,15 +79,7 @@ def _corpus(prepared: Path) -> "Corpus":
     source, target = train["source_tokens"], train["target_tokens"]
     if not ("p95" in source and "min" in target):
         raise UserError(f"{prepared} must have the manifest of `pyramidions prepare`, but its lengths are incomplete.")
-    return Corpus(
-        train["documents"],
-        manifest["vocab_size"],
-        source["mean"],
-        source["p95"],
-        target["mean"],
-        target["min"],
-        target["max"],
-    )
+    return Corpus(train["documents"], manifest["vocab_size"], source, target)
 
 
 def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
@@ -103,40 +91,37 @@ def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
             flags.append(word)
         else:
             flags[-1] += f" {shlex.quote(word)}"
-    lines = textwrap.wrap(
-        # Words that belong together stay on one line.
-        " ".join(flag.replace(" ", "\0") for flag in flags),
-        _WIDTH,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    start = f'fairseq-train {shlex.quote(str(prepared))} --user-dir "$(pyramidions user-dir)"'
-    return " \\\n    ".join([start, *(line.replace("\0", " ") for line in lines)])
+    lines = [f'fairseq-train {shlex.quote(str(prepared))} --user-dir "$(pyramidions user-dir)"', "   "]
+    # A flag and its values stay on one line.
+    for flag in flags:
+        if len(lines[-1]) + len(flag) > _WIDTH + 3:
+            lines.append("   ")
+        lines[-1] += f" {flag}"
+    return " \\\n".join(lines)
 
 
 def _before(corpus: "Corpus", found: "Recipe") -> list[str]:
     from pyramidions.measure.recipe import TIERS
 
+    source, target, read = corpus.source, corpus.target, found.lengths
     notes = [
-        f"{corpus.documents:,} documents of {corpus.source_mean:,.0f} tokens on average, 95% of them of at most "
-        f"{corpus.source_p95:,.0f}; {found.source:,} are read. Summaries have {corpus.target_mean:,.0f} tokens on "
-        f"average, at most {corpus.target_max:,}; {found.target:,} are kept.",
-        f"The recipe for {found.tier.name} of documents: {found.tier.arch}, {found.parameters / 1e6:.1f} million "
+        f"{corpus.documents:,} documents of {source['mean']:,.0f} tokens on average, 95% of them of at most "
+        f"{source['p95']:,.0f}; {read.source:,} are read. Summaries have {target['mean']:,.0f} tokens on "
+        f"average, at most {target['max']:,}; {read.target:,} are kept.",
+        f"The recipe for {found.tier.name} of documents: {found.tier.arch}, {found.cost.parameters / 1e6:.1f} million "
         "parameters.",
     ]
-    if found.tier is TIERS[0]:
+    if found.tier is not TIERS[0]:
+        return [*notes, "It follows the paper, and has not been run at this size yet."]
+    notes.append(
+        "So few documents teach what a summary looks like, and little about the document at hand. If you have a "
+        "trained model, fine-tune that one instead. Generate with --no-repeat-ngram-size 3: a model this small "
+        "repeats itself."
+    )
+    if corpus.vocab_size > _SMALL_VOCABULARY:
         notes.append(
-            "So few documents teach what a summary looks like, and little about the document at hand. If you have a "
-            "trained model, fine-tune that one instead. Generate with --no-repeat-ngram-size 3: a model this "
-            "small repeats itself."
+            f"{corpus.vocab_size:,} pieces are many for so few documents: prepare them again with --vocab-size 4000."
         )
-        if corpus.vocab_size > _SMALL_VOCABULARY:
-            notes.append(
-                f"{corpus.vocab_size:,} pieces are many for so few documents: prepare them again with "
-                "--vocab-size 4000."
-            )
-    else:
-        notes.append("It follows the paper, and has not been run at this size yet.")
     return notes
 
 
@@ -145,12 +130,12 @@ def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[s
 
     each = "GPU" if gpus else "CPU"
     hours = found.operations / (rate * 1e12) / 3600
-    weights, kept = _rounded(found.weight_bytes / 1e9), _rounded(found.activation_bytes / 1e9)
+    weights, kept, total = (_rounded(size / 1e9) for size in (found.weight_bytes, found.activation_bytes, found.memory))
     notes = [
         f"{counted(found.epoch_updates, 'update')} an epoch, {found.updates:,} in at most {found.tier.epochs} epochs; "
         f"warm-up {found.warmup:,}.",
-        f"Memory, estimated: {_rounded(found.memory / 1e9)} GB on each {each}, {weights} for weights, gradients and "
-        f"Adam, {kept} for activations of {found.batch} of the longest documents.",
+        f"Memory, estimated: {total} GB on each {each}, {weights} for weights, gradients and Adam, {kept} for "
+        f"activations of {found.lengths.batch} of the longest documents.",
         f"Time, estimated: {_rounded(hours)} {each} hours, {_rounded(hours / max(gpus, 1))} by the clock, if each "
         f"sustains {rate:g} x 10^12 operations a second (assumed; --tflops). Validation comes on top.",
     ]
@@ -160,7 +145,7 @@ def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[s
 
 
 def _rounded(value: float) -> str:
-    """Two digits, for what is no more exact than that."""
+    """Two digits: the estimate is no more exact."""
     return f"{float(f'{value:.2g}'):,g}" if value >= 0.01 else "0.01"
 
 

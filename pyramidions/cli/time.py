@@ -1,7 +1,6 @@
 """`pyramidions time`."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,23 +33,13 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG... [OVERRIDES]")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="What computes.")
 @click.option(
-    "--precision",
-    default="fp32",
-    show_default=True,
-    type=click.Choice(["fp32", "bf16"]),
-    help="bf16 is autocast: parameters stay fp32.",
+    "--precision", default="fp32", show_default=True, type=click.Choice(["fp32", "bf16"]), help="bf16: by autocast."
 )
 @click.option("--train-batch", type=click.IntRange(1), help="Documents of a training step.  [default: 64; on a CPU 2]")
-@click.option(
-    "--micro-batch",
-    type=click.IntRange(1),
-    help="Documents of it in memory at a time; gradients are added up.  [default: all]",
-)
+@click.option("--micro-batch", type=click.IntRange(1), help="Documents of it in memory at a time.  [default: all]")
 @click.option("--source-tokens", type=click.IntRange(2), help="Tokens of a document.  [default: the config's most]")
 @click.option(
-    "--target-tokens",
-    type=click.IntRange(1),
-    help="Length of the summaries in the training step.  [default: the config's longest]",
+    "--target-tokens", type=click.IntRange(1), help="Tokens of a summary to train on.  [default: the config's most]"
 )
 @click.option("--decode-batch", type=click.IntRange(1), help="Documents decoded together.  [default: 8; on a CPU 2]")
 @click.option(
@@ -67,12 +56,12 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path | None, **settings: Any) -> None:
     """Time a training step and the decoding of an exact number of tokens, on synthetic documents of full length.
 
-    CONFIG is a preset or a .yaml file of configs/; what holds a = is an override for all of them, in Hydra's words. A
+    CONFIG is a preset or a .yaml file of configs/; OVERRIDE is KEY=VALUE in Hydra's words and changes every config. A
     preset is made for documents of --source-tokens; of a file they are at most its task.max_source_positions.
     Several configs take turns, and each is compared with the first. A training step is forward, backward, clipping
     and Adam, dropout included; decoding is the encoder and a beam search as wide as the config's decoding_beam.
 
-    On a CPU the batches are small unless you say otherwise, and small turns tell beforehand how long all will take.
+    On a CPU the default batches are small, and small turns tell beforehand how long all turns will take.
 
     \b
     Example:
@@ -80,13 +69,12 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
       pyramidions time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.cli.outputs import check_output
-    from pyramidions.data.atomic import atomic_file
+    from pyramidions.cli.outputs import check_output, write_json
     from pyramidions.measure.timing import Plan, report, time_models
     from pyramidions.models.experiment import read_experiment, with_lengths
 
-    overrides = tuple(word for word in configs if "=" in word)
-    names = [word for word in configs if word not in overrides]
+    overrides = tuple(given for given in configs if "=" in given)
+    names = [given for given in configs if given not in overrides]
     if not names:
         raise UserError(f"At least one config must be named, but only overrides are: {' '.join(overrides)}.")
     check_output("--json", out, "an older file of times", map(Path, names))
@@ -94,17 +82,14 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
     chosen = {name: value for name, value in settings.items() if value is not None}
     with naming_options(*settings):
         plan = Plan(**{**(_ON_CPU if on_cpu else {}), **chosen})
-    target_tokens = settings["target_tokens"]
-    experiments = [with_lengths(read_experiment(name, overrides), source_tokens, target_tokens) for name in names]
+    experiments = [with_lengths(read_experiment(name, overrides), source_tokens, plan.target_tokens) for name in names]
     if on_cpu:
         _say_what(experiments, plan)
     results = time_models(experiments, plan, _bar, _say_how_long if on_cpu else None)
     result = report(experiments, plan, results, overrides)
     click.echo(_table([experiment.name for experiment in experiments], results))
     click.echo(f"\n{_signature(plan, result)}")
-    if out is not None:
-        with atomic_file(out) as file:
-            file.write((json.dumps(result, indent=1) + "\n").encode())
+    write_json(out, result)
 
 
 def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
@@ -116,7 +101,7 @@ def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
     if plan.decode_tokens:
         written = " and ".join(map(str, plan.decode_tokens))
         parts.append(f"{written} tokens written for {counted(plan.decode_batch, 'document')}")
-    turns = f"{plan.warmup + plan.repeats} turns of {counted(len(experiments), 'model')}"
+    turns = f"{plan.turns} turns of {counted(len(experiments), 'model')}"
     note(f"On the CPU: {', '.join(parts)}, of {tokens} each; {turns}.")
 
 
@@ -139,29 +124,25 @@ def _bar(phase: str, calls: int) -> Iterator[Callable[[], object]]:
 
 
 def _table(names: list[str], results: "list[dict[str, Timed]]") -> str:
-    phases = list(results[0])
-    width = max(len(name) for name in [*names, "config"])
+    first, width = results[0], max(map(len, [*names, "config"]))
 
-    def row(name: str, cells: list[str]) -> str:
+    def row(name: str, cells: Iterable[str]) -> str:
         return "  ".join([f"{name:{width}}", *(f"{cell:>22}" for cell in cells)])
 
-    def seconds(timed: "Timed") -> str:
-        return f"{timed.mean:.4g} ± {timed.deviation:.2g}"
+    def rows(cell: "Callable[[Timed, Timed], str]", start: int = 0) -> list[str]:
+        named = list(zip(names, results, strict=True))[start:]
+        return [row(name, (cell(result[phase], first[phase]) for phase in first)) for name, result in named]
 
     def ratio(timed: "Timed", first: "Timed") -> str:
         between = timed.ratio_to(first)
         return f"{between['medians']:.3f} [{between['low']:.3f}, {between['high']:.3f}]"
 
-    lines = [row("config", [f"{phase}, s" for phase in phases])]
-    lines += [row(name, [seconds(result[p]) for p in phases]) for name, result in zip(names, results, strict=True)]
-    if any(timed.peak_bytes is not None for timed in results[0].values()):
-        lines.append("\nPeak memory, GiB:")
-        for name, result in zip(names, results, strict=True):
-            lines.append(row(name, [f"{(result[p].peak_bytes or 0) / 2**30:.2f}" for p in phases]))
+    lines = [row("config", (f"{phase}, s" for phase in first))]
+    lines += rows(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}")
+    if any(timed.peak_bytes is not None for timed in first.values()):
+        lines += ["\nPeak memory, GiB:", *rows(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}")]
     if len(names) > 1:
-        lines.append(f"\nRatio of medians to {names[0]} [lowest, highest of two neighbouring turns]:")
-        for name, result in zip(names[1:], results[1:], strict=True):
-            lines.append(row(name, [ratio(result[p], results[0][p]) for p in phases]))
+        lines += [f"\nRatio of medians to {names[0]} [lowest, highest of two neighbouring turns]:", *rows(ratio, 1)]
     return "\n".join(lines)
 
 

@@ -1,13 +1,13 @@
-"""Training settings that fit a corpus by its size, with the memory and the time that they need by arithmetic."""
+"""Training settings for a corpus of a given size, with an estimate of the memory and time that they need."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pyramidions.measure.cost import Lengths, cost_of
+from pyramidions.measure.cost import Cost, Lengths, cost_of
 from pyramidions.models import PyramidionConfig, preset
 
-#: float32: the weight, its gradient and Adam's two moments
-BYTES_A_PARAMETER = 16
+_WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
 
 
 class Corpus(NamedTuple):
@@ -16,17 +16,14 @@ class Corpus(NamedTuple):
     Attributes:
         documents: for training.
         vocab_size: pieces, specials included.
-        source_mean, source_p95: tokens of a document.
-        target_mean, target_min, target_max: tokens of a summary.
+        source: "mean" and "p95" of a document's tokens.
+        target: "mean", "min" and "max" of a summary's tokens.
     """
 
     documents: int
     vocab_size: int
-    source_mean: float
-    source_p95: float
-    target_mean: float
-    target_min: int
-    target_max: int
+    source: Mapping[str, float]
+    target: Mapping[str, float]
 
 
 class Tier(NamedTuple):
@@ -117,31 +114,38 @@ class Recipe(NamedTuple):
     Attributes:
         tier: of the corpus.
         flags: of fairseq-train, but for its folders.
-        source, target: most tokens of a document and of a summary that are read.
-        batch: documents that a worker holds at a time.
-        epoch_updates, updates, warmup: updates of an epoch, of the run at most, and of the warm-up.
-        parameters: of the model.
-        weight_bytes: weights, gradients and Adam's moments.
-        activation_bytes: of a batch of the longest documents.
-        operations: floating-point operations of the whole run, validation left out.
+        lengths: most tokens of a document and of a summary, and documents that a worker holds at a time.
+        epoch_updates, warmup: updates of an epoch, and of the warm-up.
+        cost: of a batch of the longest documents.
+        operations: floating-point operations of the whole run, without validation.
     """
 
     tier: Tier
     flags: tuple[str, ...]
-    source: int
-    target: int
-    batch: int
+    lengths: Lengths
     epoch_updates: int
-    updates: int
     warmup: int
-    parameters: int
-    weight_bytes: int
-    activation_bytes: int
+    cost: Cost
     operations: float
 
     @property
+    def updates(self) -> int:
+        """Updates of the run at most."""
+        return self.tier.epochs * self.epoch_updates
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights, gradients and Adam's moments."""
+        return _WEIGHT_BYTES * self.cost.parameters
+
+    @property
+    def activation_bytes(self) -> int:
+        """Bytes of the activations of a batch of the longest documents."""
+        return sum(self.cost.activations.values())
+
+    @property
     def memory(self) -> int:
-        """Bytes that each worker needs, without what the framework takes and buffers of a moment."""
+        """Bytes that each worker needs, without the framework and short-lived buffers."""
         return self.weight_bytes + self.activation_bytes
 
 
@@ -154,43 +158,35 @@ def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
         memory: bytes of each; the batch is as large as fits, and at least one document.
     """
     tier = next(tier for tier in TIERS if tier.most is None or corpus.documents <= tier.most)
-    source = min(tier.longest, _rounded_up(corpus.source_p95, 512))
-    target = min(1024, _rounded_up(corpus.target_max + 1, 64))
-    config = preset(tier.arch, **_fields(tier, source, corpus))
-    batch = max(1, tier.update // workers)
-    cost = cost_of(config, Lengths(source, target, batch, corpus.vocab_size))
-    while batch > 1 and BYTES_A_PARAMETER * cost.parameters + sum(cost.activations.values()) > memory:
-        batch //= 2
-        cost = cost_of(config, Lengths(source, target, batch, corpus.vocab_size))
-    frequency = max(1, round(tier.update / (batch * workers)))
-    epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
-    most, epochs = tier.warmup
-    warmup = min(most, epochs * epoch_updates)
-    # Blocks are what most work is done in, so that it grows with a document's length: the mean decides.
-    mean = Lengths(min(source, round(corpus.source_mean)), min(target, round(corpus.target_mean)), 1, corpus.vocab_size)
-    forward = cost_of(config, mean).total()
-    flags = (
-        *("--arch", tier.arch, *_model_flags(tier, source, corpus)),
-        *("--max-source-positions", str(source), "--max-target-positions", str(target)),
-        *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
-        *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
-        *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
+    source = min(tier.longest, _rounded_up(corpus.source["p95"], 512))
+    target = min(1024, _rounded_up(corpus.target["max"] + 1, 64))
+    fields = _fields(tier, source, corpus)
+    config = preset(tier.arch, **fields)
+    # Most work is done in blocks, so it grows with a document's length: the mean decides.
+    mean = min(source, round(corpus.source["mean"])), min(target, round(corpus.target["mean"]))
+    # A multiplication comes with an addition; a step with its backward pass counts three times.
+    operations = (
+        3 * 2 * cost_of(config, Lengths(*mean, 1, corpus.vocab_size)).total() * float(corpus.documents) * tier.epochs
     )
-    return Recipe(
-        tier,
-        flags,
-        source,
-        target,
-        batch,
-        epoch_updates,
-        tier.epochs * epoch_updates,
-        warmup,
-        cost.parameters,
-        BYTES_A_PARAMETER * cost.parameters,
-        sum(cost.activations.values()),
-        # A multiplication comes with an addition; a step with its backward pass counts three times.
-        3 * 2 * forward * float(corpus.documents) * tier.epochs,
-    )
+
+    def with_batch(batch: int) -> Recipe:
+        lengths = Lengths(source, target, batch, corpus.vocab_size)
+        frequency = max(1, round(tier.update / (batch * workers)))
+        epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
+        warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
+        flags = (
+            *("--arch", tier.arch, *_model_flags(fields)),
+            *("--max-source-positions", str(source), "--max-target-positions", str(target)),
+            *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
+            *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
+            *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
+        )
+        return Recipe(tier, flags, lengths, epoch_updates, warmup, cost_of(config, lengths), operations)
+
+    found = with_batch(max(1, tier.update // workers))
+    while found.lengths.batch > 1 and found.memory > memory:
+        found = with_batch(found.lengths.batch // 2)
+    return found
 
 
 def _rounded_up(tokens: float, multiple: int) -> int:
@@ -199,13 +195,13 @@ def _rounded_up(tokens: float, multiple: int) -> int:
 
 def _fields(tier: Tier, source: int, corpus: Corpus) -> dict[str, Any]:
     fields = {**tier.fields, "pooling_lengths": ",".join(str(by and source // by) for by in tier.pooled)}
-    if corpus.target_min < PyramidionConfig.decoding_min_length:
-        fields["decoding_min_length"] = corpus.target_min
+    if corpus.target["min"] < PyramidionConfig.decoding_min_length:
+        fields["decoding_min_length"] = corpus.target["min"]
     return fields
 
 
-def _model_flags(tier: Tier, source: int, corpus: Corpus) -> list[str]:
+def _model_flags(fields: dict[str, Any]) -> list[str]:
     words = []
-    for name, value in _fields(tier, source, corpus).items():
+    for name, value in fields.items():
         words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
     return words
