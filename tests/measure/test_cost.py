@@ -12,7 +12,7 @@ from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.residual import RESIDUAL
-from pyramidions.nn.scorer import SCORER, LinearScorer
+from pyramidions.nn.scorer import SCORER
 
 TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
@@ -206,27 +206,19 @@ def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.Monke
     assert [part for part in Part if counted[part] != measured[part]] == [Part.ENCODER_ATTENTION]
 
 
-def first_by_score(x: Tensor) -> Tensor:
-    return x[x[:, 0] > 0]
-
-
-def by_a_number(x: Tensor) -> Tensor:
-    return x * int(x.sum())
-
-
-@pytest.mark.parametrize("look", [first_by_score, by_a_number])
+@pytest.mark.parametrize("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
 def test_work_that_depends_on_values_is_not_guessed(
     look: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LinearScorer, "forward", lambda self, x, *_: look(x[..., 0]))
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: look(x))
     with pytest.raises(ValueError, match=r"^What this model costs depends on the values that it reads: "):
-        cost_of(preset("transpooler", **{**TINY, "pooling_lengths": "3"}), FOUR_TO_THREE)
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
 
 
 def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LinearScorer, "forward", lambda self, x, *_: x @ x)
-    with pytest.raises(RuntimeError, match="must match|same reduction dim|size"):
-        cost_of(preset("transpooler", **{**TINY, "pooling_lengths": "3"}), FOUR_TO_THREE)
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x @ x)
+    with pytest.raises(RuntimeError, match="Expected size"):
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
 
 
 def test_counting_leaves_no_trace() -> None:
@@ -250,6 +242,10 @@ def test_a_small_instance_keeps_the_proportions() -> None:
     assert config.encoder_layers == 6
     config, _ = shrink(preset("transpooler_embedding", scorer_args='{"coordinate": 100}'), Lengths())
     assert (config.embed_dim, config.scorer_args) == (32, '{"coordinate": 4}')
+    # One kind and its options for each layer.
+    each = {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 512}, {}]'}
+    config, _ = shrink(preset("vanilla", **each), Lengths())
+    assert config.self_attention_args == '[{"block_size": 32}, {}]'
     # Funnel's blocks stay multiples of its window.
     config, _ = shrink(preset("funnel", self_attention_args='{"block_size": 80}'), Lengths(8192, 512))
     assert config.self_attention_args == '{"block_size": 80}'

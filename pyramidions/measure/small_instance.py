@@ -1,0 +1,75 @@
+"""Small instances of configs, which keep the proportions."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from inspect import signature
+from json import dumps, loads
+from typing import Any
+
+from pyramidions.measure.cost import Lengths
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, parse_pooling_lengths
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.pooling import POOLING
+
+_DIVISOR = 16  # of all lengths, as far as they are multiples of it
+_HEAD_DIM = 4
+_LENGTH_OPTIONS = ("block_size", "bucket_size", "window")
+
+
+def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:
+    """Return a small instance of a config: lengths and widths divided, at most two documents, nothing dropped out."""
+    attention, scorers = _options(config.self_attention_args), _options(config.scorer_args)
+    spans = [_spans(kind, options) for kind, options in _in_pairs(config.self_attention.split(","), attention)]
+    pooled = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    longest = config.max_source_positions or MAX_SOURCE_POSITIONS
+    # Blocks of Funnel stay multiples of its window, a ratio that does not shrink.
+    owns_layer = pooled and any(POOLING.takes(kind.strip(), "layer") for kind in config.pooling.split(","))
+    window = -(-longest // min(pooled.values())) if owns_layer else 1
+    by = math.gcd(_DIVISOR, *(span // window for named in spans for span in named.values()))
+    embed_dim = _HEAD_DIM * config.num_heads
+    attention = [_divided(options, named, by) for options, named in _in_pairs(attention, spans)]
+    for options in scorers:
+        if "coordinate" in options:
+            options["coordinate"] %= embed_dim
+    entries = [-(-pooled[layer] // by) if layer in pooled else None for layer in range(config.encoder_layers)]
+    config = replace(
+        config,
+        embed_dim=embed_dim,
+        ffn_embed_dim=3 * embed_dim,
+        self_attention_args=_text(attention),
+        pooling_lengths=",".join(map(str, entries)) if pooled else None,
+        max_source_positions=-(-longest // by),
+        scorer_args=_text(scorers),
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+    )
+    return config, Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2), vocab_size=61)
+
+
+def _options(text: str) -> list[dict[str, Any]]:
+    """Return the options of one part for all layers, or of one for each."""
+    value = loads(text)
+    return value if isinstance(value, list) else [value]
+
+
+def _text(options: list[dict[str, Any]]) -> str:
+    return dumps(options if len(options) > 1 else options[0])
+
+
+def _in_pairs(some: list[Any], others: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pair two lists; a single entry goes with each of the others."""
+    count = max(len(some), len(others))
+    return zip(some * (count // len(some)), others * (count // len(others)), strict=True)
+
+
+def _spans(kind: str, options: dict[str, Any]) -> dict[str, int]:
+    """Return the options that are lengths, by name, defaults included."""
+    arguments = signature(ATTENTION[kind.strip()]).parameters
+    return {name: options.get(name, arguments[name].default) for name in _LENGTH_OPTIONS if name in arguments}
+
+
+def _divided(options: dict[str, Any], spans: dict[str, int], by: int) -> dict[str, Any]:
+    return {**options, **{name: span // by for name, span in spans.items()}}
