@@ -15,6 +15,8 @@ from pyramidions.measure.parts import Part, part_of
 from pyramidions.nn.scorer import Scorer
 
 _ATEN = torch.ops.aten
+#: products with a vector, which torch does not count: the argument of which each number is multiplied once
+_WITH_A_VECTOR = {_ATEN.mv: 0, _ATEN.addmv: 1, _ATEN.dot: 0, _ATEN.vdot: 0}
 
 
 class PartCounter:
@@ -90,6 +92,8 @@ class PartCounter:
             self.products[part] += flop_registry[operator](*args, **kwargs, out_val=out) // 2
         elif operator is _ATEN._scaled_dot_product_flash_attention_for_cpu:
             self.products[part] += sdpa_flop_count(*(x.shape for x in args[:3])) // 2
+        elif operator in _WITH_A_VECTOR:
+            self.products[part] += args[_WITH_A_VECTOR[operator]].numel()
         elif operator in (_ATEN._embedding_bag, _ATEN._embedding_bag_forward_only):
             vectors, members = args[:2]
             self.weighted[part] += members.numel() * vectors.size(1)

@@ -221,6 +221,12 @@ def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: py
         cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
 
 
+def test_a_product_with_a_vector_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    # (B, L, D) @ (D,)
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x * (x @ self.fc1.weight[0])[..., None])
+    assert cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products[Part.ENCODER_FEED_FORWARD] == 4 * 8
+
+
 def test_counting_leaves_no_trace() -> None:
     cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
     x = torch.zeros(2, requires_grad=True)
