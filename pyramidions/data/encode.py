@@ -1,31 +1,32 @@
-"""The documents of a split to the files of a data folder, from the last mark on."""
+"""Encodes the documents of a split, shard by shard, and joins the shards to the files of a data folder."""
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice, tee
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyramidions.data.atomic import sync
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.growing import GrowingFile
-from pyramidions.data.indexed import IndexedWriter
+from pyramidions.data.indexed import IndexedWriter, id_type
 from pyramidions.data.manifest import InputHash, distribution
 from pyramidions.data.parallel import chunks, ordered_map
 from pyramidions.data.progress import note, progress_bar
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.resume import Mark, load_mark, save_mark
+from pyramidions.data.shards import Shard, Shards
 from pyramidions.data.text import normalize
 from pyramidions.data.tokenizer import EOS, Tokenizer
 from pyramidions.errors import UserError
 
 CHUNK = 16  # documents that a worker gets at a time
-_DOCUMENTS_PER_MARK = 8192  # what an interruption costs at most
+# A shard ends at either: an interruption costs it at most, and it is held in memory.
+_DOCUMENTS_PER_SHARD = 1024
+_TOKENS_PER_SHARD = 2**24
 
 
-class Encoded(NamedTuple):
-    """What a worker makes of a document; the ids end in `</s>`."""
+class EncodedPair(NamedTuple):
+    """A document and its summary as ids, which end in `</s>`."""
 
     source: np.ndarray
     target: np.ndarray
@@ -35,7 +36,7 @@ class Encoded(NamedTuple):
 def encode(
     folder: DataFolder, split: str, corpus: Corpus, expected: dict[str, Any], model: Tokenizer, workers: int
 ) -> dict[str, Any]:
-    """Write the files of a split, and go on where an interrupted run has left its last mark.
+    """Write the files of a split; the shards that an interrupted run completed are not encoded again.
 
     Args:
         folder: to write to.
@@ -49,29 +50,30 @@ def encode(
         The manifest's entry for the split.
 
     Raises:
-        UserError: the documents are no longer those that were checked, or were others before the mark.
+        UserError: the documents are no longer those that were checked, or not those of the completed shards.
     """
-    mark = load_mark(folder, split, model)
+    shards = Shards(folder, split, model)
     digest, documents = InputHash(), iter(corpus)
-    if mark.documents:
-        _pass_over(documents, digest, mark, corpus, split, expected)
-    with (
-        _open_split(folder, split, model.vocab_size, mark) as writer,
-        progress_bar(f"encoding {split}", expected["documents"], "documents", mark.documents) as bar,
-    ):
+    if shards.documents:
+        _pass_over(documents, digest, shards, corpus, split, expected)
+    dtype = id_type(model.vocab_size)
+    with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
         # The documents wait here for their ids, so that no worker sends them back.
         given, waiting = tee(chunks(documents, CHUNK))
         batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model,))
+        begun = _BegunShard(dtype)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
                 digest.add(document)
-                writer.add(document, encoded)
-                if digest.documents % _DOCUMENTS_PER_MARK == 0:
-                    save_mark(folder, split, model, writer.mark(digest))
+                begun.add(document, encoded)
+                if begun.is_full:
+                    shards.append(begun.completed(digest))
+                    begun = _BegunShard(dtype)
             bar.update(len(batch))
         require_unchanged(corpus, digest, expected)
-        save_mark(folder, split, model, writer.mark(digest))
-    return writer.summary()
+        if begun.documents:
+            shards.append(begun.completed(digest))
+    return _joined(folder, split, shards, model.vocab_size)
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
@@ -85,71 +87,87 @@ def _changed(corpus: Corpus) -> UserError:
 
 
 def _pass_over(
-    documents: Iterator[Document], digest: InputHash, mark: Mark, corpus: Corpus, split: str, expected: dict[str, Any]
+    documents: Iterator[Document],
+    digest: InputHash,
+    shards: Shards,
+    corpus: Corpus,
+    split: str,
+    expected: dict[str, Any],
 ) -> None:
-    """Read the documents before the mark, which must be those that it was made of."""
-    note(f"goes on after {mark.documents:,} of {expected['documents']:,} documents of {split}")
-    with progress_bar(f"passing over {split}", mark.documents, "documents") as bar:
-        for document in islice(documents, mark.documents):
+    """Read the documents of the completed shards, which must be those that they were made of."""
+    note(f"goes on after {shards.documents:,} of {expected['documents']:,} documents of {split}")
+    with progress_bar(f"passing over {split}", shards.documents, "documents") as bar:
+        for document in islice(documents, shards.documents):
             digest.add(document)
             bar.update()
     # The interrupted run may have read what stood in the file for a while only.
-    if digest.sha256 != mark.sha256:
+    if digest.sha256 != shards.sha256:
         raise _changed(corpus)
 
 
-class _SplitWriter:
-    """Writes the files of a split, and makes marks."""
+class _BegunShard:
+    """Gathers documents to a shard.
 
-    def __init__(
-        self, source: IndexedWriter, target: IndexedWriter, references: GrowingFile, target_words: list[int]
-    ) -> None:
-        self._source = source
-        self._target = target
-        self._references = references
-        self._target_words = target_words
+    Args:
+        dtype: of the ids.
+    """
 
-    def add(self, document: Document, encoded: Encoded) -> None:
+    def __init__(self, dtype: type) -> None:
+        self._dtype = dtype
+        self._encoded: list[EncodedPair] = []
+        self._references = bytearray()
+        self._tokens = 0
+
+    @property
+    def documents(self) -> int:
+        """Number of documents so far."""
+        return len(self._encoded)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the shard is to be completed."""
+        return self.documents == _DOCUMENTS_PER_SHARD or self._tokens >= _TOKENS_PER_SHARD
+
+    def add(self, document: Document, encoded: EncodedPair) -> None:
         """Append one document."""
-        self._source.add(encoded.source)
-        self._target.add(encoded.target)
-        record = {"id": document.id, "summary": document.target}
-        self._references.write(json.dumps(record).encode() + b"\n")
-        self._target_words.append(encoded.target_words)
+        self._encoded.append(encoded)
+        self._references += json.dumps({"id": document.id, "summary": document.target}).encode() + b"\n"
+        self._tokens += len(encoded.source) + len(encoded.target)
 
-    def mark(self, digest: InputHash) -> Mark:
-        """Bring everything so far to the disk, and say how far that is."""
-        for file in (self._source, self._target, self._references):
-            file.sync()
-        return Mark(
+    def completed(self, digest: InputHash) -> Shard:
+        """Return the shard; the digest is that of the split's documents so far."""
+        sources, targets, target_words = zip(*self._encoded, strict=True)
+        return Shard(
             digest.sha256,
-            self._source.extent,
-            self._target.extent,
-            self._references.extent,
-            self._source.lengths,
-            self._target.lengths,
-            np.array(self._target_words),
+            np.concatenate(sources).astype(self._dtype),
+            np.array([len(ids) for ids in sources], np.int32),
+            np.concatenate(targets).astype(self._dtype),
+            np.array([len(ids) for ids in targets], np.int32),
+            np.array(target_words),
+            np.frombuffer(self._references, np.uint8),
         )
 
-    def summary(self) -> dict[str, Any]:
-        """The manifest's entry for the split."""
-        return {
-            "documents": len(self._target_words),
-            "source_tokens": distribution(self._source.lengths),
-            "target_tokens": distribution(self._target.lengths),
-            "target_words": distribution(np.array(self._target_words)),
-        }
 
-
-@contextmanager
-def _open_split(folder: DataFolder, split: str, vocab_size: int, mark: Mark) -> Iterator[_SplitWriter]:
-    """The files of a split, open for writing behind the mark."""
+def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> dict[str, Any]:
+    """Write the files of a split from its shards; return the manifest's entry for it."""
+    target_words = []
     with (
-        IndexedWriter(folder.prefix(split, "source"), vocab_size, mark.source_lengths, mark.source) as source,
-        IndexedWriter(folder.prefix(split, "target"), vocab_size, mark.target_lengths, mark.target) as target,
-        GrowingFile(folder.references_path(split), mark.references) as references,
+        IndexedWriter(folder.prefix(split, "source"), vocab_size) as source,
+        IndexedWriter(folder.prefix(split, "target"), vocab_size) as target,
+        folder.references_path(split).open("wb") as references,
     ):
-        yield _SplitWriter(source, target, references, mark.target_words.tolist())
+        for shard in shards:
+            source.extend(shard.source, shard.source_lengths)
+            target.extend(shard.target, shard.target_lengths)
+            references.write(shard.references.tobytes())
+            target_words.append(shard.target_words)
+        sync(references)
+    return {
+        "documents": shards.documents,
+        "source_tokens": distribution(source.lengths),
+        "target_tokens": distribution(target.lengths),
+        "target_words": distribution(np.concatenate(target_words)),
+    }
 
 
 _received: list[Tokenizer] = []
@@ -159,11 +177,11 @@ def _receive(model: Tokenizer) -> None:
     _received[:] = [model]
 
 
-def _encode_chunk(documents: list[Document]) -> list[Encoded]:
+def _encode_chunk(documents: list[Document]) -> list[EncodedPair]:
     (model,) = _received
     dtype = np.uint32
     return [
-        Encoded(
+        EncodedPair(
             np.array([*model.encode(document.source), EOS], dtype),
             np.array([*model.encode(document.target), EOS], dtype),
             len(normalize(document.target).split()),

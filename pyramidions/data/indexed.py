@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pyramidions.data.atomic import sync
-from pyramidions.data.growing import NOTHING, Extent, GrowingFile
 from pyramidions.errors import UserError
 
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -22,44 +21,45 @@ _VERSION = 1
 _DTYPE_CODES: dict[type, int] = {np.uint16: 8, np.uint32: 9}
 
 
+def id_type(vocab_size: int) -> type:
+    """Return the type of ids below a number: up to 65,499 they take two bytes each, above it four, as in fairseq."""
+    return np.uint16 if vocab_size < 65500 else np.uint32
+
+
 class IndexedWriter:
     """Appends token sequences to `prefix.bin` and, when closed without an error, writes `prefix.idx`.
 
-    Memory: four bytes an item. Both files are synced to disk before the writer closes. A writer that was killed
-    can be gone on from: what `lengths` and `extent` were at a `sync` is what the next one takes.
+    Memory: four bytes an item. Both files are synced to disk before the writer closes.
 
     Args:
         prefix: path without the endings.
-        vocab_size: ids are below it; up to 65,499 they take two bytes each, above it four, as in fairseq.
-        lengths: tokens of every item that is in `prefix.bin` already, (items,).
-        extent: the part of `prefix.bin` that holds these items.
+        vocab_size: ids are below it.
     """
 
-    def __init__(self, prefix: str | Path, vocab_size: int, lengths: ArrayLike = (), extent: Extent = NOTHING) -> None:
+    def __init__(self, prefix: str | Path, vocab_size: int) -> None:
         self._prefix = str(prefix)
-        self._dtype: type = np.uint16 if vocab_size < 65500 else np.uint32
-        self._lengths = array("i", np.asarray(lengths, np.int32).tobytes())
-        self._tokens = GrowingFile(Path(f"{self._prefix}.bin"), extent)
+        self._dtype = id_type(vocab_size)
+        self._lengths = array("i")
+        self._tokens = Path(f"{self._prefix}.bin").open("wb")  # noqa: SIM115, closed in __exit__
 
     def add(self, ids: ArrayLike) -> None:
         """Append one item."""
-        item: np.ndarray = np.asarray(ids, dtype=self._dtype)
-        self._tokens.write(item.tobytes())
-        self._lengths.append(item.size)
+        self.extend(ids, [np.size(ids)])
+
+    def extend(self, ids: ArrayLike, lengths: ArrayLike) -> None:
+        """Append items.
+
+        Args:
+            ids: of all items, one item after the other.
+            lengths: number of ids of each item, (items,).
+        """
+        self._tokens.write(np.asarray(ids, self._dtype).tobytes())
+        self._lengths.frombytes(np.asarray(lengths, np.int32).tobytes())
 
     @property
     def lengths(self) -> np.ndarray:
         """Number of tokens of every item so far, (items,)."""
         return np.array(self._lengths, dtype=np.int32)
-
-    @property
-    def extent(self) -> Extent:
-        """The part of `prefix.bin` that holds the items so far."""
-        return self._tokens.extent
-
-    def sync(self) -> None:
-        """Bring the items so far to the disk itself."""
-        self._tokens.sync()
 
     def __enter__(self) -> Self:
         return self
@@ -67,9 +67,10 @@ class IndexedWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._tokens.__exit__(kind, error, trace)
-        if error is not None:
-            return
+        with self._tokens:
+            if error is not None:
+                return
+            sync(self._tokens)
         lengths = self.lengths
         ends = np.cumsum(lengths, dtype=np.int64) * np.dtype(self._dtype).itemsize
         begins = np.concatenate([np.zeros(1, np.int64), ends])[: len(lengths)]

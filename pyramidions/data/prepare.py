@@ -17,7 +17,7 @@ from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manif
 from pyramidions.data.parallel import chunks, ordered_map
 from pyramidions.data.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.resume import load_vocabulary, save_vocabulary
+from pyramidions.data.shards import load_vocabulary, save_vocabulary
 from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import (
     Settings,

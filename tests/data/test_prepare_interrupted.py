@@ -21,8 +21,8 @@ def contents(folder):
 
 
 @pytest.fixture(autouse=True)
-def marks_come_often(monkeypatch):
-    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_MARK", 8)
+def shards_are_small(monkeypatch):
+    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_SHARD", 8)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def interrupt(out, corpora, monkeypatch):
     """Prepares, and presses Ctrl-C at a document, counted from 0 over all splits."""
 
     def run(at, settings=SMALL, error=KeyboardInterrupt, **options):
-        add, numbers = encode_module._SplitWriter.add, count()
+        add, numbers = encode_module._BegunShard.add, count()
 
         def add_or_stop(*args):
             if next(numbers) == at:
@@ -38,7 +38,7 @@ def interrupt(out, corpora, monkeypatch):
             add(*args)
 
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(encode_module._SplitWriter, "add", add_or_stop)
+            patch.setattr(encode_module._BegunShard, "add", add_or_stop)
             prepare(out, corpora, settings, **options)
 
     return run
@@ -70,7 +70,7 @@ def test_what_was_done_is_not_done_again(out, corpora, interrupt, encoded, monke
     assert encoded == [f"paper-{i}" for i in range(16, TRAIN + TEST)]
 
 
-def test_the_bar_counts_on_from_the_mark(out, corpora, interrupt, capsys):
+def test_the_bar_counts_on_from_the_last_shard(out, corpora, interrupt, capsys):
     interrupt(22)
     capsys.readouterr()
     prepare(out, corpora, SMALL)
@@ -89,7 +89,8 @@ def test_a_tokenizer_to_reuse_goes_on_too(out, tmp_path, corpora, whole, interru
         assert contents(out)[name] == whole[name]
 
 
-FILES = [".train.mark", ".vocabulary", "train.source.bin", "train.target.bin", "train.references.jsonl"]
+# What is left of the 16 documents in two shards when a file of the interrupted run is damaged.
+LEFT = {".vocabulary": 16, ".train.0.shard": 0, ".train.1.shard": 8}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 4],
     "changed": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
@@ -98,7 +99,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", LEFT)
 def test_what_is_damaged_is_done_anew(out, corpora, whole, interrupt, capsys, name, damage):
     interrupt(22)
     path = out.parent / ".data.partial" / name
@@ -110,10 +111,9 @@ def test_what_is_damaged_is_done_anew(out, corpora, whole, interrupt, capsys, na
     assert prepare(out, corpora, SMALL)
     assert contents(out) == whole
     messages = capsys.readouterr().err
-    damaged = damage != "missing" or not name.startswith(".")
-    assert (f"{name} of the interrupted run is damaged: that part is done anew" in messages) == damaged
+    assert (f"{name} of the interrupted run is damaged: that part is done anew" in messages) == (damage != "missing")
     # The vocabulary that is trained anew is the same, and so what was encoded with it stays good.
-    assert ("goes on after 16 of 30" in messages) == (name == ".vocabulary")
+    assert re.findall("goes on after (.*) of 30", messages) == [str(LEFT[name])][: LEFT[name]]
 
 
 def test_what_is_made_of_other_documents_or_settings_is_not_taken(out, tmp_path, corpora, interrupt, capsys):
@@ -169,7 +169,7 @@ def test_documents_that_stood_in_the_input_for_a_while_only_are_noticed(
     assert contents(out) == whole
 
 
-def test_an_error_after_a_mark_leaves_nothing(out, interrupt):
+def test_an_error_after_a_shard_leaves_nothing(out, interrupt):
     interrupt(22)
     interrupt(20, error=UserError)
     assert list(out.parent.iterdir()) == []

@@ -21,8 +21,8 @@ def contents(folder):
 
 
 @pytest.fixture(autouse=True)
-def marks_come_often(monkeypatch):
-    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_MARK", 8)
+def shards_are_small(monkeypatch):
+    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_SHARD", 8)
 
 
 def _die(*_):
@@ -49,10 +49,10 @@ def _before_the_first_document():
 
 
 def _in_mid_train():
-    encode_module._SplitWriter.add = _at_call(22, encode_module._SplitWriter.add)
+    encode_module._BegunShard.add = _at_call(22, encode_module._BegunShard.add)
 
 
-def _while_a_mark_is_saved():
+def _while_a_shard_is_saved():
     Path.replace = _at_call(4, Path.replace)
 
 
@@ -61,7 +61,11 @@ def _between_the_splits():
 
 
 def _in_mid_test():
-    encode_module._SplitWriter.add = _at_call(TRAIN + 10, encode_module._SplitWriter.add)
+    encode_module._BegunShard.add = _at_call(TRAIN + 10, encode_module._BegunShard.add)
+
+
+def _while_the_shards_are_joined():
+    encode_module.sync = _die
 
 
 def _while_the_manifest_is_written():
@@ -79,8 +83,9 @@ def _while_the_manifest_is_written():
         (_while_the_vocabulary_is_saved, None),
         (_before_the_first_document, (0, 0)),
         (_in_mid_train, (16, 0)),
-        (_while_a_mark_is_saved, (8, 0)),
+        (_while_a_shard_is_saved, (8, 0)),
         (_between_the_splits, (TRAIN, 0)),
+        (_while_the_shards_are_joined, (TRAIN, 0)),
         (_in_mid_test, (TRAIN, 8)),
         (_while_the_manifest_is_written, (TRAIN, TEST)),
     ],
