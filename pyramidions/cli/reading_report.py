@@ -11,6 +11,7 @@ import click
 
 from pyramidions.data.bounded import printable
 from pyramidions.data.progress import counted, progress_bar
+from pyramidions.errors import UserError
 
 PATIENCE = 5.0  # seconds without a progress bar
 NAMED = 20  # skipped files that are named
@@ -28,11 +29,11 @@ class ReadingReport:
         # A batch may take minutes in which nobody counts.
         threading.Thread(target=self._watch, daemon=True).start()
 
-    def fail(self, message: str) -> None:
+    def fail(self, error: UserError) -> None:
         """Tell that something cannot be read."""
         self.failed = True
         with self.hidden():
-            click.echo(f"Error: {message}", err=True)
+            click.echo(f"Error: {error}", err=True)
 
     def skip(self, paths: list[Path]) -> None:
         """Name the files in folders that are of no kind that is read."""

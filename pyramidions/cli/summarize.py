@@ -1,7 +1,6 @@
 """`pyramidions summarize`."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain, islice
 from pathlib import Path
@@ -14,8 +13,6 @@ from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.inference import Summarizer
-    from pyramidions.inference.documents import Document
     from pyramidions.inference.stream import Summarized
 
 
@@ -83,8 +80,9 @@ def summarize(
     from pyramidions.cli.naming import naming_options
     from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import Summarizer
-    from pyramidions.inference.documents import list_files
-    from pyramidions.inference.stream import summarize_documents
+    from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.search import decoding_settings
+    from pyramidions.inference.stream import explain_documents, summarize_documents
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
@@ -94,115 +92,43 @@ def summarize(
         raise UserError(f"--explain must end in .html, but is {page}.")
     with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
         summarizer = Summarizer.from_pretrained(model, device)
+        settings = decoding_settings(summarizer.model, **decoding)
         report.skip(skipped)
-        first, documents = _look_ahead(_readable(paths, field, id_field, report))
-        options = {"in_pieces": long == "chunk", "on_progress": report.add, **decoding}
+        documents = read_files(paths, field, id_field, refuse=report.fail)
+        # Whether there are several documents decides how they are written.
+        first = list(islice(documents, 2))
+        if not first:
+            return 1 if report.failed else 0
+        documents = chain(first, documents)
+        options: dict[str, Any] = {"in_pieces": long == "chunk", "on_progress": report.add}
         if page is None:
-            results = summarize_documents(documents, summarizer, batch_size=batch_size, **options)
+            results = summarize_documents(documents, summarizer, settings, batch_size=batch_size, **options)
         else:
-            about = "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
-            results = _with_page(documents, summarizer, report, page, about, options)
-        ids = _Ids(paths) if as_json else None
-        named = max(first, len(paths)) > 1
-        lines = (_line(result, named) if ids is None else _json_line(result, ids) for result in results)
+            results = explain_documents(
+                documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
+            )
+        lines = _lines(results, paths, len(first) > 1, as_json)
         if out is None:
             for line in lines:
                 with report.hidden():
                     click.echo(line)
-        elif first:
+        else:
             with atomic_file(out) as file:
                 for line in lines:
                     file.write(f"{line}\n".encode())
     return 1 if report.failed else 0
 
 
-def _readable(paths: list[Path], field: str, id_field: str | None, report: ReadingReport) -> Iterator["Document"]:
-    from pyramidions.inference.documents import read_documents
-
-    for path in paths:
-        try:
-            yield from read_documents(path, field, id_field, refuse=lambda error: report.fail(str(error)))
-        except UserError as error:
-            report.fail(str(error))
-        except OSError as error:
-            report.fail(f"{path}: {error.strerror}.")
+def _name(model: Path) -> str:
+    """Return what a page calls a model: checkpoints of all models have the same names."""
+    return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
 
 
-def _look_ahead(documents: Iterator["Document"]) -> tuple[int, Iterator["Document"]]:
-    """Return whether there are none, one or several documents (0, 1 or 2), and all documents."""
-    first = list(islice(documents, 2))
-    return len(first), chain(first, documents)
+def _lines(results: Iterable["Summarized"], paths: list[Path], several: bool, as_json: bool) -> Iterator[str]:
+    from pyramidions.cli.summary_lines import SummaryIds, json_line, text_line
 
-
-def _with_page(
-    documents: Iterator["Document"],
-    summarizer: "Summarizer",
-    report: ReadingReport,
-    target: Path,
-    model: str,
-    options: dict[str, Any],
-) -> Iterator["Summarized"]:
-    """Yield the documents with their summaries; after the last, the page is written."""
-    from pyramidions.data.atomic import atomic_file
-    from pyramidions.inference import ExplanationPage
-    from pyramidions.inference.explanation_page import MOST, MOST_TOKENS
-    from pyramidions.inference.stream import explain_documents
-
-    if (first := next(documents, None)) is None:
-        return
-    page = ExplanationPage(model)
-    # Opened before the work: a place that cannot be written is told at once.
-    with atomic_file(target) as file:
-        yield from explain_documents(chain([first], documents), summarizer, page, **options)
-        file.write(page.html().encode())
-    if page.left_out:
-        limits = f"{MOST // 2**20} MiB, {MOST_TOKENS:,} tokens of a document"
-        are = "document is" if page.left_out == 1 else "documents are"
-        report.fail(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end.")
-
-
-class _Ids:
-    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name."""
-
-    def __init__(self, paths: list[Path]) -> None:
-        from pyramidions.data.ids import UniqueIds
-
-        self._by_position = len(paths) == 1 and paths[0].suffix.lower() == ".jsonl"
-        self._given = UniqueIds(number_repeated=True)
-
-    def of(self, document: "Document") -> str:
-        """Return the id of the document that comes next."""
-        position = str(document.position) if self._by_position else document.name
-        return self._given.add(position if document.id is None else document.id, document.name)
-
-
-def _json_line(result: "Summarized", ids: _Ids) -> str:
-    """Return what is written about a document as a JSON object."""
-    document, summaries = result
-    about = {
-        "id": ids.of(document),
-        "name": document.name,
-        "summary": " ".join(summary.text for summary in summaries),
-        "pieces": len(summaries),
-        "scores": [summary.score for summary in summaries],
-        "document_tokens": sum(summary.document_tokens for summary in summaries),
-        "read_tokens": sum(summary.read_tokens for summary in summaries),
-    }
-    return json.dumps(about, ensure_ascii=False)
-
-
-def _line(result: "Summarized", named: bool) -> str:
-    """Return what is written about a document as text: its summary and notes."""
-    document, summaries = result
-    read = sum(summary.read_tokens for summary in summaries)
-    whole = sum(summary.document_tokens for summary in summaries)
-    notes = []
-    if len(summaries) > 1:
-        notes.append(f"in {len(summaries)} pieces, summarized one by one")
-    if (short := summaries[-1].shortened_to) is not None:
-        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
-    if read < whole:
-        notes.append(f"only the first {read:,} of {whole:,} tokens were read")
-    note = f" ({'; '.join(notes)})" if notes else ""
-    head = f"{document.name}{note}:\n" if named or note else ""
-    return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"
+    if as_json:
+        ids = SummaryIds(paths)
+        return (json_line(result, ids) for result in results)
+    named = several or len(paths) > 1
+    return (text_line(result, named) for result in results)

@@ -25,7 +25,7 @@ class Document(NamedTuple):
     target: str
 
 
-class Fields(NamedTuple):
+class FieldNames(NamedTuple):
     """Names of a record's fields; where the `id` is None, it is found as in `record_id` and may be absent."""
 
     source: str
@@ -33,8 +33,8 @@ class Fields(NamedTuple):
     id: str | None
 
 
-PLAIN = Fields("article", "abstract", "id")
-RELEASE = Fields("article_text", "abstract_text", "article_id")
+PLAIN = FieldNames("article", "abstract", "id")
+RELEASE = FieldNames("article_text", "abstract_text", "article_id")
 
 
 def record_id(record: dict[Any, Any], field: str | None = None) -> str | None:
@@ -46,11 +46,11 @@ def record_id(record: dict[Any, Any], field: str | None = None) -> str | None:
     return None if found is None else str(found)
 
 
-def _shape(record: dict[Any, Any]) -> Fields:
+def _shape(record: dict[Any, Any]) -> FieldNames:
     return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
 
 
-def known_fields(source: str | None, target: str | None, name: str | None) -> Fields | None:
+def known_fields(source: str | None, target: str | None, name: str | None) -> FieldNames | None:
     """The fields that were named, the plain ones in place of the others; None where none was named.
 
     Raises:
@@ -58,7 +58,7 @@ def known_fields(source: str | None, target: str | None, name: str | None) -> Fi
     """
     if source is None and target is None and name is None:
         return None
-    fields = Fields(source or PLAIN.source, target or PLAIN.target, name)
+    fields = FieldNames(source or PLAIN.source, target or PLAIN.target, name)
     if fields.source == fields.target:
         raise UserError(f"--source-field and --target-field must name two fields, but both are {fields.source!r}.")
     return fields
@@ -90,7 +90,7 @@ class Corpus:
         name: str,
         split: str = "train",
         *,
-        fields: Fields | None = None,
+        fields: FieldNames | None = None,
         config: str | None = None,
         skip_empty: bool = False,
         number_repeated_ids: bool = False,

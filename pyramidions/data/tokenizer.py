@@ -7,7 +7,7 @@ from typing import TypeVar
 import sentencepiece
 
 from pyramidions.data.text import normalize, split_sentences
-from pyramidions.data.windows import sentences
+from pyramidions.data.text_windows import sentences
 from pyramidions.errors import UserError
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -88,34 +88,39 @@ class Tokenizer:
             return list(self._model.encode(normalize(text)))
         return self._sentences(split_sentences(text), int, self.marker_id)
 
-    def encode_windows(self, of_windows: Iterable[str]) -> Iterator[list[int]]:
-        """Turn the windows of a text into ids, some at a time, that joined are what `encode` makes of it.
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
 
-        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. They can differ in a text
-        of several windows only: where it has no white space in a whole window, in a marker inside a quotation or
+        A marker is an empty token. The texts joined are the normalised text, but for a space in front, and for one in
+        place of each `▁`. Their ids (`ids_of`) joined are what `encode` makes of the text.
+
+        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. In a text of several
+        windows the ids can differ: where it has no white space in a whole window, in a marker inside a quotation or
         brackets that a window's end cuts, and, far behind a text's beginning, where two ways to cut a word are equally
         likely.
         """
-        return self._windows(of_windows, int, self.marker_id)
-
-    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
-        """Give the text behind each id of `encode_windows`, with the space before it; an empty one behind a marker.
-
-        Joined they are the normalised text, but for a space in front, and for one in place of each `▁`.
-        """
-        for pieces in self._windows(of_windows, str, ""):
+        for pieces in self._windows(of_windows):
             # sentencepiece's own list shows an unknown stretch of text as it stands.
             yield [piece.replace(_SPACE, " ") for piece in pieces]
 
-    def _windows(self, of_windows: Iterable[str], kind: type[Piece], marker: Piece | None) -> Iterator[list[Piece]]:
-        if self.marker_id is None or marker is None:
+    def ids_of(self, surfaces: Sequence[str]) -> list[int]:
+        """Return the ids of tokens that `surfaces` gave."""
+        found = self._model.piece_to_id([surface.replace(" ", _SPACE) for surface in surfaces])
+        # An unknown stretch of text may spell a special piece.
+        found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
+        if self.marker_id is None:
+            return found
+        return [i if surface else self.marker_id for i, surface in zip(found, surfaces, strict=True)]
+
+    def _windows(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        if self.marker_id is None:
             for window in of_windows:
-                yield list(self._model.encode(normalize(window), out_type=kind))
+                yield list(self._model.encode(normalize(window), out_type=str))
         else:
-            between: list[Piece] = []
+            between: list[str] = []
             for some in sentences(of_windows):
-                yield between + self._sentences(some, kind, marker)
-                between = [marker]
+                yield between + self._sentences(some, str, "")
+                between = [""]
 
     def _sentences(self, some: list[str], kind: type[Piece], marker: Piece) -> list[Piece]:
         found: list[Piece] = []

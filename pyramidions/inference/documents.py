@@ -1,4 +1,4 @@
-"""Text out of the files that people have."""
+"""Documents from the files that people have."""
 
 import os
 import sys
@@ -8,47 +8,45 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, printable, regular_size, require_at_most
+from pyramidions.data.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.data.readers import kind, record_id
-from pyramidions.data.windows import holds_text
+from pyramidions.data.text_windows import holds_text
 from pyramidions.errors import UserError
-from pyramidions.inference.page_text import page_text
+from pyramidions.inference.file_formats import LIMITS, decoded, file_text
 from pyramidions.strict_json import NumberError, parse_json
 
-#: The largest file of a kind that is read, for .jsonl the longest line, in MiB: it is held in memory, some kinds as a
-#: multiple of it.
-LIMITS = {
-    ".txt": 1024,
-    ".md": 1024,
-    ".html": 256,
-    ".htm": 256,
-    ".pdf": 256,
-    ".docx": 256,
-    ".jsonl": LINE_LIMIT,
-}
-#: Likewise, what draws a page of a .pdf file: its text is found in a time that grows with the square of it.
-PAGE_LIMIT = 16
-#: Likewise, the XML in a .docx file, unpacked: a tree is built of it.
-XML_LIMIT = 32
 ENDINGS = tuple(LIMITS)
 #: The path of standard input, whose text is one document.
 STANDARD_INPUT = Path("-")
 
+#: Told of each file, document and line that cannot be read; the others are.
+Refuse = Callable[[UserError], object]
 
-class Document(NamedTuple):
-    """A text and where it comes from.
+
+class Origin(NamedTuple):
+    """Where a document comes from.
 
     Attributes:
         name: its file, of a .jsonl file with the line.
-        id: what its record calls it, or None.
+        id: of its record, or None.
         position: the line of a .jsonl file, from 1; else 1.
-        text: the whole text.
-        size: bytes that it takes of its file.
     """
 
     name: str
     id: str | None
     position: int
+
+
+class InputText(NamedTuple):
+    """A document to summarize.
+
+    Attributes:
+        origin: where it comes from.
+        text: the whole text.
+        size: bytes that it takes of its file.
+    """
+
+    origin: Origin
     text: str
     size: int
 
@@ -86,35 +84,50 @@ def _is_readable(path: Path) -> bool:
     return path.suffix.lower() in ENDINGS and path.is_file()
 
 
-def read_documents(
-    path: Path, field: str, id_field: str | None = None, *, refuse: Callable[[UserError], object]
-) -> Iterator[Document]:
+def read_files(
+    paths: Iterable[Path], field: str, id_field: str | None = None, *, refuse: Refuse
+) -> Iterator[InputText]:
+    """Yield the documents of several files, of which some may not be readable.
+
+    Args:
+        paths: of the files.
+        field, id_field: as in `read_documents`.
+        refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
+    """
+    for path in paths:
+        try:
+            yield from read_documents(path, field, id_field, refuse=refuse)
+        except UserError as error:
+            refuse(error)
+        except OSError as error:
+            refuse(UserError(f"{path}: {error.strerror}."))
+
+
+def read_documents(path: Path, field: str, id_field: str | None = None, *, refuse: Refuse) -> Iterator[InputText]:
     """Yield the documents of a file: one, or those of the lines of a .jsonl file.
 
     Args:
-        path: .txt, .md, .html, .htm, .pdf, .docx or .jsonl; its ending decides. Or `STANDARD_INPUT`.
+        path: a file that ends in one of `ENDINGS`, or `STANDARD_INPUT`.
         field: of the objects in a .jsonl file, with the text.
         id_field: likewise, with the id; if None, the field that `prepare` takes, where an object has it.
-        refuse: told of each document without text and of each line that is no document; the others are read.
+        refuse: told of a document without text, and of each line that is no document, unless it is the first.
 
     Yields:
         Documents that hold text.
 
     Raises:
-        UserError: a folder, another ending, or a file that is not regular, too large or not what its ending says; of a
-            .jsonl file, its first line decides.
-        OSError: a file that cannot be read at all.
+        UserError: the file is a folder or not a regular file, has another ending, is too large, or is not what its
+            ending says; of a .jsonl file, the first line decides.
+        OSError: the file cannot be read at all.
     """
     for document in _documents(path, field, id_field, refuse):
         if holds_text(document.text):
             yield document
         else:
-            refuse(UserError(f"{document.name} holds no text."))
+            refuse(UserError(f"{document.origin.name} holds no text."))
 
 
-def _documents(
-    path: Path, field: str, id_field: str | None, refuse: Callable[[UserError], object]
-) -> Iterator[Document]:
+def _documents(path: Path, field: str, id_field: str | None, refuse: Refuse) -> Iterator[InputText]:
     ending, name = path.suffix.lower(), printable(path)
     if path == STANDARD_INPUT:
         yield _standard_input()
@@ -127,8 +140,14 @@ def _documents(
         if ending == ".jsonl":
             yield from _json_lines(path, field, id_field, refuse)
         else:
-            require_at_most(LIMITS[ending], size, name)
-            yield Document(name, None, 1, _READERS[ending](path), size)
+            yield InputText(Origin(name, None, 1), file_text(path), size)
+
+
+def _standard_input() -> InputText:
+    if sys.stdin.isatty():
+        print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
+    content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
+    return InputText(Origin("standard input", None, 1), decoded(content, "Standard input"), len(content))
 
 
 def _is_folder(path: Path) -> bool:
@@ -137,79 +156,7 @@ def _is_folder(path: Path) -> bool:
     return False
 
 
-def _standard_input() -> Document:
-    if sys.stdin.isatty():
-        print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
-    content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
-    return Document("standard input", None, 1, _decoded(content, "Standard input"), len(content))
-
-
-def _decoded(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{name} must be UTF-8, but is not at byte {error.start}.") from None
-
-
-def _text(path: Path) -> str:
-    return _decoded(path.read_bytes(), printable(path))
-
-
-def _page(path: Path) -> str:
-    return page_text(_text(path), printable(path))
-
-
-def _pdf(path: Path) -> str:
-    import logging
-
-    from pypdf import PdfReader
-    from pypdf.errors import DependencyError, FileNotDecryptedError
-
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every flaw that it gets over
-    name = printable(path)
-    texts = []
-    with path.open("rb") as file:
-        try:
-            for number, page in enumerate(PdfReader(file).pages, 1):
-                if (drawing := page.get_contents()) is not None:
-                    require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
-                texts.append(page.extract_text())
-        except UserError:
-            raise
-        except (DependencyError, FileNotDecryptedError):
-            raise UserError(f"{name} is encrypted: save it without a password first.") from None
-        except Exception as error:
-            # A damaged file makes it raise whatever it happens to run into.
-            raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
-    text = "\n".join(texts)
-    if not text.strip():
-        raise UserError(f"{name} holds no text, only pictures perhaps: let a program recognise its characters first.")
-    return text
-
-
-def _docx(path: Path) -> str:
-    import zipfile
-
-    import mammoth
-
-    name = printable(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-        size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
-        require_at_most(XML_LIMIT, size, f"The XML in {name}")
-        with path.open("rb") as file:
-            return str(mammoth.extract_raw_text(file).value)
-    except UserError:
-        raise
-    except Exception as error:
-        # A damaged file makes it raise whatever it happens to run into.
-        raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
-
-
-def _json_lines(
-    path: Path, field: str, id_field: str | None, refuse: Callable[[UserError], object]
-) -> Iterator[Document]:
+def _json_lines(path: Path, field: str, id_field: str | None, refuse: Refuse) -> Iterator[InputText]:
     """Yield the documents line by line; a file whose first line is none is refused as a whole."""
     any_found = False
     with path.open("rb") as file:
@@ -217,23 +164,24 @@ def _json_lines(
             place = f"{printable(path)}:{number}"
             try:
                 line = _line(file, place)
-                if not line and number == 1:
-                    raise UserError(f"{printable(path)} holds no line.")
-                if not line:
-                    return
-                if not line.strip():
-                    continue
-                record = _record(line, place)
-                document = Document(
-                    place, _id(record, place, id_field), number, _field(record, place, field), len(line)
-                )
+                document = _json_document(line, place, number, field, id_field) if line.strip() else None
             except UserError as error:
                 if not any_found:
                     raise
                 refuse(error)
                 continue
-            any_found = True
-            yield document
+            if not line:
+                break
+            if document is not None:
+                any_found = True
+                yield document
+    if number == 1:
+        raise UserError(f"{printable(path)} holds no line.")
+
+
+def _json_document(line: bytes, place: str, number: int, field: str, id_field: str | None) -> InputText:
+    record = _record(line, place)
+    return InputText(Origin(place, _id(record, place, id_field), number), _field(record, place, field), len(line))
 
 
 def _line(file: BinaryIO, place: str) -> bytes:
@@ -247,7 +195,7 @@ def _line(file: BinaryIO, place: str) -> bytes:
 
 
 def _record(line: bytes, place: str) -> dict[str, Any]:
-    text = _decoded(line, place)
+    text = decoded(line, place)
     try:
         found = parse_json(text)
     except NumberError as error:
@@ -272,6 +220,3 @@ def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:
     if found is None and id_field is not None:
         raise UserError(f"{place} must be a JSON object with an id under {id_field!r} (--id-field), but has none.")
     return found
-
-
-_READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}

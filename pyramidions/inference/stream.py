@@ -1,18 +1,21 @@
 """Summaries of a stream of documents, in bounded memory."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from pyramidions.inference.chunking import pieces
-from pyramidions.inference.documents import Document
-from pyramidions.inference.explanation_page import ExplanationPage
+from pyramidions.data.atomic import atomic_file
+from pyramidions.data.parallel import chunks
+from pyramidions.errors import UserError
+from pyramidions.inference.documents import InputText, Origin, Refuse
+from pyramidions.inference.explanation_page import MOST, MOST_TOKENS, ExplanationPage
+from pyramidions.inference.line_breaks import LineBreaks
+from pyramidions.inference.reader import Reader, TokenizedText
+from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # that are read at a time, so that documents of like length can share one
-_CHARACTERS = 16_000_000  # of documents that are held for one batch
-_MORE_CHARACTERS = 4_000_000  # likewise, for more than one
 
 #: Told how many more bytes of the files are done: each byte counts twice, when its text is read and when its summary
 #: is written.
@@ -22,117 +25,120 @@ Progress = Callable[[float], object]
 class Summarized(NamedTuple):
     """A document with the summaries of its pieces; of one that was read in one go, a single summary."""
 
-    document: Document
+    origin: Origin
     summaries: list[Summary]
 
 
 class _Part(NamedTuple):
-    """What is summarized at a time: a document or a piece of one."""
+    """A document or a piece of one."""
 
-    document: Document
-    text: str
+    origin: Origin
+    tokenized: TokenizedText
     size: float  # bytes that it takes of its file
-    is_last: bool
+    is_last: bool  # of its document
 
 
 def summarize_documents(
-    documents: Iterable[Document],
+    documents: Iterable[InputText],
     summarizer: Summarizer,
+    decoding: DecodingSettings,
     *,
     batch_size: int,
     in_pieces: bool,
     on_progress: Progress,
-    **decoding: Any,
 ) -> Iterator[Summarized]:
     """Summarize documents that are asked for a few batches at a time.
 
     Args:
         documents: any number of them.
         summarizer: writes the summaries.
+        decoding: how it writes them.
         batch_size: documents or pieces that are read at once.
         in_pieces: summarize a document that is longer than the model reads piece by piece, instead of its beginning.
-        on_progress: told of the progress.
-        decoding: options of `Summarizer.summarize`.
+        on_progress: progress callback.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.summarize`.
+        UserError: as `Summarizer.write`.
     """
     summaries: list[Summary] = []
-    for group in _groups(_parts(documents, summarizer, in_pieces), batch_size):
-        texts = [part.text for part in group]
-        on_read = _counted(on_progress, sum(part.size for part in group) / sum(map(len, texts)))
-        found = summarizer.summarize(texts, **decoding, batch_size=batch_size, on_read=on_read)
+    for group in chunks(_parts(documents, summarizer.reader, in_pieces, on_progress), BATCHES * batch_size):
+        found = summarizer.write([part.tokenized for part in group], decoding, batch_size)
         for part, summary in zip(group, found, strict=True):
             on_progress(part.size)
             summaries.append(summary)
             if part.is_last:
-                yield Summarized(part.document, summaries)
+                yield Summarized(part.origin, summaries)
                 summaries = []
 
 
 def explain_documents(
-    documents: Iterable[Document],
+    documents: Iterable[InputText],
     summarizer: Summarizer,
-    page: ExplanationPage,
+    decoding: DecodingSettings,
+    target: Path,
     *,
+    model: str,
     in_pieces: bool,
     on_progress: Progress,
-    **decoding: Any,
+    refuse: Refuse,
 ) -> Iterator[Summarized]:
-    """Summarize documents one by one and put each on a page.
+    """Summarize documents one by one and put them on a page, which is written after the last.
 
     Args:
-        documents, summarizer, in_pieces, on_progress, decoding: as in `summarize_documents`.
-        page: gets the explanations.
+        documents: at least one.
+        summarizer, decoding, in_pieces, on_progress: as in `summarize_documents`.
+        target: the page.
+        model: what the page calls the model.
+        refuse: told of documents that found no room on the page.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.explain`.
+        UserError: as `Summarizer.explain_tokenized`.
+        OSError: the page cannot be written.
     """
-    explain = summarizer.explain_pieces if in_pieces else partial(_explained_whole, summarizer)
+    page = ExplanationPage(model)
+    # Opened before the work: a place that cannot be written is told at once.
+    with atomic_file(target) as file:
+        for document in documents:
+            line_breaks = LineBreaks(document.text)
+            parts = _tokenized(document, summarizer.reader, in_pieces, on_progress)
+            explanations = (summarizer.explain_tokenized(part, line_breaks, decoding) for part in parts)
+            summaries = page.add(document.origin.name, explanations)
+            on_progress(document.size)
+            yield Summarized(document.origin, summaries)
+        file.write(page.html().encode())
+    if page.left_out:
+        limits = f"{MOST // 2**20} MiB, {MOST_TOKENS:,} tokens of a document"
+        are = "document is" if page.left_out == 1 else "documents are"
+        refuse(UserError(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end."))
+
+
+def _tokenized(document: InputText, reader: Reader, in_pieces: bool, on_progress: Progress) -> Iterator[TokenizedText]:
+    """Yield the pieces of a document, or its head alone."""
+    bytes_each = document.size / len(document.text)
+
+    def on_read(characters: int) -> None:
+        on_progress(bytes_each * characters)
+
+    if in_pieces:
+        yield from reader.pieces(document.text, document.origin.name, on_read)
+    else:
+        yield reader.head(document.text, document.origin.name, on_read)
+
+
+def _parts(documents: Iterable[InputText], reader: Reader, in_pieces: bool, on_progress: Progress) -> Iterator[_Part]:
     for document in documents:
-        on_read = _counted(on_progress, document.size / len(document.text))
-        summaries = page.add(document.name, explain(document.text, **decoding, on_read=on_read))
-        on_progress(document.size)
-        yield Summarized(document, summaries)
-
-
-def _explained_whole(summarizer: Summarizer, text: str, **options: Any) -> list[Any]:
-    return [summarizer.explain(text, **options)]
-
-
-def _counted(on_progress: Progress, bytes_each: float) -> Callable[[int], object]:
-    """Return what counts characters as bytes."""
-    return lambda characters: on_progress(bytes_each * characters)
-
-
-def _parts(documents: Iterable[Document], summarizer: Summarizer, in_pieces: bool) -> Iterator[_Part]:
-    tokenizer, most = summarizer.model.tokenizer, summarizer.model.max_source_positions
-    for document in documents:
-        byte = document.size / len(document.text)
-        texts = pieces(document.text, tokenizer, most) if in_pieces else iter([document.text])
-        text = next(texts)
-        for following in texts:
-            yield _Part(document, text, byte * len(text), False)
-            text = following
-        yield _Part(document, text, byte * len(text), True)
-
-
-def _groups(parts: Iterable[_Part], batch_size: int) -> Iterator[list[_Part]]:
-    """Gather parts for several batches, fewer where they are long: what is held in memory is bounded."""
-    group: list[_Part] = []
-    characters = 0
-    for part in parts:
-        group.append(part)
-        characters += len(part.text)
-        enough = len(group) == BATCHES * batch_size or (len(group) >= batch_size and characters > _MORE_CHARACTERS)
-        if enough or characters > _CHARACTERS:
-            yield group
-            group, characters = [], 0
-    if group:
-        yield group
+        left: float = document.size
+        tokenized = _tokenized(document, reader, in_pieces, on_progress)
+        part = next(tokenized)
+        for following in tokenized:
+            size = min(left, document.size * sum(map(len, part.tokens)) / len(document.text))
+            left -= size
+            yield _Part(document.origin, part, size, False)
+            part = following
+        yield _Part(document.origin, part, left, True)

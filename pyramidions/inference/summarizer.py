@@ -1,34 +1,26 @@
 """Summaries of texts, in a few lines of Python."""
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, islice
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from numbers import Integral
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.data.parallel import chunks
 from pyramidions.data.tokenizer import EOS, PAD
-from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
-from pyramidions.inference.chunking import pieces
 from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
+from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings, require_numbers
 from pyramidions.inference.settings import settings
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
-
-
-class _Document(NamedTuple):
-    """What the model reads of a document, and how many tokens the whole has; both with its end."""
-
-    head: list[int]
-    tokens: int
 
 
 class Summarizer:
@@ -49,6 +41,7 @@ class Summarizer:
     def __init__(self, model: SavedModel, device: str | torch.device | None = None) -> None:
         self.model = model
         self.device = found_device(device)
+        self.reader = Reader(model.tokenizer, model.max_source_positions)
         self._transformer = model.transformer.to(self.device).eval()
 
     @classmethod
@@ -61,7 +54,6 @@ class Summarizer:
         found = found_device(device)
         return cls(load_model(path), found)
 
-    @torch.inference_mode()
     def summarize(
         self,
         texts: Iterable[str],
@@ -72,7 +64,7 @@ class Summarizer:
         length_penalty: float | None = None,
         no_repeat_ngram: int = 0,
         batch_size: int = 8,
-        on_read: Callable[[int], object] | None = None,
+        on_read: OnRead | None = None,
     ) -> list[Summary]:
         """Summarize documents.
 
@@ -105,14 +97,32 @@ class Summarizer:
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
         decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
-        documents = [self._read(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
-        longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].tokens)
+        documents = [self.reader.head(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
+        return self.write(documents, decoding, batch_size)
+
+    @torch.inference_mode()
+    def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: int) -> list[Summary]:
+        """Summarize documents that `reader` has tokenized; those of like length are read together.
+
+        Args:
+            documents: or pieces of documents.
+            decoding: how to decode.
+            batch_size: documents that are read at once.
+
+        Returns:
+            The summaries, in the order of ``documents``.
+
+        Raises:
+            UserError: no summary keeps the rules of decoding.
+        """
+        longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].whole)
         found: dict[int, Summary] = {}
         # Those of one batch have the same bounds.
-        for bounds, alike in groupby(longest_first, lambda index: decoding.for_length(documents[index].tokens)):
+        for bounds, alike in groupby(longest_first, lambda index: decoding.for_length(documents[index].whole)):
             search = decoding.beam_search(bounds)
             for batch in chunks(alike, batch_size):
-                best = self._best([documents[index] for index in batch], search)
+                ids = [self._ids(documents[index]) for index in batch]
+                best = self._best(ids, search)
                 found.update((i, self._summary(documents[i], b, bounds)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
@@ -125,7 +135,7 @@ class Summarizer:
         max_len: int | None = None,
         length_penalty: float | None = None,
         no_repeat_ngram: int = 0,
-        on_read: Callable[[int], object] | None = None,
+        on_read: OnRead | None = None,
     ) -> Explanation:
         """Summarize a document, and tell where in it the summary comes from.
 
@@ -138,7 +148,7 @@ class Summarizer:
         """
         decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         _require_single(text)
-        return self._explained(text, LineBreaks(text), decoding, on_read)
+        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), LineBreaks(text), decoding)
 
     def explain_pieces(
         self,
@@ -149,7 +159,7 @@ class Summarizer:
         max_len: int | None = None,
         length_penalty: float | None = None,
         no_repeat_ngram: int = 0,
-        on_read: Callable[[int], object] | None = None,
+        on_read: OnRead | None = None,
     ) -> Iterator[Explanation]:
         """Summarize a document of any length piece by piece, each as long as the model reads, and explain each.
 
@@ -165,64 +175,52 @@ class Summarizer:
         """
         decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
         _require_single(text)
-        line_breaks, piece = LineBreaks(text), ""
-        for piece in pieces(text, self.model.tokenizer, self.model.max_source_positions):
-            yield self._explained(piece, line_breaks, decoding, on_read)
-        if not piece:
-            raise UserError("A document must hold text, but `text` holds none.")
+        line_breaks = LineBreaks(text)
+        for piece in self.reader.pieces(text, "`text`", on_read):
+            yield self.explain_tokenized(piece, line_breaks, decoding)
 
     @torch.inference_mode()
-    def _explained(
-        self, text: str, line_breaks: LineBreaks, decoding: DecodingSettings, on_read: Callable[[int], object] | None
+    def explain_tokenized(
+        self, document: TokenizedText, line_breaks: LineBreaks, decoding: DecodingSettings
     ) -> Explanation:
-        document, tokenizer = self._read(text, "`text`", on_read), self.model.tokenizer
-        bounds = decoding.for_length(document.tokens)
+        """Summarize and explain a document that `reader` has tokenized.
+
+        Args:
+            document: or a piece of one, which comes after those before.
+            line_breaks: of the whole document.
+            decoding: how to decode.
+
+        Raises:
+            UserError: no summary keeps the rules of decoding.
+        """
+        bounds = decoding.for_length(document.whole)
         search = decoding.beam_search(bounds)
-        (best,) = self._best([document], search)
-        head = torch.tensor(document.head, device=self.device)
-        tokens = islice(chain.from_iterable(tokenizer.surfaces(windows(text))), len(head) - 1)
+        ids = self._ids(document)
+        (best,) = self._best([ids], search)
         return Explanation(
             self._summary(document, best, bounds),
-            [*line_breaks.restore(tokens), ""],
-            tokenizer.spellings(best.tokens.tolist()),
-            trace(self._transformer, head, best.tokens, EOS),
+            [*line_breaks.restore(document.tokens), ""],
+            self.model.tokenizer.spellings(best.tokens.tolist()),
+            trace(self._transformer, ids.to(self.device), best.tokens, EOS),
             settings(self.model, search),
         )
 
-    def _read(self, text: str, what: str, on_read: Callable[[int], object] | None = None) -> _Document:
-        """Keep the head of a text and count the rest, window by window."""
-        if not isinstance(text, str):
-            raise UserError(f"A document must be a text, but {what} is a {type(text).__name__}.")
-        # One position is the end of the text.
-        most = self.model.max_source_positions - 1
-        head: list[int] = []
-        tokens = 0
-        for ids in self.model.tokenizer.encode_windows(_watched(text, on_read)):
-            head += ids[: most - len(head)]
-            tokens += len(ids)
-        if not tokens:
-            raise UserError(f"A document must hold text, but {what} holds none.")
-        return _Document([*head, EOS], tokens + 1)
+    def _ids(self, document: TokenizedText) -> Tensor:
+        return torch.tensor([*self.model.tokenizer.ids_of(document.tokens), EOS])
 
-    def _best(self, documents: list[_Document], search: BeamSearch) -> list[Hypothesis]:
-        batch = pad_sequence([torch.tensor(each.head) for each in documents], batch_first=True, padding_value=PAD)
+    def _best(self, documents: list[Tensor], search: BeamSearch) -> list[Hypothesis]:
+        batch = pad_sequence(documents, batch_first=True, padding_value=PAD)
         try:
             return [best for best, *_ in search(self._transformer, batch.to(self.device))]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
 
-    def _summary(self, document: _Document, best: Hypothesis, bounds: Bounds) -> Summary:
+    def _summary(self, document: TokenizedText, best: Hypothesis, bounds: Bounds) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
-        return Summary(text, best.score, len(best.tokens), document.tokens, len(document.head), bounds.shortened_to)
+        read = len(document.tokens) + 1
+        return Summary(text, best.score, len(best.tokens), document.whole, read, bounds.shortened_to)
 
 
 def _require_single(text: object) -> None:
     if not isinstance(text, str):
         raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
-
-
-def _watched(text: str, on_read: Callable[[int], object] | None) -> Iterator[str]:
-    for window in windows(text):
-        yield window
-        if on_read is not None:
-            on_read(len(window))

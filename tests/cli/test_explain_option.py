@@ -86,7 +86,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.txt").write_text("One.")
-    monkeypatch.setattr(Summarizer, "explain", lambda *_, **__: pytest.fail("the work has begun"))
+    monkeypatch.setattr(Summarizer, "explain_tokenized", lambda *_, **__: pytest.fail("the work has begun"))
     page = tmp_path / "a.txt" / "p.html"
     with pytest.raises(SystemExit) as end:
         main(["summarize", str(checkpoint), str(tmp_path / "a.txt"), "--explain", str(page)])

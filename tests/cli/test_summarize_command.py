@@ -20,7 +20,6 @@ from pyramidions.cli import main
 from pyramidions.data.tokenizer import PAD
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
-from pyramidions.inference.chunking import pieces
 from pyramidions.inference.documents import read_documents
 from pyramidions.nn import BeamSearch
 
@@ -133,8 +132,8 @@ def test_work_that_takes_longer_shows_how_far_it_is(
         time.sleep(0.3)
         return quick(self, *arguments, **keywords)
 
-    quick = Summarizer.summarize
-    monkeypatch.setattr(Summarizer, "summarize", slow)
+    quick = Summarizer.write
+    monkeypatch.setattr(Summarizer, "write", slow)
     monkeypatch.setattr("pyramidions.cli.reading_report.PATIENCE", 0.0)
     with pytest.raises(SystemExit, match="0"):
         main(command)
@@ -155,7 +154,7 @@ def test_a_batch_in_which_nobody_counts_shows_a_bar_all_the_same(
         raise UserError("Seen.")
 
     monkeypatch.setattr("pyramidions.cli.reading_report.PATIENCE", 0.01)
-    monkeypatch.setattr(Summarizer, "summarize", work)
+    monkeypatch.setattr(Summarizer, "write", work)
     with pytest.raises(SystemExit, match="1"):
         main(["summarize", str(checkpoint), str(tmp_path / "one.txt")])
     assert "summarizing:   0%" in "".join(shown)
@@ -185,7 +184,7 @@ def test_a_long_document_says_that_it_was_cut_or_is_summarized_in_pieces(
     assert "long.txt (only the first 256 of " in cut.stdout
     whole = run("pyramidions", "summarize", checkpoint, "long.txt", *SHORT, "--long", "chunk", folder=tmp_path)
     summarizer = Summarizer.from_pretrained(checkpoint)
-    parts = list(pieces(article, summarizer.model.tokenizer, 256))
+    parts = ["".join(piece.tokens) for piece in summarizer.reader.pieces(article, "article")]
     assert f"long.txt (in {len(parts)} pieces, summarized one by one" in whole.stdout
     found = summarizer.summarize(parts, beam=1, min_len=3, max_len=3)
     assert " ".join(summary.text for summary in found) in whole.stdout

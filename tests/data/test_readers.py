@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from pyramidions.data import records
-from pyramidions.data.readers import Corpus, Document, Fields, find_splits, known_fields
+from pyramidions.data.readers import Corpus, Document, FieldNames, find_splits, known_fields
 from pyramidions.errors import UserError
 
 RECORDS = [
@@ -106,7 +106,7 @@ def test_a_hub_name_goes_to_datasets_with_its_configuration(monkeypatch):
 def test_field_names_can_be_given(tmp_path):
     path = write(tmp_path / "x.jsonl", b'{"body": "long text", "abstract": "short", "key": 7}\n')
     fields = known_fields("body", None, "key")
-    assert fields == Fields("body", "abstract", "key")
+    assert fields == FieldNames("body", "abstract", "key")
     assert read(path, fields=fields) == [Document("7", "long text", "short")]
     assert known_fields(None, None, None) is None
 

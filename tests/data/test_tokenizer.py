@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyramidions.data.text import normalize, split_sentences
+from pyramidions.data.text_windows import windows
 from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
-from pyramidions.data.windows import windows
 from pyramidions.errors import UserError
 
 SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with five dozen jugs!"] * 5
@@ -121,25 +121,28 @@ UNBRACKETED = [word for word in " ".join(SENTENCES[:2]).split() if word.isalpha(
 ]
 
 
+def ids_of(tokenizer, of_windows):
+    return [i for some in tokenizer.surfaces(of_windows) for i in tokenizer.ids_of(some)]
+
+
 @pytest.mark.parametrize("tokenizer", ALL)
 @given(words=st.lists(st.sampled_from(UNBRACKETED), max_size=60))
 def test_windows_encode_as_the_whole_text_does(tokenizer, words):
     text = " ".join(words)
-    ids = [i for some in tokenizer.encode_windows(windows(text, 40)) for i in some]
-    assert ids == tokenizer.encode(text)
+    assert ids_of(tokenizer, windows(text, 40)) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("tokenizer", ALL)
-@given(text=st.text("aefox .!\n\"'(中", max_size=200))
+@given(text=st.text("aefox .!\n\"'(中", max_size=200) | st.text("<s>/nuk中▁ ", max_size=20))
 def test_a_text_of_one_window_encodes_as_it_does_at_once(tokenizer, text):
-    assert [i for some in tokenizer.encode_windows(windows(text)) for i in some] == tokenizer.encode(text)
+    assert ids_of(tokenizer, windows(text)) == tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("tokenizer", [each for each in ALL if each.marker_id is None])
 @given(text=st.text("aefox .!\n\"'(中", max_size=200))
 def test_the_first_window_is_encoded_as_the_beginning_of_the_whole(tokenizer, text):
     long = f"{text} " + "the fox " * 50
-    first = next(tokenizer.encode_windows(windows(long, len(text) + 40)))
+    first = tokenizer.ids_of(next(tokenizer.surfaces(windows(long, len(text) + 40))))
     assert tokenizer.encode(long)[: len(first)] == first
 
 
@@ -147,7 +150,6 @@ def test_the_first_window_is_encoded_as_the_beginning_of_the_whole(tokenizer, te
 @given(text=st.text("aefox .!\n\"'(中🙂▁", max_size=200))
 def test_behind_the_ids_of_a_text_stands_the_text(tokenizer, text):
     found = [surface for some in tokenizer.surfaces(windows(text, 40)) for surface in some]
-    assert len(found) == sum(map(len, tokenizer.encode_windows(windows(text, 40))))
     if len(text) <= 40:
         # A piece spells a space as ▁, so that nobody can tell the two apart.
         assert "".join(found).split() == normalize(text).replace("▁", " ").split()
@@ -157,6 +159,14 @@ def test_a_surface_has_the_space_before_it_and_a_marker_none():
     found = [surface for some in MARKED.surfaces(["the 中. it"]) for surface in some]
     assert found[0].startswith(" ") and " 中" in "".join(found)
     assert found[MARKED.encode("the 中. it").index(MARKED.marker_id)] == ""
+
+
+@pytest.mark.parametrize("text", ["dog </s> dog", "dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
+def test_an_unknown_stretch_that_spells_a_special_piece_is_unknown(text):
+    unaware = train_tokenizer(["the lazy dog", "a quick bird"] * 5, Settings(24, sentence_markers=True))
+    (surfaces,) = unaware.surfaces([text])
+    assert unaware.ids_of(surfaces) == unaware.encode(text)
+    assert UNK in unaware.encode(text)
 
 
 @pytest.mark.parametrize("tokenizer", ALL)

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.errors import UserError
-from pyramidions.inference import documents
-from pyramidions.inference.documents import ENDINGS, LIMITS, Document, list_files, read_documents
+from pyramidions.inference import documents, file_formats
+from pyramidions.inference.documents import ENDINGS, LIMITS, InputText, list_files, read_documents
 from pyramidions.inference.page_text import page_text
 
 KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def read(path: Path, content: bytes) -> list[Document | UserError]:
+def read(path: Path, content: bytes) -> list[InputText | UserError]:
     path.write_bytes(content)
-    found: list[Document | UserError] = []
+    found: list[InputText | UserError] = []
     for document in read_documents(path, "text", refuse=found.append):
         found.append(document)
     return found
@@ -49,7 +49,7 @@ def test_odd_files_give_a_document_or_a_sentence_with_their_name(ending: str, co
     except UserError as error:
         found = [error]
     for each in found:
-        assert str(path) in (each.name if isinstance(each, Document) else str(each))
+        assert str(path) in (each.origin.name if isinstance(each, InputText) else str(each))
 
 
 @KEPT
@@ -77,7 +77,7 @@ def test_a_damaged_pdf_gives_a_document_or_a_sentence(place: int, junk: bytes, c
 
 def test_pages_of_a_pdf_are_read_in_order(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "a.pdf", pdf("One two three.", "Four."))
-    assert isinstance(found, Document) and found.text.split() == ["One", "two", "three.", "Four."]
+    assert isinstance(found, InputText) and found.text.split() == ["One", "two", "three.", "Four."]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ CHANGED = "<w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:delText>o
 
 def test_the_text_of_a_docx_is_that_of_its_paragraphs_and_tables_in_order(tmp_path: Path) -> None:
     (found,) = read(tmp_path / "a.docx", docx("One two.", "Three.", body=TABLE + CHANGED))
-    assert isinstance(found, Document) and found.text.split() == ["One", "two.", "Three.", "a", "cell", "new"]
+    assert isinstance(found, InputText) and found.text.split() == ["One", "two.", "Three.", "a", "cell", "new"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_docx_without_readable_text_is_refused_in_one_sentence(content: bytes,
 
 
 def test_a_docx_that_unpacks_to_more_than_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "XML_LIMIT", 1)
+    monkeypatch.setattr(file_formats, "XML_LIMIT", 1)
     content, path = docx("x" * 2_500_000), tmp_path / "a.docx"
     assert len(content) < 10_000
     assert sentence(path, content) == f"The XML in {path} must hold at most 1 MiB, but holds 2.4."
@@ -132,7 +132,7 @@ def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
 
 
 def test_a_page_of_a_pdf_beyond_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "PAGE_LIMIT", 1)
+    monkeypatch.setattr(file_formats, "PAGE_LIMIT", 1)
     path = tmp_path / "a.pdf"
     expected = f"{path}, page 2, must hold at most 1 MiB, but holds 2.4."
     assert sentence(path, pdf("One.", "x" * 2_500_000)) == expected
@@ -154,7 +154,7 @@ def test_a_line_that_is_too_long_is_named_and_the_ones_after_it_are_read(
     monkeypatch.setitem(LIMITS, ".jsonl", 1)
     good, huge = json.dumps({"text": "x"}).encode(), json.dumps({"text": "x" * 3_000_000}).encode()
     found = read(tmp_path / "a.jsonl", b"\n".join([good, huge, good, huge]))
-    assert [str(each) if isinstance(each, UserError) else each.name for each in found] == [
+    assert [str(each) if isinstance(each, UserError) else each.origin.name for each in found] == [
         f"{tmp_path}/a.jsonl:1",
         f"{tmp_path}/a.jsonl:2 must hold at most 1 MiB, but holds more.",
         f"{tmp_path}/a.jsonl:3",
@@ -175,7 +175,7 @@ def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -
 
 def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
     found = read(tmp_path / "a.jsonl", '\ufeff{"text": "a\u2028b"}\r\n\n{"text": "\\ud800c"}'.encode())
-    assert [(each.name[-1], each.text) for each in found] == [("1", "a\u2028b"), ("3", "\ud800c")]
+    assert [(each.origin.name[-1], each.text) for each in found] == [("1", "a\u2028b"), ("3", "\ud800c")]
     assert sum(each.size for each in found) == (tmp_path / "a.jsonl").stat().st_size - 1
 
 
@@ -253,7 +253,7 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
     path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
     refused: list[str] = []
     found = list(read_documents(path, "text", id_field, refuse=lambda error: refused.append(str(error))))
-    assert [document.id for document in found] == [each for each in ids if each is not None or id_field is None]
+    assert [document.origin.id for document in found] == [each for each in ids if each is not None or id_field is None]
     assert refused == [
         f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
         for number in ([] if id_field is None else [2, 3, 4, 5])
@@ -281,7 +281,7 @@ def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
     prepared = [document.id for document in Corpus(str(path), fields=known_fields("text", None, None))]
     assert prepared == ["plain", "release", "3", "both"]
     found = read_documents(path, "text", refuse=print)
-    assert [document.id or str(document.position) for document in found] == prepared
+    assert [document.origin.id or str(document.origin.position) for document in found] == prepared
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>", "</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
@@ -315,4 +315,4 @@ def test_folders_stand_for_the_files_inside_and_the_others_are_told(tmp_path: Pa
 def test_a_path_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape")
     (found,) = read(path, b"A word.")
-    assert isinstance(found, Document) and found.name.encode().endswith("caf\ufffd.txt".encode())
+    assert isinstance(found, InputText) and found.origin.name.encode().endswith("caf\ufffd.txt".encode())

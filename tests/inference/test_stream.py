@@ -1,47 +1,60 @@
 """A stream of documents is summarized a few batches at a time."""
 
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pyramidions.data.tokenizer import Tokenizer
+from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summary, stream
-from pyramidions.inference.documents import Document
+from pyramidions.inference.documents import InputText, Origin
+from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.stream import summarize_documents
 
 
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(["abc 0 1 2 3 4 5"], Settings(16, model_type="bpe"))
+
+
 class Echo:
-    """Summarizes a text by its last three characters."""
+    """Summarizes a text by its tokens."""
 
-    model = SimpleNamespace(tokenizer=None, max_source_positions=8)
+    def __init__(self, tokenizer: Tokenizer, most: int) -> None:
+        self.reader = Reader(tokenizer, most)
 
-    def summarize(self, texts: list[str], *, batch_size: int, on_read: Callable[[int], object]) -> list[Summary]:
-        for text in texts:
-            on_read(len(text))
-        return [Summary(text[-3:], 0.0, 1, 1, 1) for text in texts]
+    def write(self, documents: Sequence[TokenizedText], decoding: None, batch_size: int) -> list[Summary]:
+        return [Summary("".join(document.tokens), 0.0, 1, 1, 1) for document in documents]
 
 
-def documents(asked: list[int]) -> Iterator[Document]:
+def documents(asked: list[int]) -> Iterator[InputText]:
     for number in range(1, 6):
         asked.append(number)
-        yield Document(f"a:{number}", None, number, f"text {number:03}", 16)
+        yield InputText(Origin(f"a:{number}", None, number), f"a b {number}", 16)
 
 
-def test_documents_are_asked_for_a_few_batches_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "BATCHES", 2)
     asked: list[int] = []
     done: list[float] = []
-    results = summarize_documents(documents(asked), Echo(), batch_size=1, in_pieces=False, on_progress=done.append)
-    document, (summary,) = next(results)
-    assert (document.name, document.position, summary.text) == ("a:1", 1, "001")
+    results = summarize_documents(
+        documents(asked), Echo(tokenizer, 99), None, batch_size=1, in_pieces=False, on_progress=done.append
+    )
+    origin, (summary,) = next(results)
+    assert (origin.name, origin.position, summary.text.strip()) == ("a:1", 1, "a b 1")
     assert asked == [1, 2]
-    assert [result.summaries[0].text for result in results] == ["002", "003", "004", "005"]
+    assert [result.summaries[0].text.strip() for result in results] == ["a b 2", "a b 3", "a b 4", "a b 5"]
     # Each byte counts when it is read and when its summary is written.
     assert sum(done) == 2 * 5 * 16
 
 
-def test_the_pieces_of_a_document_come_together_whatever_shares_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "pieces", lambda text, *_: iter([text[:4], text[4:]]))
-    results = summarize_documents(documents([]), Echo(), batch_size=3, in_pieces=True, on_progress=lambda _: None)
-    found = {result.document.name: [summary.text for summary in result.summaries] for result in results}
-    assert found == {f"a:{number}": ["ext", f"00{number}"] for number in range(1, 6)}
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_the_pieces_of_a_document_come_together_whatever_shares_a_batch(tokenizer: Tokenizer, batch_size: int) -> None:
+    done: list[float] = []
+    most = 1 + len(tokenizer.encode("a b"))
+    results = summarize_documents(
+        documents([]), Echo(tokenizer, most), None, batch_size=batch_size, in_pieces=True, on_progress=done.append
+    )
+    found = {result.origin.name: [summary.text.strip() for summary in result.summaries] for result in results}
+    assert found == {f"a:{number}": ["a b", str(number)] for number in range(1, 6)}
+    assert sum(done) == pytest.approx(2 * 5 * 16)

@@ -1,0 +1,109 @@
+"""Text out of files of each format."""
+
+from pathlib import Path
+
+from pyramidions.data.bounded import LINE_LIMIT, printable, require_at_most
+from pyramidions.errors import UserError
+from pyramidions.inference.page_text import page_text
+
+#: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
+#: multiple of its size.
+LIMITS = {
+    ".txt": 1024,
+    ".md": 1024,
+    ".html": 256,
+    ".htm": 256,
+    ".pdf": 256,
+    ".docx": 256,
+    ".jsonl": LINE_LIMIT,
+}
+#: The largest drawing of a page in a .pdf file, in MiB: its text is found in a time that grows with its square.
+PAGE_LIMIT = 16
+#: The most XML in a .docx file, unpacked, in MiB: a tree is built of it.
+XML_LIMIT = 32
+
+
+def file_text(path: Path) -> str:
+    """Return the text of a file.
+
+    Args:
+        path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
+
+    Raises:
+        UserError: the file is not what its ending says, or too large.
+        OSError: it cannot be read at all.
+    """
+    ending = path.suffix.lower()
+    require_at_most(LIMITS[ending], path.stat().st_size, printable(path))
+    return _READERS[ending](path)
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return UTF-8 as text, without the byte-order mark.
+
+    Raises:
+        UserError: the bytes are not UTF-8.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{name} must be UTF-8, but is not at byte {error.start}.") from None
+
+
+def _text(path: Path) -> str:
+    return decoded(path.read_bytes(), printable(path))
+
+
+def _page(path: Path) -> str:
+    return page_text(_text(path), printable(path))
+
+
+def _pdf(path: Path) -> str:
+    import logging
+
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError, FileNotDecryptedError
+
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every flaw that it gets over
+    name = printable(path)
+    texts = []
+    with path.open("rb") as file:
+        try:
+            for number, page in enumerate(PdfReader(file).pages, 1):
+                if (drawing := page.get_contents()) is not None:
+                    require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
+                texts.append(page.extract_text())
+        except UserError:
+            raise
+        except (DependencyError, FileNotDecryptedError):
+            raise UserError(f"{name} is encrypted: save it without a password first.") from None
+        except Exception as error:
+            # A damaged file makes it raise whatever it happens to run into.
+            raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
+    text = "\n".join(texts)
+    if not text.strip():
+        raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
+    return text
+
+
+def _docx(path: Path) -> str:
+    import zipfile
+
+    import mammoth
+
+    name = printable(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+        size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
+        require_at_most(XML_LIMIT, size, f"The XML in {name}")
+        with path.open("rb") as file:
+            return str(mammoth.extract_raw_text(file).value)
+    except UserError:
+        raise
+    except Exception as error:
+        # A damaged file makes it raise whatever it happens to run into.
+        raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
+
+
+_READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}

@@ -1,0 +1,63 @@
+"""Cuts the tokens of a document that is longer than a model reads into pieces that it does."""
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+
+from pyramidions.data.text import split_sentences
+
+
+def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterator[list[str]]:
+    """Cut tokens between sentences into pieces, each as long as may be.
+
+    Args:
+        tokens: of a document, some at a time, as `Tokenizer.surfaces` gives them.
+        most: tokens of a piece. A sentence that is longer is cut between words, a word that is longer between tokens.
+        has_markers: the tokenizer puts a marker, an empty token, between sentences. A marker where a piece ends is left
+            out.
+
+    Yields:
+        The pieces in order, none of them empty.
+    """
+    piece: list[str] = []
+    sentence = 0  # where the last sentence of the piece begins
+    for some in tokens:
+        starts = _markers(some) if has_markers else _sentence_starts(some)
+        for index, token in enumerate(some):
+            if index in starts:
+                sentence = len(piece)
+            if len(piece) == most:
+                end = sentence or _last_word([*piece, token]) or most
+                yield piece[:end]
+                piece = piece[end:]
+                if piece and not piece[0]:
+                    del piece[0]
+                sentence = 0
+            if piece or token:
+                piece.append(token)
+    if piece:
+        yield piece
+
+
+def _markers(tokens: list[str]) -> set[int]:
+    return {index for index, token in enumerate(tokens) if not token}
+
+
+def _sentence_starts(tokens: list[str]) -> set[int]:
+    """Return which tokens begin a sentence, but for the first token, before which a sentence may have begun."""
+    # Sentences and tokens share their visible characters; spaces may differ.
+    ends = set(accumulate(map(_visible, split_sentences("".join(tokens)))))
+    starts = set()
+    for index, before in enumerate(accumulate(map(_visible, tokens), initial=0)):
+        if before in ends:
+            starts.add(index)
+            ends.remove(before)
+    return starts
+
+
+def _visible(text: str) -> int:
+    return len(text) - text.count(" ")
+
+
+def _last_word(tokens: list[str]) -> int:
+    """Return which token begins the last word, 0 if none but the first does."""
+    return next((index for index in range(len(tokens) - 1, 0, -1) if tokens[index].startswith(" ")), 0)
