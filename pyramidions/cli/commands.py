@@ -35,6 +35,10 @@ _COMMANDS = {
 }
 
 
+# What a read or a write of an open file can meet, whose error has no name: full disks, and damaged ones.
+_UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 class _Terminated(BaseException):
     """The process was told to stop, by SIGTERM."""
 
@@ -78,7 +82,7 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 or 143 when interrupted or stopped."""
         kwargs["standalone_mode"] = False
-        _write_whatever_there_is()
+        _escape_unprintable()
         given = args[0] if args else kwargs.get("args")
         debug = "--debug" in (sys.argv[1:] if given is None else given)
         try:
@@ -100,7 +104,7 @@ class Commands(click.Group):
                 raise
             _fail(f"{error.name} is not installed: pip install 'pyramidions[train]' brings it.", 1)
         except Exception as error:
-            # What no user can cause is a bug of ours, and shows where it is.
+            # A bug of ours keeps its traceback.
             sentence = _sentence(error)
             if debug or sentence is None:
                 raise
@@ -114,12 +118,12 @@ def _fail(message: str, code: int) -> None:
 
 
 def _sentence(error: Exception) -> str | None:
-    """Return what a user can do something about in one sentence; None for a bug."""
+    """Return the sentence for an error that a user can mend; None for a bug of ours."""
     if isinstance(error, UserError):
         return " ".join(str(error).split())
     if _memory_ran_out(error):
         return "Memory ran out."
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and error.strerror and (error.filename or error.errno in _UNNAMED):
         disk = f" {_disk(error.filename)}" if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         return f"{error.filename}: {error.strerror}{disk}." if error.filename else f"{error.strerror}."
     return None
@@ -141,8 +145,8 @@ def _disk(path: str | bytes | int | None) -> str:
     return next((f"(the disk at {parent})" for parent in (place, *place.parents) if parent.is_mount()), "")
 
 
-def _write_whatever_there_is() -> None:
-    """Let names of files and texts that the terminal cannot show be written with escapes, in place of a traceback."""
+def _escape_unprintable() -> None:
+    """Write characters that the terminal cannot show with escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

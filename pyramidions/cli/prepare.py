@@ -1,6 +1,6 @@
 """`pyramidions prepare`."""
 
-from dataclasses import fields
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pyramidions.errors import UserError
 
 
 def _file(name: str) -> Any:
-    return click.option(f"--{name}", metavar="FILE", help=f"Documents of the {name} split; overrules INPUT.")
+    return click.option(f"--{name}", metavar="FILE", help=f"Documents of the {name} split; overrides INPUT.")
 
 
 @click.command()
@@ -21,33 +21,36 @@ def _file(name: str) -> Any:
 @_file("train")
 @_file("valid")
 @_file("test")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The data folder to make.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Data folder to make.")
 @click.option(
-    "--vocab-size", default=Settings.vocab_size, show_default=True, help="Pieces, the four special ones included."
+    "--vocab-size",
+    default=Settings.vocab_size,
+    show_default=True,
+    help="Number of pieces, with the four special ones.",
 )
 @click.option("--model-type", type=click.Choice(MODEL_TYPES), default=Settings.model_type, show_default=True)
 @click.option(
     "--character-coverage",
     default=Settings.character_coverage,
     show_default=True,
-    help="Share of the text's characters that get a piece; the others become <unk>.",
+    help="Share of characters covered by the vocabulary; the others become <unk>.",
 )
 @click.option("--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <n> between sentences.")
 @click.option(
     "--sentences",
     default=Settings.sentences,
     show_default=True,
-    help="At most so many sentences of the train split train the vocabulary.",
+    help="Most sentences of the train split that the vocabulary is trained on.",
 )
-@click.option("--seed", default=Settings.seed, show_default=True, help="Decides which sentences.")
+@click.option("--seed", default=Settings.seed, show_default=True, help="Seed of the choice of these sentences.")
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="Reuse this sentencepiece.model instead of training one; no option above may be given beside it.",
+    help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
 )
 @click.option("--source-field", help="Field with the document.  [default: article or article_text]")
 @click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
-@click.option("--id-field", help="Field with the name.  [default: id or article_id, else the position]")
+@click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
 @click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
 @click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
 @click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
@@ -56,17 +59,12 @@ def _file(name: str) -> Any:
 @click.pass_context
 def prepare(
     ctx: click.Context,
+    /,
     input: str | None,
     train: str | None,
     valid: str | None,
     test: str | None,
     out: Path,
-    vocab_size: int,
-    model_type: str,
-    character_coverage: float,
-    sentence_markers: bool,
-    sentences: int,
-    seed: int,
     tokenizer: Path | None,
     source_field: str | None,
     target_field: str | None,
@@ -76,14 +74,15 @@ def prepare(
     number_repeated_ids: bool,
     workers: int | None,
     overwrite: bool,
+    **vocabulary: Any,
 ) -> None:
     """Turn documents into a data folder for fairseq.
 
     INPUT is a folder with train, valid and test files, or a Hugging Face dataset, by name or as a folder.
-    Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet; .txt, with JSON lines, is read too, and val.* is
+    Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is
     the valid split, as in the arXiv and PubMed release. The data folder holds the sentencepiece model, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
-    appears whole or not at all; run again, the command keeps what is there, and goes on where it was interrupted.
+    appears whole or not at all. Run the command again to continue after an interruption; a finished folder is kept.
 
     \b
     Examples:
@@ -95,8 +94,8 @@ def prepare(
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
 
-    names = find_splits(input) if input else {}
-    names |= {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
+    given = (("train", train), ("valid", valid), ("test", test))
+    names = (find_splits(input) if input else {}) | {split: name for split, name in given if name is not None}
     record_fields = known_fields(source_field, target_field, id_field)
     corpora = {
         split: Corpus(
@@ -109,25 +108,26 @@ def prepare(
         )
         for split, name in names.items()
     }
-    settings = None
-    settings_names = [field.name for field in fields(Settings)]
-    if tokenizer is None:
-        with naming_options(*settings_names):
-            settings = Settings(vocab_size, model_type, character_coverage, sentence_markers, sentences, seed)
-    elif given := [n for n in settings_names if ctx.get_parameter_source(n) == ParameterSource.COMMANDLINE]:
-        raise UserError(f"{option(given[0])} says how a vocabulary is trained; it cannot stand beside --tokenizer.")
+    if tokenizer is not None:
+        _refuse_vocabulary_options(ctx, vocabulary)
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
         raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
-    with naming_options(*settings_names):
+    with naming_options(*vocabulary):
         made = prepare_folder(
             out,
             corpora,
-            settings,
+            Settings(**vocabulary) if tokenizer is None else None,
             tokenizer=tokenizer,
             workers=workers or available_cores(),
             overwrite=overwrite,
         )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
+
+
+def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) -> None:
+    for name in vocabulary:
+        if ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            raise UserError(f"{option(name)} is an option of training a vocabulary; --tokenizer excludes it.")
 
 
 def _report(out: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a command that reads files tells on standard error."""
+"""What `pyramidions summarize` reports on standard error."""
 
 import os
 import sys
@@ -18,7 +18,11 @@ NAMED = 20  # skipped files that are named
 
 
 class ReadingReport:
-    """What standard error tells: what cannot be read, and how far the work is if it takes longer than a few seconds."""
+    """Reports what cannot be read, and shows a progress bar if the work takes longer than a few seconds.
+
+    Args:
+        paths: of all files that are read.
+    """
 
     def __init__(self, paths: list[Path]) -> None:
         self.failed = False
@@ -26,17 +30,17 @@ class ReadingReport:
         self._done = 0.0
         self._bar: Any = None
         self._closed = threading.Event()
-        # A batch may take minutes in which nobody counts.
+        # A batch may take minutes without any progress being counted.
         threading.Thread(target=self._watch, daemon=True).start()
 
     def fail(self, error: UserError) -> None:
-        """Tell that something cannot be read."""
+        """Report what cannot be read."""
         self.failed = True
-        with self.hidden():
+        with self.bar_aside():
             click.echo(f"Error: {error}", err=True)
 
     def skip(self, paths: list[Path]) -> None:
-        """Name the files in folders that are of no kind that is read."""
+        """Name the files in folders that are not read."""
         if paths:
             named = ", ".join(map(printable, paths[:NAMED]))
             more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
@@ -54,8 +58,8 @@ class ReadingReport:
         while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
             self._bar.refresh()
 
-    def hidden(self) -> AbstractContextManager[Any]:
-        """Give the bar's line to what is written meanwhile."""
+    def bar_aside(self) -> AbstractContextManager[Any]:
+        """Clear the bar while something else is written."""
         return nullcontext() if self._bar is None else self._bar.external_write_mode()
 
     def close(self) -> None:

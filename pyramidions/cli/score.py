@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyramidions.scoring.scores import Scores
 
 LEAD = "lead"
-_FEW = 20  # documents below which intervals and p-values are not to be trusted
+_FEW = 20  # documents; below, intervals and p-values are unreliable
 
 
 @click.command(short_help="Score summaries against the raw references.")
@@ -32,7 +32,7 @@ _FEW = 20  # documents below which intervals and p-values are not to be trusted
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
-    help="References instead of --data: .jsonl of {id, summary}, or text with one a line.",
+    help="References instead of --data: .jsonl of {id, summary}, or text with one summary per line.",
 )
 @click.option("--baseline", multiple=True, type=click.Path(path_type=Path), help="Summaries to compare with.")
 @click.option("--lead", is_flag=True, help="Compare with the first sentences of each document; needs --data.")
@@ -54,9 +54,9 @@ def score(
 ) -> None:
     """Score summaries against the raw references: ROUGE-1, -2, -L and -Lsum with 95% intervals.
 
-    SUMMARIES is the output of fairseq-generate, a .jsonl file of {id, summary}, or text with one summary a
-    line. Every document must have one. Both sides are normalised and split into sentences in the same way.
-    Against each baseline a paired bootstrap gives the difference, its interval and p-value.
+    SUMMARIES is the output of fairseq-generate, a .jsonl file of {id, summary}, or text with one summary per line.
+    Every document must have a summary. Summaries and references are normalised and split into sentences in the same
+    way. A paired bootstrap gives the difference to each baseline, its interval and its p-value.
 
     \b
     Example:
@@ -71,20 +71,14 @@ def score(
     if (data is None) == (references is None):
         raise UserError("Exactly one of --data and --references must be given.")
     if references is not None and split is not None:
-        raise UserError("--split has a meaning only with --data.")
+        raise UserError("--split can be given only with --data.")
     if out is not None and data is not None and data.resolve() in out.resolve().parents:
         raise UserError(f"--json must not lie in the data folder {data}, but is {out}.")
     inputs = [summaries, *baseline, *([references] if references else [])]
     check_output("--json", out, "an older file of scores", inputs)
     split = _split(summaries, split)
     folder = None if data is None else DataFolder(data)
-    if folder is not None:
-        if folder.manifest_path.exists():
-            _refuse_damaged(folder, folder.references_path(split))
-        expected = folder.references(split)
-    else:
-        assert references is not None
-        expected = read_references(references)
+    expected = _references(folder, split) if references is None else read_references(references)
     if show is not None and show >= len(expected):
         raise UserError(f"--show must be below {len(expected)}, the number of documents, but is {show}.")
     if repeated := [path for i, path in enumerate(baseline) if path in (summaries, *baseline[:i])]:
@@ -93,7 +87,7 @@ def score(
     if lead:
         systems[LEAD] = _lead_summaries(folder, split, lead_words)
     elif lead_words is not None:
-        raise UserError("--lead-words has a meaning only with --lead.")
+        raise UserError("--lead-words can be given only with --lead.")
     workers = workers or available_cores()
     truth = [reference.summary for reference in expected]
     scores = {name: score_documents(texts, truth, workers=workers) for name, texts in systems.items()}
@@ -105,15 +99,22 @@ def score(
 
 
 def _split(summaries: Path, asked: str | None) -> str:
-    """The split that was asked for, or else the one after which fairseq named its output."""
+    """Return the split that was asked for, or else that in the name of fairseq's output, or else test."""
     named = re.fullmatch(r"generate-(train|valid|test)\.txt", summaries.name)
     if named and asked not in (None, named[1]):
         raise UserError(f"--split must be {named[1]}, as the name of {summaries} says, but is {asked}.")
     return asked or (named[1] if named else "test")
 
 
+def _references(folder: "DataFolder | None", split: str) -> "list[Reference]":
+    assert folder is not None
+    if folder.manifest_path.exists():
+        _refuse_damaged(folder, folder.references_path(split))
+    return folder.references(split)
+
+
 def _refuse_damaged(folder: "DataFolder", *paths: Path) -> None:
-    """Compare files of a data folder with its manifest: one flipped bit would give another score."""
+    """Refuse files whose hash is not the manifest's: one flipped bit would give another score."""
     from pyramidions.data.manifest import file_hash
 
     hashes = folder.manifest["files"]
@@ -123,12 +124,12 @@ def _refuse_damaged(folder: "DataFolder", *paths: Path) -> None:
 
 
 def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) -> list[str]:
-    """The first sentences of each document, decoded from its tokens: what has no piece reads ⁇."""
+    """Return the first sentences of each document, decoded from its tokens; unknown characters read ⁇."""
     from pyramidions.data.indexed import IndexedReader
     from pyramidions.scoring.lead import lead
 
     if folder is None:
-        raise UserError("--lead needs --data, since the documents lie there.")
+        raise UserError("--lead needs --data, which has the documents.")
     if words is None:
         train = folder.manifest["splits"].get("train")
         if train is None:
@@ -161,7 +162,7 @@ def _table(scores: "dict[str, Scores]") -> str:
             lines.append(f"  {LABELS[metric]:10}  {interval}  p {sign} {d.p_value:.3f}")
     documents = len(scores[first].scores)
     if documents < _FEW:
-        lines.append(f"\nOnly {counted(documents, 'document')}: intervals and p-values of so few mean little.")
+        lines.append(f"\nOnly {counted(documents, 'document')}: too few for reliable intervals and p-values.")
     lines.append(f"\n{scores[first].signature}")
     return "\n".join(lines)
 

@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--field", default="text", show_default=True, help="Of the objects in .jsonl files, with the text.")
-@click.option("--id-field", help="Likewise, with the id.  [default: as in prepare, else the position]")
+@click.option("--field", default="text", show_default=True, help="Field with the text, in .jsonl files.")
+@click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option(
     "--long",
     "long",
     type=click.Choice(["truncate", "chunk"]),
     default="truncate",
     show_default=True,
-    help="A document longer than the model reads loses its end, or is summarized piece by piece.",
+    help="Truncate documents that are longer than the model reads, or summarize them piece by piece.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write a JSON object a document.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
 @click.option(
     "--explain",
     "page",
     metavar="PAGE.html",
     type=click.Path(path_type=Path),
-    help="Write a page that shows what was read of each document, and what each word of its summary drew on.",
+    help="Write a page that shows what the model kept of each document, and what each word of its summary drew on.",
 )
-@click.option("--beam", type=click.IntRange(1), help="Hypotheses of a document.  [default: the model's]")
+@click.option("--beam", type=click.IntRange(1), help="Beam size.  [default: the model's]")
 @click.option(
     "--min-len",
     type=click.IntRange(0),
@@ -48,9 +48,14 @@ if TYPE_CHECKING:
     "--max-len", type=click.IntRange(1), help="Most tokens of a summary.  [default: the model's, less for a short text]"
 )
 @click.option("--length-penalty", type=float, help="Above 1 favours long summaries.  [default: the model's]")
-@click.option("--no-repeat-ngram", type=click.IntRange(0), default=0, help="No n-gram of this n comes twice.")
-@click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Texts read at once.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a GPU if there is one]")
+@click.option(
+    "--no-repeat-ngram",
+    type=click.IntRange(0),
+    default=0,
+    help="Forbid repeated n-grams of this n.",
+)
+@click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
+@click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 def summarize(
     model: Path,
     files: tuple[Path, ...],
@@ -68,8 +73,9 @@ def summarize(
 
     MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
     export`. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard
-    input is one document. A file or a line of a .jsonl file that cannot be read is named, and the others are
-    summarized: the exit status is then 1. Summaries come in the order of the documents, while others are still read.
+    input is one document. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is
+    then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries are written in the order of the
+    documents, as soon as they are made.
 
     \b
     Example:
@@ -78,7 +84,6 @@ def summarize(
       pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.data.atomic import atomic_file
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files, read_files
     from pyramidions.inference.search import decoding_settings
@@ -86,10 +91,7 @@ def summarize(
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    check_output("--out", out, "an older file of summaries" if as_json else "a text", paths)
-    check_output("--explain", page, "a text", paths, [] if out is None else [out])
-    if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"--explain must end in .html, but is {page}.")
+    _check_outputs(out, page, paths, as_json)
     with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         settings = decoding_settings(summarizer.model, **decoding)
@@ -108,15 +110,28 @@ def summarize(
                 documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
             )
         lines = _lines(results, paths, len(first) > 1, as_json)
-        if out is None:
-            for line in lines:
-                with report.hidden():
-                    click.echo(line)
-        else:
-            with atomic_file(out) as file:
-                for line in lines:
-                    file.write(f"{line}\n".encode())
+        _write(lines, out, report)
     return 1 if report.failed else 0
+
+
+def _check_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_json: bool) -> None:
+    check_output("--out", out, "an older file of summaries" if as_json else "a text", inputs)
+    check_output("--explain", page, "a text", inputs, [] if out is None else [out])
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--explain must end in .html, but is {page}.")
+
+
+def _write(lines: Iterable[str], out: Path | None, report: ReadingReport) -> None:
+    from pyramidions.data.atomic import atomic_file
+
+    if out is None:
+        for line in lines:
+            with report.bar_aside():
+                click.echo(line)
+    else:
+        with atomic_file(out) as file:
+            for line in lines:
+                file.write(f"{line}\n".encode())
 
 
 def _name(model: Path) -> str:

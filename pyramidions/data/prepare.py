@@ -1,7 +1,7 @@
 """Documents to a data folder: check, train the vocabulary, encode, write.
 
 Each step streams its input anew, so memory is bounded by the sample that trains the vocabulary and by a few
-chunks of documents, not by the corpus. An interrupted run leaves its vocabulary and what it encoded to the next.
+chunks of documents, not by the corpus. An interrupted run leaves its vocabulary and its completed shards to the next.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,9 +40,9 @@ def prepare(
 ) -> bool:
     """Make a data folder, whole or not at all.
 
-    A folder that already holds these documents with these settings is left as it is, or made anew where one
-    of its files is missing or damaged. The same documents give the same bytes, however many workers and
-    however often it was interrupted: called again in the same way, it goes on where it was.
+    A folder that already holds these documents with these settings is kept, unless one of its files is missing or
+    damaged. The same documents give the same bytes with any number of workers and interruptions. An interrupted run is
+    continued by the next call with the same arguments.
 
     Args:
         path: the folder to make.
@@ -58,13 +58,8 @@ def prepare(
     Raises:
         UserError: wrong input, or a folder that must not be replaced.
     """
-    if tokenizer is not None and settings is not None:
-        raise UserError("Settings of a vocabulary and a tokenizer to reuse exclude each other.")
+    _check_arguments(corpora, settings, tokenizer)
     settings = settings or Settings()
-    if not corpora:
-        raise UserError("At least one of train, valid and test must be given.")
-    if tokenizer is None and "train" not in corpora:
-        raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
     path = Path(path)
     recover_folder(path)
     reused = None if tokenizer is None else Tokenizer.from_file(tokenizer)
@@ -90,6 +85,15 @@ def prepare(
         kept = "; what was there before still is" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
     return True
+
+
+def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, tokenizer: str | Path | None) -> None:
+    if tokenizer is not None and settings is not None:
+        raise UserError("Settings of a vocabulary and a tokenizer to reuse exclude each other.")
+    if not corpora:
+        raise UserError("At least one of train, valid and test must be given.")
+    if tokenizer is None and "train" not in corpora:
+        raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
 
 
 def _about_missing(splits: list[str]) -> str:

@@ -1,7 +1,7 @@
 """How documents are decoded: as the user asked, else by the model's defaults, lowered for a short document."""
 
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from pyramidions.data.tokenizer import EOS
 from pyramidions.errors import UserError
@@ -24,6 +24,16 @@ class Bounds(NamedTuple):
     least: int
     most: int
     shortened_to: int | None
+
+
+class DecodingOptions(TypedDict, total=False):
+    """Options of decoding; None, or no value, uses the model's decoding default."""
+
+    beam: int | None  #: hypotheses of a document
+    min_len: int | None  #: fewest tokens of a summary, without its end
+    max_len: int | None  #: most tokens of a summary, without its end; at most as many as the model writes
+    length_penalty: float | None  #: above 1 favours long summaries
+    no_repeat_ngram: int  #: a summary holds each n-gram of this n at most once; 0 allows all
 
 
 class DecodingSettings(NamedTuple):
@@ -62,11 +72,11 @@ def _rounded_down(tokens: int) -> int:
 
 def decoding_settings(
     model: SavedModel,
-    beam: int | None,
-    min_len: int | None,
-    max_len: int | None,
-    length_penalty: float | None,
-    no_repeat_ngram: int,
+    beam: int | None = None,
+    min_len: int | None = None,
+    max_len: int | None = None,
+    length_penalty: float | None = None,
+    no_repeat_ngram: int = 0,
 ) -> DecodingSettings:
     """Return how a model decodes documents of any length; `None` uses its own default.
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from numbers import Integral
 from pathlib import Path
+from typing import Unpack
 
 import torch
 from torch import Tensor
@@ -17,8 +18,14 @@ from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings, require_numbers
-from pyramidions.inference.settings import settings
+from pyramidions.inference.search import (
+    Bounds,
+    DecodingOptions,
+    DecodingSettings,
+    decoding_settings,
+    require_numbers,
+)
+from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
 
@@ -130,42 +137,34 @@ class Summarizer:
         self,
         text: str,
         *,
-        beam: int | None = None,
-        min_len: int | None = None,
-        max_len: int | None = None,
-        length_penalty: float | None = None,
-        no_repeat_ngram: int = 0,
         on_read: OnRead | None = None,
+        **decoding: Unpack[DecodingOptions],
     ) -> Explanation:
         """Summarize a document, and tell where in it the summary comes from.
 
         Args:
             text: the document.
-            beam, min_len, max_len, length_penalty, no_repeat_ngram, on_read: as in `summarize`, which writes the same.
+            on_read, decoding: as in `summarize`, which writes the same.
 
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        settings = decoding_settings(self.model, **decoding)
         _require_single(text)
-        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), LineBreaks(text), decoding)
+        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), LineBreaks(text), settings)
 
     def explain_pieces(
         self,
         text: str,
         *,
-        beam: int | None = None,
-        min_len: int | None = None,
-        max_len: int | None = None,
-        length_penalty: float | None = None,
-        no_repeat_ngram: int = 0,
         on_read: OnRead | None = None,
+        **decoding: Unpack[DecodingOptions],
     ) -> Iterator[Explanation]:
         """Summarize a document of any length piece by piece, each as long as the model reads, and explain each.
 
         Args:
             text: the document.
-            beam, min_len, max_len, length_penalty, no_repeat_ngram, on_read: as in `explain`.
+            on_read, decoding: as in `summarize`.
 
         Yields:
             An explanation of each piece, in order.
@@ -173,11 +172,11 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
-        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        settings = decoding_settings(self.model, **decoding)
         _require_single(text)
         line_breaks = LineBreaks(text)
         for piece in self.reader.pieces(text, "`text`", on_read):
-            yield self.explain_tokenized(piece, line_breaks, decoding)
+            yield self.explain_tokenized(piece, line_breaks, settings)
 
     @torch.inference_mode()
     def explain_tokenized(
@@ -202,7 +201,7 @@ class Summarizer:
             [*line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, ids.to(self.device), best.tokens, EOS),
-            settings(self.model, search),
+            about_model(self.model, search),
         )
 
     def _ids(self, document: TokenizedText) -> Tensor:

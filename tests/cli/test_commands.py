@@ -58,6 +58,7 @@ def raising(error):
             OSError(28, "No space left on device", "/proc/x/y.pt"),
             "Error: /proc/x/y.pt: No space left on device (the disk at /proc).\n",
         ),
+        (OSError(28, "No space left on device"), "Error: No space left on device.\n"),
         (MemoryError(), "Error: Memory ran out.\n"),
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"), "Error: Memory ran out.\n"),
         (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
@@ -83,7 +84,8 @@ def test_an_interrupt_exits_with_130(run, monkeypatch):
 
 @pytest.mark.parametrize("error", [TypeError, ValueError, UnicodeDecodeError, RuntimeError, OSError, RecursionError])
 def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch, error):
-    mistake = error("utf-8", b"", 0, 1, "ours") if error is UnicodeDecodeError else error("ours")
+    arguments = {UnicodeDecodeError: ("utf-8", b"", 0, 1, "ours"), OSError: (9, "Bad file descriptor")}
+    mistake = error(*arguments.get(error, ("ours",)))
     monkeypatch.setattr(commands.Commands, "get_command", lambda *_: raising(mistake))
     assert run("user-dir").exception is mistake
 

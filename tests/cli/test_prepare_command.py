@@ -67,7 +67,10 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
         (["--train", "nowhere.jsonl", "--character-coverage", "2"], "--character-coverage must be in [0.98, 1]"),
         (["--train", "nowhere.jsonl", "--sentences", "0"], "--sentences must be at least 1 and at most"),
         (["--train", "x.jsonl", "--tokenizer", "no.model"], "The tokenizer no.model does not exist."),
-        (["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"], "--vocab-size says how a vocabulary is"),
+        (
+            ["--train", "x.jsonl", "--tokenizer", "x", "--vocab-size", "9"],
+            "--vocab-size is an option of training a vocabulary;",
+        ),
         ([__file__], f"INPUT must be a folder or a dataset, but is the file {__file__}; give it with --train, --valid"),
         (["--train", __file__, "--config", "document"], "--config is for Hugging Face datasets, but"),
     ],
@@ -116,7 +119,7 @@ def test_no_setting_stands_beside_a_tokenizer(fail, field):
     option = "--" + field.name.replace("_", "-")
     value = [] if field.default is False else [field.default]
     sentence = fail("prepare", "--train", "x.jsonl", "--tokenizer", "x", option, *value, "--out", "x")
-    assert sentence == f"{option} says how a vocabulary is trained; it cannot stand beside --tokenizer."
+    assert sentence == f"{option} is an option of training a vocabulary; --tokenizer excludes it."
 
 
 @pytest.mark.parametrize(
@@ -153,14 +156,14 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
     script = """if True:
         import sys, time
         from pyramidions.data import encode
-        encode._DOCUMENTS_PER_MARK = 8
-        save = encode.save_mark
-        def save_and_wait(*args):
-            save(*args)
-            if args[-1].documents == 16:
+        encode._DOCUMENTS_PER_SHARD = 8
+        append = encode.Shards.append
+        def append_and_wait(shards, shard):
+            append(shards, shard)
+            if shards.documents == 16:
                 print("saved", flush=True)
                 time.sleep(60)
-        encode.save_mark = save_and_wait
+        encode.Shards.append = append_and_wait
         from pyramidions.cli import main
         main(sys.argv[1:])
     """

@@ -81,11 +81,11 @@ def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, p
         (["--data", "DATA", "--json", "SUMMARIES"], "--json must not replace one of the inputs, but is SUMMARIES."),
         (["--references", "REFERENCES", "--json", "REFERENCES"], "--json must not replace one of the inputs, but is"),
         (["--data", "DATA", "--show", "5"], "--show must be below 5, the number of documents, but is 5."),
-        (["--data", "DATA", "--lead-words", "5"], "--lead-words has a meaning only with --lead."),
+        (["--data", "DATA", "--lead-words", "5"], "--lead-words can be given only with --lead."),
         (["--data", "DATA", "--baseline", "x", "--baseline", "x"], "--baseline must name other summaries each time"),
         (["--data", "DATA", "--baseline", "x"], "The file x does not exist."),
-        (["--references", "REFERENCES", "--split", "test"], "--split has a meaning only with --data."),
-        (["--references", "REFERENCES", "--lead"], "--lead needs --data, since the documents lie there."),
+        (["--references", "REFERENCES", "--split", "test"], "--split can be given only with --data."),
+        (["--references", "REFERENCES", "--lead"], "--lead needs --data, which has the documents."),
     ],
 )
 def test_bad_input_is_one_sentence(fail, generated, prepared, arguments, sentence):
@@ -133,5 +133,5 @@ def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run, t
     for name in ("ref", "good", "bad"):
         (tmp_path / name).write_text("cats sleep\n")
     few = run("score", tmp_path / "good", *options).stdout
-    assert "Only 1 document: intervals and p-values of so few mean little." in few
+    assert "Only 1 document: too few for reliable intervals and p-values." in few
     assert "p = 1.000" in few
