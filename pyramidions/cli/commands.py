@@ -1,4 +1,4 @@
-"""The group of commands: imports each one when it is asked for, and turns errors into one sentence."""
+"""The group of commands: imports a command when it is called, and shows an error as one sentence."""
 
 import errno
 import importlib
@@ -17,7 +17,7 @@ import click
 from pyramidions import __version__
 from pyramidions.errors import UserError
 
-# Command -> module and name; a command imports what it works with only when it runs.
+# Command -> module and name; a command imports its dependencies when it runs.
 _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "cost": "pyramidions.cli.cost:cost",
@@ -35,7 +35,7 @@ _COMMANDS = {
 }
 
 
-# What a read or a write of an open file can meet, whose error has no name: full disks, and damaged ones.
+# Errors of reading or writing an open file, which carry no name: full and damaged disks.
 _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
@@ -45,10 +45,10 @@ class _Terminated(BaseException):
 
 @contextmanager
 def _clean_stop() -> Iterator[None]:
-    """Turn SIGTERM into an error, so that a command ends as tidily as after an interrupt."""
+    """Turn SIGTERM into an error, so that a command cleans up as after an interrupt."""
 
     def stop(*_: object) -> None:
-        # A second one must not disturb the cleaning up.
+        # A second SIGTERM must not interrupt the cleaning up.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise _Terminated
 
@@ -64,7 +64,7 @@ def _clean_stop() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group that loads its commands late and shows a user's mistake without a traceback."""
+    """A group that imports its commands lazily and shows a user's mistake without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
@@ -96,7 +96,7 @@ class Commands(click.Group):
             error.show()
             sys.exit(error.exit_code)
         except BrokenPipeError:
-            # The reader of our output has left; Python must not complain when it flushes at exit.
+            # The reader of our output has gone; Python must not fail when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except ModuleNotFoundError as error:

@@ -9,16 +9,18 @@ import click
 @click.argument("checkpoint", type=click.Path(path_type=Path))
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--data", type=click.Path(path_type=Path), help="Data folder that the model was trained on, for its card."
+    "--data", type=click.Path(path_type=Path), help="Data folder that the model was trained on, for the model card."
 )
-@click.option("--scores", type=click.Path(path_type=Path), help="File of `pyramidions score --json`, for its card.")
-@click.option("--license", "licence", help="Licence of the weights, for its card.")
+@click.option(
+    "--scores", type=click.Path(path_type=Path), help="File of `pyramidions score --json`, for the model card."
+)
+@click.option("--license", "licence", help="Licence of the weights, for the model card.")
 def export(checkpoint: Path, folder: Path, data: Path | None, scores: Path | None, licence: str | None) -> None:
     """Write a model as files that need neither fairseq nor pickle.
 
     CHECKPOINT is a checkpoint of fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights
     (model.safetensors), config.json, the tokenizer (sentencepiece.model) and a model card (README.md). It appears whole
-    or not at all, and replaces an older export, but nothing else.
+    or not at all, and replaces only an older export.
 
     \b
     Example:
@@ -29,7 +31,7 @@ def export(checkpoint: Path, folder: Path, data: Path | None, scores: Path | Non
     from pyramidions.inference.model_card import model_card
     from pyramidions.inference.saved_model import refuse_foreign
 
-    # Said before the work, not after it.
+    # Checked before the work.
     refuse_foreign(folder)
     model = load_model(checkpoint)
     card = model_card(model, folder.resolve().name, None if data is None else DataFolder(data), scores, licence)

@@ -1,4 +1,4 @@
-"""Errors that name the option in place of the argument that it gives."""
+"""Makes errors about an argument name its command-line option."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pyramidions.errors import UserError
 
 @contextmanager
 def naming_options(*arguments: str) -> Iterator[None]:
-    """Let an error about one of these arguments, such as `min_len`, name the option, --min-len."""
+    """Rename these arguments in errors: `min_len` becomes --min-len."""
     try:
         yield
     except UserError as error:
@@ -18,5 +18,5 @@ def naming_options(*arguments: str) -> Iterator[None]:
 
 
 def option(argument: str) -> str:
-    """Return the option that gives an argument."""
+    """Return the option of an argument."""
     return "--" + argument.replace("_", "-")

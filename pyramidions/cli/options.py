@@ -19,14 +19,14 @@ _FAIRSEQ_PARTS = {
 
 
 class Option(NamedTuple):
-    """A flag.
+    """An option of a model, task or criterion.
 
     Attributes:
-        part: "model", "task" or "criterion"; the group that hydra has it in.
+        part: "model", "task" or "criterion": its group in hydra.
         name: hydra's name for it, "embed_dim".
         kind: of its value: "int", "float", "text", or "switch", which takes none.
-        value: what it is unless it is given; None for nothing.
-        meaning: in words.
+        value: its default; None if it has none.
+        meaning: its help.
     """
 
     part: str
@@ -37,7 +37,7 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """As fairseq-train takes it; the data folder has no flag."""
+        """The flag of fairseq-train; the data folder has none."""
         return "DATA" if self.name == "data" else f"--{self.name.replace('_', '-')}"
 
     def as_json(self) -> dict[str, Any]:
@@ -59,10 +59,9 @@ class Option(NamedTuple):
 def options(arch: str, as_json: bool) -> None:
     """List every option of the model, the task and the criterion: its flag, type, value and meaning.
 
-    Values are those of the preset ARCH (fairseq's --arch), "pyramidion" unless it is named. fairseq-train takes the
-    flags, and fairseq-hydra-train takes PART.NAME=VALUE, with underscores: model.embed_dim=64. The options of task and
-    criterion are listed where fairseq is installed; importing it takes some seconds. The options of fairseq itself are
-    listed by `fairseq-train --help`.
+    Values are those of the preset ARCH (fairseq's --arch), by default "pyramidion". fairseq-train takes the flags, and
+    fairseq-hydra-train takes PART.NAME=VALUE, with underscores: model.embed_dim=64. The options of task and criterion
+    need fairseq, which takes some seconds to import. `fairseq-train --help` lists fairseq's own options.
 
     \b
     Example:
@@ -95,7 +94,7 @@ def _options(part: str, config: Any) -> list[Option]:
     task = part == "task"
     for field in fields(config):
         value = getattr(config, field.name)
-        # What is taken over from another part is listed there, or is fairseq's own.
+        # Options taken from another part are listed there, or are fairseq's own.
         taken_over = field.name == "max_source_positions" and not task
         if field.name.startswith("_") or taken_over or str(value).startswith("${"):
             continue

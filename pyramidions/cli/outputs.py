@@ -1,4 +1,4 @@
-"""What a command may write to, checked before the work: nothing of the user's is lost to a slip of the keyboard."""
+"""Checks the outputs of a command before the work, so that a typing mistake overwrites nothing."""
 
 import json
 import os
@@ -30,8 +30,8 @@ def _json_from(*keys: str) -> Callable[[bytes], object]:
     return re.compile(rb'\s*\{\s*"(?:' + "|".join(keys).encode() + rb')":').match
 
 
-# Whether a file is of a kind, by its beginning: an output replaces an older file of its kind, and nothing else.
-# Any text file counts as a text: nothing tells a summary from notes.
+# Recognises a kind of file by its beginning: an output replaces only an older file of its kind.
+# Any text file counts as a text: a summary cannot be told from notes.
 _KINDS: dict[str, Callable[[bytes], object]] = {
     "a text": _is_text,
     "an older file of scores": _json_from("signature"),
@@ -49,14 +49,14 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
 def check_output(
     option: str, path: Path | None, kind: str, inputs: Iterable[Path] = (), outputs: Iterable[Path] = ()
 ) -> None:
-    """Refuse to write where it would fail, or where something else would be lost.
+    """Refuse an output that cannot be written, or that would replace another kind of file.
 
     Args:
         option: its name, for the error.
-        path: where it points; nothing is checked if None.
+        path: the output; nothing is checked if None.
         kind: what is written, by a name above.
-        inputs: what the command reads.
-        outputs: what it writes besides.
+        inputs: files that the command reads.
+        outputs: its other outputs.
 
     Raises:
         UserError: a folder, a place in no folder, one of the inputs or other outputs, or a file of another kind.

@@ -97,7 +97,7 @@ def summarize(
         settings = decoding_settings(summarizer.model, **decoding)
         report.skip(skipped)
         documents = read_files(paths, field, id_field, refuse=report.fail)
-        # Whether there are several documents decides how they are written.
+        # The names of documents are written if there are several.
         first = list(islice(documents, 2))
         if not first:
             return 1 if report.failed else 0
@@ -135,7 +135,7 @@ def _write(lines: Iterable[str], out: Path | None, report: ReadingReport) -> Non
 
 
 def _name(model: Path) -> str:
-    """Return what a page calls a model: checkpoints of all models have the same names."""
+    """Return the name of a model for the page; that of a checkpoint needs its folder's name."""
     return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
 
 

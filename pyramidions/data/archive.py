@@ -1,4 +1,4 @@
-"""Whether a checkpoint is whole: torch's format is a zip archive, and each of its records has a checksum."""
+"""Tells whole checkpoints from damaged ones: torch's format is a zip archive with a checksum for each record."""
 
 import shutil
 import zipfile
@@ -13,7 +13,7 @@ _PICKLE = b"\x80"
 def is_damaged(path: Path) -> bool:
     """Return whether a file is known to be damaged, or no checkpoint at all.
 
-    A file in torch's format before 1.6 has no checksums: it counts as undamaged here, and only loading it tells.
+    A file in torch's format before 1.6 has no checksums: it counts as undamaged here, and fails when it is loaded.
     """
     try:
         with path.open("rb") as file:
@@ -24,11 +24,11 @@ def is_damaged(path: Path) -> bool:
 
 
 def is_whole_checkpoint(path: Path) -> bool:
-    """Return whether a file is a checkpoint of which every byte can be read back.
+    """Return whether every byte of a checkpoint can be read back.
 
-    Every record is read and compared with its checksum. The directory at the end of the archive alone would not do:
-    it says nothing about the records, and stands where it should even if a part of an earlier attempt lies before the
-    archive, which torch refuses.
+    Every record is read and compared with its checksum. The directory at the end of the archive does not suffice: it
+    can be right although records are damaged, or although a part of an earlier attempt lies before the archive, which
+    torch refuses.
 
     Args:
         path: what `torch.save` wrote, or what a kill or a full disk left of it.
@@ -37,12 +37,12 @@ def is_whole_checkpoint(path: Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return _begin(archive) == 0 and _is_intact(archive)
     except Exception:
-        # A damaged header makes the reader raise whatever it happens to run into.
+        # A damaged header can make the reader raise any error.
         return False
 
 
 def cut_leftover(path: Path) -> bool:
-    """Cut off what an earlier attempt left before a whole archive, in place; return whether that made the file whole.
+    """Remove what an earlier attempt left before a whole archive; return whether the file is whole then.
 
     fairseq, where a disk is full, tries again twice on the same open file: the last attempt then stands whole behind
     parts of the earlier ones. A file that this does not make whole stays as it is.
@@ -64,7 +64,7 @@ def cut_leftover(path: Path) -> bool:
 
 
 def _is_intact(archive: zipfile.ZipFile) -> bool:
-    # torch compresses nothing: a record that is said to be compressed has a damaged header.
+    # torch compresses nothing: a compressed record has a damaged header.
     stored = all(record.compress_type == zipfile.ZIP_STORED for record in archive.infolist())
     return stored and archive.testzip() is None
 

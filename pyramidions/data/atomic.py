@@ -16,11 +16,11 @@ from pyramidions.errors import UserError
 
 _KEY = ".key"
 _OWNER = ".owner"
-# Only the machine that writes knows whether the writer is still there: a disk may be shared by several.
+# Several machines may share a disk, and only the writer's own knows whether the writer is still running.
 _HOST = re.sub(r"[^\w.-]", "_", socket.gethostname())
 _LEFT = re.compile(rf"\..+\.partial-{re.escape(_HOST)}-[0-9a-f]{{8}}")
 _locks: set[int] = set()
-# By device and inode: a process may hold a folder that it holds already.
+# By device and inode: a process may hold the same folder twice.
 _held: dict[tuple[int, int], int] = {}
 
 
@@ -28,17 +28,17 @@ _held: dict[tuple[int, int], int] = {}
 def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of `path` only when the block ends without an error.
 
-    A link stays one: what it names is replaced. What is no file, such as a pipe or `/dev/null`, is written as it is.
-    What a killed process of this machine left in the folder is removed.
+    The target of a symbolic link is replaced, and the link stays. Pipes and devices such as `/dev/null` are written
+    directly. Partial files that killed processes of this machine left in the folder are removed.
 
     Args:
-        path: where the file shall stand; its folder must exist.
+        path: the file to write; its folder must exist.
 
     Yields:
-        A binary file beside `path`. After an error it is gone and `path` is as it was.
+        A binary file beside `path`. After an error it is removed, and `path` is unchanged.
 
     Raises:
-        OSError: it cannot be written; `filename` is `path`, since nobody asked for the file beside it.
+        OSError: the file cannot be written; `filename` is `path`, the name that the user knows.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -53,7 +53,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         with _new_file(partial) as file:
             yield file
             sync(file)
-            # The lock goes with the file: before that, nobody may take this one for a leftover.
+            # The lock protects the partial file from `remove_leftovers` until it has its final name.
             partial.replace(target)
     except OSError as error:
         if error.filename in (None, str(partial)):
@@ -68,19 +68,20 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
     """Make a folder that takes the place of `path` only when the block ends without an error.
 
-    The block fills a hidden folder beside `path` and syncs what it writes. An error removes it. An interruption
-    (a killed process, or an exception that is no `Exception`) leaves it to the next block with the same key;
-    one with another key empties it. The next block also puts back a folder that was about to be replaced.
+    The block fills a partial folder beside `path`, whose name begins with a dot, and syncs what it writes. An error
+    removes it. An interruption (a killed process, or an exception that is no `Exception`) leaves it to the next block
+    with the same key; one with another key empties it. The next block also restores a folder that was being replaced.
 
     Args:
-        path: where the folder shall stand; a folder that is there already is replaced.
-        key: says what is being made; without one, nothing is left to the next block.
+        path: the folder to make; an existing one is replaced.
+        key: identifies what is being made; without one, nothing is left to the next block.
 
     Yields:
-        The hidden folder, empty but for hidden files, or as it was left. Hidden files are gone from what appears.
+        The partial folder: empty, or as an interrupted block left it. Its files whose names begin with a dot are
+        removed before the folder appears.
 
     Raises:
-        UserError: another process is filling it, or what stands there is no folder.
+        UserError: another process is filling it, or `path` is a file.
     """
     path = Path(path).absolute()
     if path.exists() and not path.is_dir():
@@ -92,8 +93,8 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
             _take_over(partial, key)
             remove_leftovers(path.parent)
             yield partial
-            for hidden in partial.glob(".*"):
-                hidden.unlink()
+            for temporary in partial.glob(".*"):
+                temporary.unlink()
             _sync_folder(partial)
             _replace_folder(partial, path)
         except BaseException as error:
@@ -103,7 +104,7 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
 
 
 def sync(file: BinaryIO) -> None:
-    """Bring what was written to an open file to the disk itself."""
+    """Flush an open file to the disk."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -172,22 +173,22 @@ def _new_file(path: Path) -> BinaryIO:
     """Open a new file and lock it."""
     while True:
         file = path.open("xb")
-        # Some network disks have no locks: there, nobody removes anything.
+        # Some network disks have no locks; nothing is removed there.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:
             return file
-        # Another process took it for a leftover before it was locked.
+        # Another process removed it before it was locked.
         file.close()
 
 
 def recover_folder(path: str | Path) -> None:
-    """Put back the folder that a run killed in mid-replacement had moved aside, or remove it if replaced."""
+    """Finish a replacement that a kill interrupted: restore the old folder, or remove it if the new one is there."""
     path = Path(path).absolute()
     if _aside(path).exists():
         with _locked_partial(path) as partial:
             _restore(path)
-            # It goes unless an interrupted run left something in it.
+            # It stays if an interrupted run left something in it.
             with suppress(OSError):
                 partial.rmdir()
 
@@ -203,7 +204,7 @@ def _locked_partial(path: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.fstat(lock).st_nlink:
-                raise BlockingIOError  # another process took it for a leftover before it was locked
+                raise BlockingIOError  # another process removed it before it was locked
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
         yield partial
@@ -214,7 +215,7 @@ def _locked_partial(path: Path) -> Iterator[Path]:
 
 
 def _let_go() -> None:
-    """Close a parent's locks: a worker that outlives it for a moment must not keep the next run out."""
+    """Close the parent's locks: a worker that outlives it for a moment must not block the next run."""
     for lock in (*_locks, *_held.values()):
         os.close(lock)
     _locks.clear()
@@ -225,11 +226,11 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 def _take_over(partial: Path, key: str | None) -> None:
-    """Leave in the folder what was made for this key, and nothing else."""
+    """Empty the folder unless it was made for this key."""
     found = partial / _KEY
     if key is None or not found.is_file() or found.read_bytes() != key.encode():
         _empty(partial)
-    # Without a key nobody goes on with it; it may be removed once its process is gone.
+    # Without a key the folder is not continued; it may be removed once its process has ended.
     name, content = (_OWNER, _HOST) if key is None else (_KEY, key)
     with atomic_file(partial / name) as file:
         file.write(content.encode())

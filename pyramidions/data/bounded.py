@@ -1,4 +1,4 @@
-"""Bounded reads: of regular files, and of no more bytes than were agreed on."""
+"""Bounded reads: regular files only, and no more bytes than a limit."""
 
 import os
 import stat
@@ -53,7 +53,7 @@ def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
     Raises:
         UserError: there is more.
     """
-    # One byte beyond the limit tells that there is too much.
+    # One more byte shows that there is too much.
     content = read(limit * MEBIBYTE + 1)
     if len(content) > limit * MEBIBYTE:
         raise UserError(f"{name} must hold at most {limit} MiB, but holds more.")
@@ -61,5 +61,5 @@ def at_most(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
 
 
 def printable(path: Path) -> str:
-    """Return a path as text, also where its bytes are not UTF-8."""
+    """Return a path as text; bytes that are not UTF-8 are replaced."""
     return os.fsencode(path).decode("utf-8", "replace")

@@ -20,7 +20,7 @@ from pyramidions.data.tokenizer import EOS, Tokenizer
 from pyramidions.errors import UserError
 
 CHUNK = 16  # documents that a worker gets at a time
-# A shard ends at either: an interruption costs it at most, and it is held in memory.
+# A shard ends at either limit. It is held in memory, and is the most that an interruption costs.
 _DOCUMENTS_PER_SHARD = 1024
 _TOKENS_PER_SHARD = 2**24
 
@@ -58,7 +58,7 @@ def encode(
         _pass_over(documents, digest, shards, corpus, split, expected)
     dtype = id_type(model.vocab_size)
     with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
-        # The documents wait here for their ids, so that no worker sends them back.
+        # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(documents, CHUNK))
         batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model,))
         begun = _BegunShard(dtype)
@@ -77,7 +77,7 @@ def encode(
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
-    """Raise a UserError where a corpus, read to its end, is not what it was when it was checked."""
+    """Raise a UserError if a corpus, read to its end, has changed since it was checked."""
     if digest.summary(corpus.skipped) != expected:
         raise _changed(corpus)
 
@@ -94,13 +94,13 @@ def _pass_over(
     split: str,
     expected: dict[str, Any],
 ) -> None:
-    """Read the documents of the completed shards, which must be those that they were made of."""
+    """Read past the documents of the completed shards, which must not have changed."""
     note(f"goes on after {shards.documents:,} of {expected['documents']:,} documents of {split}")
     with progress_bar(f"passing over {split}", shards.documents, "documents") as bar:
         for document in islice(documents, shards.documents):
             digest.add(document)
             bar.update()
-    # The interrupted run may have read what stood in the file for a while only.
+    # The file may have changed and been restored while the interrupted run read it.
     if digest.sha256 != shards.sha256:
         raise _changed(corpus)
 

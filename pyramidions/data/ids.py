@@ -1,4 +1,4 @@
-"""Ids of documents: how repeated ones are told apart."""
+"""Makes the ids of documents unique."""
 
 from itertools import count
 
@@ -6,7 +6,7 @@ from pyramidions.errors import UserError
 
 
 class UniqueIds:
-    """Ids that were given so far.
+    """Gives each document an id that no earlier one has.
 
     Args:
         number_repeated: make a repeated id `a` unique, as `a#2`, `a#3` and so on, instead of refusing it.

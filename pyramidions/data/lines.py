@@ -1,4 +1,4 @@
-"""Reads UTF-8 lines, and says where bytes are none."""
+"""Reads lines of UTF-8, and reports where bytes are not UTF-8."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def decode_line(line: bytes, place: str) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a whole file; only a line feed ends one, so that any other separator stays in the text.
+    """Return the lines of a file; only a line feed ends a line, so other separators stay in the text.
 
     Raises:
         UserError: there is no such file, or it is not UTF-8; or a pipe or device gives more than `STREAM_LIMIT`.
@@ -41,7 +41,7 @@ def read_lines(path: Path) -> list[str]:
         raise UserError(f"The file {path} does not exist.") from None
     except IsADirectoryError:
         raise UserError(f"{path} must be a file, but is a folder.") from None
-    # What follows the last line feed is a line only where there is something.
+    # A final line feed begins no further line.
     if not lines[-1]:
         lines.pop()
     return [decode_line(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]

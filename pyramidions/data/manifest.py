@@ -22,14 +22,14 @@ FORMAT = 1
 
 
 class InputHash:
-    """SHA-256 over documents, whatever kind of file they came in."""
+    """SHA-256 of documents, independent of their file format."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
         self.documents = 0
 
     def add(self, document: Document) -> None:
-        """Take in the next document."""
+        """Add the next document."""
         for text in document:
             # JSON may hold lone surrogates, which plain UTF-8 refuses.
             data = text.encode("utf-8", "surrogatepass")
@@ -67,7 +67,7 @@ def file_hash(path: Path) -> str:
 def write_manifest(
     folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
 ) -> None:
-    """Write `manifest.json` over the files that the folder holds; hidden ones are no part of it."""
+    """Write `manifest.json` about the files in the folder, except those whose names begin with a dot."""
     paths = [path for path in sorted(folder.path.iterdir()) if not path.name.startswith(".")]
     paths = [path for path in paths if path != folder.manifest_path]
     manifest = {
@@ -86,13 +86,13 @@ def write_manifest(
 
 
 def work_key(settings: dict[str, Any], inputs: dict[str, Any]) -> str:
-    """A hash over all that decides what a folder will hold: where it is equal, work can be taken over."""
+    """Return a hash of all that determines a folder's contents: with the same hash, work can be continued."""
     decisive = {"format": FORMAT, "settings": settings, "inputs": inputs, "versions": _versions()}
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
 def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
-    """Whether a folder was made from these inputs with these settings."""
+    """Return whether a folder was made from these inputs with these settings."""
     try:
         manifest = folder.manifest
     except UserError:
@@ -101,7 +101,7 @@ def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) 
 
 
 def matches_manifest(folder: DataFolder) -> bool:
-    """Whether every file that the manifest names is there and unchanged."""
+    """Return whether every file in the manifest exists and is unchanged."""
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}
     return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())

@@ -15,7 +15,7 @@ from pyramidions.errors import UserError
 
 
 class KilledError(UserError):
-    """Something outside ended a process of ours: no mistake, so what was done until then is good."""
+    """One of our processes was killed from outside; the work done before is kept."""
 
 
 Item = TypeVar("Item")
@@ -32,17 +32,17 @@ def ordered_map(
 ) -> Iterator[Result]:
     """Apply a function to items, in worker processes, and yield the results in the items' order.
 
-    At most four items a worker are under way, so memory does not grow with the number of items.
+    At most four items per worker are in progress, so memory does not grow with the number of items.
 
     Args:
         function: picklable, called with one item.
         items: any iterable; read in this process, lazily.
         workers: number of processes; 1 calls the function in this process.
         initializer: called once in each process before the first item.
-        initargs: what it is called with.
+        initargs: arguments of the initializer.
 
     Yields:
-        One result an item.
+        One result per item.
 
     Raises:
         KilledError: a worker was killed.
@@ -72,10 +72,10 @@ def ordered_map(
 def start_worker(
     parent: int, initializer: Callable[..., None] | None = None, initargs: tuple[object, ...] = ()
 ) -> None:
-    """Let this process end with its parent, and leave interrupts to it; then call the initializer."""
-    # An interrupt from the keyboard reaches every process; the parent alone answers it.
+    """Set up a worker process, which ignores interrupts and ends with its parent; then call the initializer."""
+    # An interrupt from the keyboard reaches every process; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The parent may have a handler, which no worker must inherit: the pool ends its workers in this way.
+    # The pool ends its workers by SIGTERM, so they must not inherit a handler of the parent.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if initializer is not None:
@@ -83,7 +83,7 @@ def start_worker(
 
 
 def _end_with(parent: int) -> None:
-    """Leave no worker behind when the parent is killed, which gives it no chance to say so."""
+    """End this process when its parent is gone: a killed parent cannot tell its workers."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

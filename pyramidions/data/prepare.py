@@ -47,7 +47,7 @@ def prepare(
     Args:
         path: the folder to make.
         corpora: the documents of `train`, `valid` and `test`, or of some of them.
-        settings: of the vocabulary to train; the defaults if neither these nor a tokenizer are given.
+        settings: of the vocabulary to train; the defaults if neither settings nor a tokenizer are given.
         tokenizer: a sentencepiece model to encode with instead of training one.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
@@ -82,7 +82,7 @@ def prepare(
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
             _fill(folder, corpora, model, workers, recorded, inputs)
     except OSError as error:
-        kept = "; what was there before still is" if path.exists() else ""
+        kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
     return True
 
@@ -138,7 +138,7 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _check(corpus: Corpus) -> dict[str, Any]:
-    """Read every document once, so that a bad one stops the run before anything is made."""
+    """Read every document once: an invalid one ends the run before anything is written."""
     digest, done = InputHash(), 0
     with progress_bar(f"checking {Path(corpus.name).name}", *corpus.size()) as bar:
         for document, position in corpus.with_progress():
@@ -165,7 +165,7 @@ def _train(corpus: Corpus, expected: dict[str, Any], settings: Settings, workers
     with progress_bar("sampling sentences", expected["documents"], "documents") as bar:
         batches = ordered_map(_sentences_of_chunk, chunks(_counted(corpus, digest, bar), CHUNK), workers)
         sentences = sample(chain.from_iterable(batches), settings.sentences, settings.seed)
-    # The next run may take this vocabulary, so it must be that of the documents that were checked.
+    # The next run may reuse this vocabulary, so it must come from the documents that were checked.
     require_unchanged(corpus, digest, expected)
     size = f"{settings.vocab_size:,} pieces on {counted(len(sentences), 'sentence')}"
     return with_elapsed(f"training a vocabulary of {size}", lambda: train_tokenizer(sentences, settings))

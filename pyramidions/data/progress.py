@@ -19,9 +19,9 @@ def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> A
 
     Args:
         description: what is being done.
-        total: how many units make it whole.
+        total: number of units of the whole work.
         unit: `B` for bytes, shown with prefixes, or the name of what is counted.
-        initial: how many units were done before; rate and time left leave them out.
+        initial: units done before; rate and time left ignore them.
     """
     return tqdm(
         desc=description,
@@ -29,21 +29,21 @@ def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> A
         initial=initial,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
-        # A log file gets a line now and then instead of ten a second.
+        # A log file gets a line every 20 seconds instead of ten a second.
         mininterval=0.2 if sys.stderr.isatty() else 20.0,
         dynamic_ncols=True,
     )
 
 
 def note(message: str) -> None:
-    """Say in one line what begins now, above any bar."""
+    """Write one line above any progress bar."""
     tqdm.write(message, file=sys.stderr)
 
 
 def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
-    """Call something that tells nothing of its progress, and count the seconds meanwhile.
+    """Call a function that reports no progress, and show the elapsed seconds.
 
-    It runs in a forked process, which is killed when this one is interrupted: C++ code answers no interrupt.
+    The function runs in a forked process, which is killed when this one is interrupted: C++ code ignores interrupts.
 
     Args:
         description: what is being done.
@@ -85,5 +85,5 @@ def _work_and_send(work: Callable[[], object], sender: Connection, parent: int) 
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 document`, `1,000 documents`."""
+    """Return a number with its noun: `1 document`, `1,000 documents`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

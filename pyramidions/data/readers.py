@@ -1,8 +1,8 @@
 """Documents with their summaries, one at a time, from records of any known shape.
 
-Two shapes of record are known by their fields: `article`, `abstract`, `id`, and that of the arXiv and PubMed
-release by Cohan et al. (2018): `article_text` and `abstract_text`, lists of sentences, the latter inside
-`<S> </S>`, and `article_id`. Other field names can be given.
+Two shapes of record are recognised by their fields: `article`, `abstract` and `id`; and those of the arXiv and
+PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of sentences, the latter inside
+`<S> </S>`) and `article_id`. Other field names can be given.
 """
 
 import os
@@ -18,7 +18,7 @@ from pyramidions.errors import UserError
 
 
 class Document(NamedTuple):
-    """A document and its summary, both as their author wrote them."""
+    """A document and its summary, both unchanged."""
 
     id: str
     source: str
@@ -51,10 +51,10 @@ def _shape(record: dict[Any, Any]) -> FieldNames:
 
 
 def known_fields(source: str | None, target: str | None, name: str | None) -> FieldNames | None:
-    """The fields that were named, the plain ones in place of the others; None where none was named.
+    """Return the fields that were named, and the plain names of the others; None if none was named.
 
     Raises:
-        UserError: one field for the document and its summary.
+        UserError: document and summary have the same field.
     """
     if source is None and target is None and name is None:
         return None
@@ -112,7 +112,7 @@ class Corpus:
         return records.size, records.unit
 
     def with_progress(self) -> Iterator[tuple[Document, int]]:
-        """The documents, each with how far into the input it stands."""
+        """Yield the documents, each with its place in the input, in the unit of `size`."""
         self.skipped = 0
         ids = UniqueIds(self._number_repeated_ids)
         for record in self._records():
@@ -128,7 +128,7 @@ class Corpus:
         try:
             yield from open_records(self.name, self.split, self._config).read()
         except OSError as error:
-            # The caller may be writing meanwhile; the sentence says that it was not that.
+            # The caller may be writing at the same time; this error is about the input.
             raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
     def _document(self, record: Record) -> Document | None:
@@ -138,7 +138,7 @@ class Corpus:
         source = _text(record, fields.source, "--source-field")
         target = _text(record, fields.target, "--target-field")
         for field, text in ((fields.source, source), (fields.target, target)):
-            # A short piece decides almost always; only then is the whole text looked at.
+            # The first characters almost always suffice.
             if not normalize(text[:200]) and not normalize(text):
                 if self._skip_empty:
                     return None
@@ -151,7 +151,7 @@ class Corpus:
 
 
 def find_splits(name: str) -> dict[str, str]:
-    """The inputs of the splits that a folder of files, or else a Hugging Face dataset, has to offer.
+    """Return the input of each split in a folder of files or in a Hugging Face dataset.
 
     Files are named `train`, `valid` (or `validation`, or `val` as in the release) and `test`.
 
@@ -199,6 +199,6 @@ def _missing(record: Record, field: str, option: str) -> UserError:
 
 
 def kind(value: object) -> str:
-    """Return what a JSON value is, in words."""
+    """Return the kind of a JSON value in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")

@@ -17,13 +17,13 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".jsonl": lambda raw: raw,
     ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".jsonl.xz": lzma.LZMAFile,
-    # The arXiv and PubMed release names its JSON lines so.
+    # The JSON lines of the arXiv and PubMed release end in .txt.
     ".txt": lambda raw: raw,
     ".txt.gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".txt.xz": lzma.LZMAFile,
 }
 FILE_ENDINGS = (*_OPENERS, ".parquet")
-# What a folder of files must hold, for errors.
+# The contents of a folder of files, for errors.
 EXPECTED_FILES = (
     f"files named train, val or valid, and test, each ending in one of {', '.join(FILE_ENDINGS)}, "
     "or a Hugging Face dataset"
@@ -88,7 +88,7 @@ def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[
         while True:
             place = f"{path}, line {number + 1}"
             try:
-                # A few bytes may unpack to a line of any length.
+                # A few compressed bytes may unpack to a line of any length.
                 line = at_most(lines.readline, LINE_LIMIT, place)
             except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
                 raise UserError(f"{path} is damaged after line {number} ({error}).") from None
@@ -100,7 +100,7 @@ def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[
 
 
 def _parse(line: bytes, place: str) -> Any:
-    # The byte-order mark that some editors put in front is no part of the text.
+    # Some editors put a byte-order mark in front.
     text = decode_line(line, place).removeprefix("\ufeff")
     try:
         return parse_json(text)
@@ -134,9 +134,9 @@ def _open_parquet(path: Path) -> Records:
 
 
 def _rows_at_once(file: Any, group: int, path: Path) -> int:
-    """Return how many rows of a group to read at a time: their cells may hold a small multiple of the limit.
+    """Return how many rows of a group to read at a time, so that their cells hold a small multiple of the limit.
 
-    A column of a group bounds each of its cells, which may be many times the same in a row.
+    The size of a cell is not known, but is at most that of its column in the group.
     """
     metadata = file.metadata.row_group(group)
     largest = max((metadata.column(i).total_uncompressed_size for i in range(metadata.num_columns)), default=0)

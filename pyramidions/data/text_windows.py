@@ -1,10 +1,10 @@
-"""Texts of any length, a window at a time: the work takes memory for a window, not for the text."""
+"""Processes texts of any length window by window, in memory that does not grow with the text."""
 
 from collections.abc import Iterable, Iterator
 
 from pyramidions.data.text import normalize, split_sentences
 
-#: Most characters of a window. A text that is no longer goes through whole, as if there were no windows.
+#: Most characters of a window. A shorter text is a single window.
 WINDOW = 100_000
 
 
@@ -28,7 +28,7 @@ def windows(text: str, most: int = WINDOW) -> Iterator[str]:
 
 
 def holds_text(text: str) -> bool:
-    """Whether anything of a text is left when it is normalised."""
+    """Return whether the normalised text is not empty."""
     return any(normalize(window) for window in windows(text))
 
 
@@ -40,7 +40,7 @@ def sentences(of_windows: Iterable[str], most: int = WINDOW) -> Iterator[list[st
 
     Args:
         of_windows: as cut by `windows`.
-        most: characters of a sentence beyond which its end is not waited for.
+        most: characters of a sentence; a longer one is cut where a window ends.
 
     Yields:
         The sentences that have ended by the end of each window.

@@ -23,7 +23,7 @@ class Tokenizer:
     Kudo & Richardson, 2018, "SentencePiece". The model has `<s>`, `<pad>`, `</s>`, `<unk>` at 0 to 3, where
     fairseq's dictionary puts them, and all other pieces after them: no table translates between the two.
 
-    Special pieces never come out of a text: a document that spells `</s>` or `<n>` gets ordinary pieces.
+    No text is encoded as a special piece: a document that contains `</s>` or `<n>` gets ordinary pieces.
 
     Sentence markers: a model trained with them has the control piece `<n>`. `encode` then splits the text and
     puts the marker between sentences, so that the model may learn from boundaries; `decode` leaves it out and
@@ -34,7 +34,7 @@ class Tokenizer:
         model_bytes: a serialized sentencepiece model.
 
     Raises:
-        UserError: the bytes are no sentencepiece model, or its special pieces have other ids.
+        UserError: the bytes are not a sentencepiece model, or its special pieces have other ids.
     """
 
     def __init__(self, model_bytes: bytes) -> None:
@@ -131,7 +131,7 @@ class Tokenizer:
         return found
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Turn ids into text on one line; special pieces leave no trace, but `<unk>` reads ` ⁇ `.
+        """Turn ids into text on one line; special pieces are dropped, and `<unk>` reads ` ⁇ `.
 
         Raises:
             UserError: an id that no piece has; a file of ids was made with another tokenizer, or is damaged.

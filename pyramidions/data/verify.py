@@ -1,4 +1,4 @@
-"""Compares the files of a data folder with its manifest, before anybody opens them."""
+"""Compares the files of a data folder with its manifest before they are opened."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -10,7 +10,7 @@ from pyramidions.errors import UserError
 
 
 def verify_tokenizer(folder: DataFolder) -> None:
-    """Compare the tokenizer's hash with the manifest's, where there is a manifest.
+    """Compare the tokenizer's hash with the manifest's, if there is a manifest.
 
     Raises:
         UserError: it is damaged.

@@ -15,17 +15,17 @@ from pyramidions.errors import UserError
 
 MODEL_TYPES = ("unigram", "bpe")
 MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
-# Sums in training run over this many parts, in this order: another number would give another model, so it is
-# the same on every machine.
+# The order of sums in training depends on the number of threads, and so does the model: the number is the same on
+# every machine.
 _THREADS = 16
-# sentencepiece silently leaves out what is longer, so texts without a full stop are cut here.
+# sentencepiece silently skips longer sentences, so texts without a full stop are cut.
 _MAX_CHARACTERS = 4096
 _MAX_BYTES = 4 * _MAX_CHARACTERS
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides over a vocabulary, beside the documents.
+    """Settings that determine a vocabulary, together with the documents.
 
     Args:
         vocab_size: number of pieces, the four special ones included.
@@ -33,10 +33,10 @@ class Settings:
         character_coverage: share of the text's characters that get a piece, 0.98 to 1.
         sentence_markers: reserve `<n>`, which then stands between sentences.
         sentences: at most this many sentences of the train split train the vocabulary.
-        seed: decides which ones.
+        seed: of the random choice of these sentences.
 
     Raises:
-        UserError: a value that no corpus allows.
+        UserError: a value is invalid for every corpus.
     """
 
     vocab_size: int = 32768
@@ -63,7 +63,7 @@ class Settings:
 
 
 def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
-    """The normalised sentences of sources and summaries, cut where sentencepiece would refuse them."""
+    """Yield the normalised sentences of documents and summaries, cut to the length that sentencepiece accepts."""
     for document in documents:
         for text in (document.source, document.target):
             for sentence in split_sentences(text):
@@ -94,7 +94,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         settings: see there; all but `sentences` and `seed` count here.
 
     Raises:
-        UserError: the corpus allows no vocabulary of that size; the sentence names the limit.
+        UserError: the corpus allows no vocabulary of that size; the message names the limit.
     """
     model = io.BytesIO()
     try:
@@ -109,7 +109,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             eos_id=EOS,
             unk_id=UNK,
             control_symbols=[SENTENCE_MARKER] if settings.sentence_markers else [],
-            # The text comes normalised; what the model did itself, scoring would not see.
+            # The text is normalised already; scoring would not see a normalisation by the model.
             normalization_rule_name="identity",
             max_sentence_length=_MAX_BYTES,
             num_threads=_THREADS,
@@ -132,5 +132,5 @@ def _reason(message: str, vocab_size: int) -> str:
 
 
 def dictionary_lines(tokenizer: Tokenizer) -> str:
-    """The text of fairseq's `dict.txt`: every piece after the special ones, with an idle count."""
+    """Return the text of fairseq's `dict.txt`: every piece after the special ones, with an unused count."""
     return "".join(f"{piece} 1\n" for piece in tokenizer.pieces()[len(SPECIALS) :])

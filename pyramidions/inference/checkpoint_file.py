@@ -1,4 +1,4 @@
-"""Files that fairseq-train writes, read with suspicion."""
+"""Reads the checkpoints of fairseq-train safely: no code in them is run."""
 
 import pickle
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Refuse weights that no model can compute with.
+    """Refuse weights that a model cannot compute with.
 
     Args:
         weights: by name.
@@ -66,7 +66,7 @@ def _loaded(path: Path) -> Any:
         try:
             return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
-            # Bytes that are no checkpoint make torch raise whatever they happen to run into.
+            # Damaged bytes can make torch raise any error.
             if isinstance(error, pickle.UnpicklingError) and "unsupported global" in str(error).lower():
                 raise UserError(f"{path} holds more than tensors and plain values; it is not loaded.") from None
             raise UserError(f"{path} is damaged or no checkpoint.") from None

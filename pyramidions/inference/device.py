@@ -1,4 +1,4 @@
-"""Where a model computes."""
+"""Finds the device that a model runs on."""
 
 import torch
 
@@ -6,10 +6,10 @@ from pyramidions.errors import UserError
 
 
 def found_device(device: str | torch.device | None) -> torch.device:
-    """Return a device that holds what is put there; a GPU if there is one, if None.
+    """Return a device that works; for None, a GPU if there is one.
 
     Raises:
-        UserError: there is none of this name.
+        UserError: there is no such device.
     """
     try:
         found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))

@@ -61,7 +61,8 @@ class Files(NamedTuple):
 def list_files(given: Iterable[Path]) -> Files:
     """Return files and, in place of each folder, the files inside that `read_documents` reads.
 
-    A folder without any stays, to be refused when it is read. Without any path, standard input is the only file.
+    A folder without such files stays in the list; `read_documents` refuses it. Without any path, standard input is the
+    only file.
     """
     files = Files([], [])
     for path in given:
@@ -157,7 +158,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _json_lines(path: Path, field: str, id_field: str | None, refuse: Refuse) -> Iterator[InputText]:
-    """Yield the documents line by line; a file whose first line is none is refused as a whole."""
+    """Yield the documents line by line; a file with an invalid first line is refused."""
     any_found = False
     with path.open("rb") as file:
         for number in count(1):
@@ -185,7 +186,7 @@ def _json_document(line: bytes, place: str, number: int, field: str, id_field: s
 
 
 def _line(file: BinaryIO, place: str) -> bytes:
-    """Read a line; of one that is too long, the rest is passed over."""
+    """Read a line; the rest of one that is too long is skipped."""
     try:
         return at_most(file.readline, LIMITS[".jsonl"], place)
     except UserError:

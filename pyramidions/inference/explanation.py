@@ -1,4 +1,4 @@
-"""What a model read: which tokens reached its decoder, and which ones a word of the summary drew on."""
+"""Traces what a model read: which tokens reached its decoder, and which ones each word of the summary drew on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from pyramidions.nn.provenance import identity, provenance, through
 
 
 class LayerTrace(NamedTuple):
-    """What an encoder layer handed on.
+    """Trace of an encoder layer.
 
     Attributes:
         number: of the layer, from 1.
@@ -47,7 +47,7 @@ class Trace(NamedTuple):
     """The way from tokens to what the decoder looked at.
 
     Attributes:
-        layers: one entry an encoder layer; a layer that a pooling owns, as that of funnel, is part of the pooling.
+        layers: one entry per encoder layer; a layer owned by a pooler (funnel) is reported with that pooler.
         memory: vectors that the decoder could look at.
         provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
             pooling has none.

@@ -1,4 +1,4 @@
-"""An explanation as a page to look at: one file that needs no network."""
+"""Shows explanations on an HTML page: one file that needs no network."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from torch import Tensor
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
 
-#: tokens of the document that the page names for a word, the strongest ones
+#: document tokens that the page lists for each word of the summary, those with the largest shares
 TOKENS_A_WORD = 64
-#: bytes of all documents on a page, at most: what browsers open in a few seconds, and mail takes
+#: most bytes of all documents on a page: browsers open it in a few seconds, and it fits in an e-mail
 MOST = 24 * 2**20
-#: tokens of a document on a page, at most: what browsers draw at once
+#: most tokens of a document on a page that browsers draw at once
 MOST_TOKENS = 2**18
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
@@ -98,12 +98,12 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
 
 def _json(data: Any) -> str:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # Nothing in a document may end the script element that holds it.
+    # No document may close the script element that contains it.
     return text.replace("<", "\\u003c")
 
 
 def _piece(explanation: Explanation) -> dict[str, Any]:
-    # Layers that do not pool hand on what they received: each list of shares is written once.
+    # Layers that do not pool repeat the shares of the layer before: each list is written once.
     reached: list[list[int]] = []
     last: Tensor | None = None
     layers = []

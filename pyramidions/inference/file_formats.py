@@ -1,4 +1,4 @@
-"""Text out of files of each format."""
+"""Reads the text of files, by format."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ LIMITS = {
     ".docx": 256,
     ".jsonl": LINE_LIMIT,
 }
-#: The largest drawing of a page in a .pdf file, in MiB: its text is found in a time that grows with its square.
+#: The largest content stream of a page in a .pdf file, in MiB: reading its text takes time quadratic in its size.
 PAGE_LIMIT = 16
-#: The most XML in a .docx file, unpacked, in MiB: a tree is built of it.
+#: The most XML in a .docx file, unpacked, in MiB: it is parsed into a tree.
 XML_LIMIT = 32
 
 
@@ -64,7 +64,7 @@ def _pdf(path: Path) -> str:
     from pypdf import PdfReader
     from pypdf.errors import DependencyError, FileNotDecryptedError
 
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it tells of every flaw that it gets over
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every flaw that it recovers from
     name = printable(path)
     texts = []
     with path.open("rb") as file:
@@ -78,7 +78,7 @@ def _pdf(path: Path) -> str:
         except (DependencyError, FileNotDecryptedError):
             raise UserError(f"{name} is encrypted: save it without a password first.") from None
         except Exception as error:
-            # A damaged file makes it raise whatever it happens to run into.
+            # A damaged file can make the library raise any error.
             raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
     text = "\n".join(texts)
     if not text.strip():
@@ -102,7 +102,7 @@ def _docx(path: Path) -> str:
     except UserError:
         raise
     except Exception as error:
-        # A damaged file makes it raise whatever it happens to run into.
+        # A damaged file can make the library raise any error.
         raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
 
 

@@ -1,4 +1,4 @@
-"""The lines and paragraphs of a text, given back to its tokens."""
+"""Restores the line breaks of a text in its tokens."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ class LineBreaks:
 
 
 def _breaks(text: str) -> Iterator[tuple[int, str]]:
-    """Yield how many visible characters stand before each line but the first, and how it is set apart."""
+    """Yield the number of visible characters before each line but the first, and the break before it."""
     before, found = 0, ""
     for line in _lines(text):
         visible = sum(_visible(normalize(window)) for window in windows(line))

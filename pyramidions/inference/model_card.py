@@ -1,4 +1,4 @@
-"""What an exported model says about itself."""
+"""The model card of an exported model."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "roug
 def model_card(
     model: SavedModel, name: str, data: DataFolder | None = None, scores: Path | None = None, licence: str | None = None
 ) -> str:
-    """Return a model card in Markdown; what is not known, it says.
+    """Return a model card in Markdown, which also states what is unknown.
 
     Args:
         model: the model.

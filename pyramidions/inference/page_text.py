@@ -1,4 +1,4 @@
-"""The text of an HTML page, found in one pass: no tree of it is built, which would take many times the page."""
+"""Finds the text of an HTML page in one pass, without a tree, which would take many times the page's memory."""
 
 import re
 
@@ -6,11 +6,11 @@ from lxml import etree
 
 from pyramidions.errors import UserError
 
-#: Most elements inside one another. The parser compares an end tag with all that are open, so the time that a page
-#: takes is linear in its size only if their number is bounded; browsers stop at 512.
+#: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
+#: size of the page only if the depth is bounded; browsers stop at 512.
 DEPTH_LIMIT = 2000
 
-# What a page holds beside its text.
+# Elements whose contents are not part of the text.
 _NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "title"])
 # Tags that may stand inside a word, as in H<sub>2</sub>O.
 _INLINE = frozenset(
@@ -26,7 +26,7 @@ _PIECE = 2**16  # characters that are parsed at a time
 def page_text(html: str, name: str = "A page") -> str:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
-    Any string is a page: what is no markup is text. The time is linear in the page's length.
+    Any string is a page: everything but markup is text. The time is linear in the page's length.
 
     Args:
         html: the page.
@@ -37,10 +37,10 @@ def page_text(html: str, name: str = "A page") -> str:
     """
     page = _Page(name)
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
-    # The parser tells nothing of an end without a beginning, so the space has to be there before.
+    # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
     for start in range(0, len(html), _PIECE):
-        # A half of a surrogate pair is no character, and UTF-8 has none.
+        # UTF-8 cannot encode half a surrogate pair, which is not a character.
         parser.feed(html[start : start + _PIECE].encode("utf-8", "ignore"))
     if html:
         parser.close()
@@ -48,13 +48,13 @@ def page_text(html: str, name: str = "A page") -> str:
 
 
 class _Page:
-    """Receives what the parser finds; every element that begins also ends."""
+    """Receives the parser's events; every start of an element has an end."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.texts: list[str] = []
         self._depth = 0
-        self._hidden = 0
+        self._skipped = 0
 
     def start(self, tag: str, attributes: object) -> None:
         self._depth += 1
@@ -62,18 +62,18 @@ class _Page:
             raise UserError(
                 f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
             )
-        self._hidden += tag in _NO_TEXT
+        self._skipped += tag in _NO_TEXT
         if tag not in _INLINE:
             self.texts.append(" ")
 
     def end(self, tag: str) -> None:
         self._depth -= 1
-        self._hidden -= tag in _NO_TEXT
+        self._skipped -= tag in _NO_TEXT
         if tag not in _INLINE:
             self.texts.append(" ")
 
     def data(self, text: str) -> None:
-        if not self._hidden:
+        if not self._skipped:
             self.texts.append(text)
 
     def close(self) -> None:

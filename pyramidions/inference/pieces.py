@@ -1,4 +1,4 @@
-"""Cuts the tokens of a document that is longer than a model reads into pieces that it does."""
+"""Cuts the tokens of a long document into pieces that a model can read."""
 
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
@@ -7,7 +7,7 @@ from pyramidions.data.text import split_sentences
 
 
 def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterator[list[str]]:
-    """Cut tokens between sentences into pieces, each as long as may be.
+    """Cut tokens between sentences into the longest possible pieces.
 
     Args:
         tokens: of a document, some at a time, as `Tokenizer.surfaces` gives them.

@@ -1,4 +1,4 @@
-"""Turns documents into what a model reads of them."""
+"""Tokenizes documents for a model."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference.pieces import pieces
 
-#: Told how many more characters of a text are tokenized.
+#: Progress callback: characters tokenized since the last call.
 OnRead = Callable[[int], object]
 
 

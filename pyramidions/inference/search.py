@@ -1,4 +1,4 @@
-"""How documents are decoded: as the user asked, else by the model's defaults, lowered for a short document."""
+"""Decoding settings: the user's, or else the model's defaults, with lengths lowered for short documents."""
 
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypedDict
@@ -54,7 +54,7 @@ class DecodingSettings(NamedTuple):
         if self.lowers_max:
             most = min(most, length if self.lowers_min else max(length, least))
         if self.lowers_min:
-            # A shorter limit that the user sets leaves no room for the model's own minimum.
+            # The user's maximum may be below the model's own minimum.
             least = min(least, length // 2, most)
         return Bounds(least, most, most if most < self.max_len else None)
 
@@ -66,7 +66,7 @@ class DecodingSettings(NamedTuple):
 
 
 def _rounded_down(tokens: int) -> int:
-    """Round to a multiple of the grid, below it to a power of two, so that documents of like length share a batch."""
+    """Round down to a multiple of the grid, or to a power of two below it, so that similar documents share a batch."""
     return tokens // _GRID * _GRID or 2 ** (tokens.bit_length() - 1)
 
 
@@ -108,7 +108,7 @@ def decoding_settings(
         min_len is None,
         max_len is None,
     )
-    # A short document's bounds keep the rules that a long one's keep.
+    # If the bounds of a long document keep the rules, so do those of a short one.
     try:
         found.beam_search(found.for_length(2**30))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a model is and how it writes, in words."""
+"""Describes a model and its decoding in words."""
 
 from dataclasses import asdict
 
@@ -7,12 +7,12 @@ from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch
 
-# They say how a model is trained or writes, not what it is.
+# Parts of the names of fields about training and decoding, which do not describe the model.
 _NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 
 
 def settings(model: SavedModel, search: BeamSearch) -> dict[str, str]:
-    """Return what is to be known of a model that wrote a summary, and how it wrote, each by its name."""
+    """Return a description of a model and of its decoding, by name."""
     config = model.config
     name, changes = _nearest(config)
     parameters = sum(p.numel() for p in model.transformer.parameters())
@@ -32,7 +32,7 @@ def settings(model: SavedModel, search: BeamSearch) -> dict[str, str]:
 
 
 def _nearest(config: PyramidionConfig) -> tuple[str, dict[str, object]]:
-    """Return the preset with the fewest fields that differ, and those."""
+    """Return the preset with the fewest different fields, and the differences."""
     differences = {name: _changes(config, preset(name)) for name in PRESETS}
     name = min(differences, key=lambda name: (len(differences[name]), _stages(config) != _stages(preset(name))))
     return name, differences[name]

@@ -15,15 +15,15 @@ from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
-BATCHES = 4  # that are read at a time, so that documents of like length can share one
+BATCHES = 4  # read at a time, so that documents of like length can share one
 
-#: Told how many more bytes of the files are done: each byte counts twice, when its text is read and when its summary
-#: is written.
+#: Progress callback: bytes done since the last call. Each byte of a file counts twice: when its text is read and when
+#: its summary is written.
 Progress = Callable[[float], object]
 
 
 class Summarized(NamedTuple):
-    """A document with the summaries of its pieces; of one that was read in one go, a single summary."""
+    """A document with the summaries of its pieces, or with the summary of its head."""
 
     origin: Origin
     summaries: list[Summary]
@@ -47,7 +47,7 @@ def summarize_documents(
     in_pieces: bool,
     on_progress: Progress,
 ) -> Iterator[Summarized]:
-    """Summarize documents that are asked for a few batches at a time.
+    """Summarize documents, reading a few batches at a time.
 
     Args:
         documents: any number of them.
@@ -102,7 +102,7 @@ def explain_documents(
         OSError: the page cannot be written.
     """
     page = ExplanationPage(model)
-    # Opened before the work: a place that cannot be written is told at once.
+    # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:
         for document in documents:
             line_breaks = LineBreaks(document.text)

@@ -81,12 +81,12 @@ class Summarizer:
         document's number of tokens, rounded down to a multiple of 64, below 64 to a power of two.
 
         Args:
-            texts: the documents; each must hold text. They are asked for one by one, and none is kept.
+            texts: the documents; each must hold text. They are read one by one and not kept.
             beam: hypotheses of a document.
             min_len: fewest tokens of a summary, without its end.
             max_len: most tokens of a summary, without its end; at most as many as the model writes.
             length_penalty: above 1 favours long summaries.
-            no_repeat_ngram: n of the n-grams that a summary holds once at most; 0 allows all.
+            no_repeat_ngram: a summary holds each n-gram of this n at most once; 0 allows all.
             batch_size: documents that are read at once.
             on_read: Progress callback: characters tokenized since the last call.
 
@@ -140,7 +140,7 @@ class Summarizer:
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> Explanation:
-        """Summarize a document, and tell where in it the summary comes from.
+        """Summarize a document, and trace the summary back to it.
 
         Args:
             text: the document.

@@ -1,19 +1,18 @@
-"""A summary, and what it is a summary of."""
+"""The result of summarizing a document."""
 
 from typing import NamedTuple
 
 
 class Summary(NamedTuple):
-    """A summary, and what it is a summary of.
+    """A summary, and how much of the document it covers.
 
     Attributes:
         text: on one line.
         score: sum of its tokens' log-probabilities / tokens ** length penalty.
         tokens: of the summary, its end included.
         document_tokens: of the whole document, its end included.
-        read_tokens: how many of those the model read; the rest, at the end, was cut off.
-        shortened_to: most tokens that were allowed, its end not counted, where the limit was lowered because the
-            document is short; else None.
+        read_tokens: how many of those the model read; the rest was truncated.
+        shortened_to: limit of tokens without the end, if it was lowered for a short document; else None.
     """
 
     text: str
@@ -25,5 +24,5 @@ class Summary(NamedTuple):
 
     @property
     def was_cut(self) -> bool:
-        """Whether the document was longer than the model reads."""
+        """Return whether the document was truncated."""
         return self.read_tokens < self.document_tokens

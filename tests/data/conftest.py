@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from folders import contents
 from hypothesis import settings
 
+from pyramidions.data import encode
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.data.vocabulary import Settings
@@ -57,11 +59,17 @@ def corpora(train_file: str, test_file: str) -> dict[str, Corpus]:
 
 
 @pytest.fixture
+def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ends a shard after eight documents."""
+    monkeypatch.setattr(encode, "_DOCUMENTS_PER_SHARD", 8)
+
+
+@pytest.fixture
 def whole(tmp_path: Path, corpora: dict[str, Corpus]) -> dict[str, bytes]:
     """The files of a folder that was prepared without an interruption, with 60 pieces."""
     folder = tmp_path / "whole" / "data"
     prepare(folder, corpora, Settings(vocab_size=60))
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return contents(folder)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
+from folders import contents
 
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
@@ -24,10 +25,6 @@ from pyramidions.data.vocabulary import Settings
 from pyramidions.errors import UserError
 
 SMALL = Settings(vocab_size=60)
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @pytest.fixture
@@ -207,7 +204,7 @@ def test_a_full_disk_leaves_the_old_folder(made, corpora, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(prepare_module, "_write", refuse)
-    with pytest.raises(UserError, match=r"data failed \(No space left on device\); what was there before still is\."):
+    with pytest.raises(UserError, match=r"data failed \(No space left on device\); the old folder is unchanged\."):
         prepare(made, corpora, Settings(vocab_size=61), overwrite=True)
     assert contents(made) == whole
     assert [path for path in made.parent.iterdir() if path.name.startswith(".")] == []

@@ -5,6 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from folders import contents
 
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
@@ -12,17 +13,9 @@ from pyramidions.data.parallel import KilledError
 from pyramidions.data.prepare import prepare
 from pyramidions.data.vocabulary import Settings
 
+pytestmark = pytest.mark.usefixtures("small_shards")
 SMALL = Settings(vocab_size=60)
 TRAIN, TEST = 30, 10  # documents
-
-
-def contents(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
-
-
-@pytest.fixture(autouse=True)
-def shards_are_small(monkeypatch):
-    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_SHARD", 8)
 
 
 def _die(*_):

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import torch
 from conftest import SAMPLE
 
 from pyramidions.data.text import normalize
+from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
@@ -74,6 +76,23 @@ def test_pieces_of_a_long_document_are_explained_in_order_and_nothing_is_left_ou
     assert first == explained[0].summary
     with pytest.raises(UserError, match="must hold text, but `text` holds none"):
         next(summarizer.explain_pieces(" \n", **SHORT))
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_a_document_is_tokenized_once(
+    summarizer: Summarizer, article: str, in_pieces: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenized: list[str] = []
+    surfaces = Tokenizer.surfaces
+
+    def watched(self: Tokenizer, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        return surfaces(self, (tokenized.append(window) or window for window in of_windows))
+
+    monkeypatch.setattr(Tokenizer, "surfaces", watched)
+    monkeypatch.setattr(Tokenizer, "encode", None)
+    text = article[:3000]
+    assert list(summarizer.explain_pieces(text, **SHORT) if in_pieces else [summarizer.explain(text, **SHORT)])
+    assert "".join(tokenized) == text
 
 
 def test_an_explanation_names_the_model_and_how_it_wrote(explanation: Explanation) -> None:
