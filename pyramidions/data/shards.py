@@ -1,8 +1,8 @@
 """What an interrupted run of `prepare` leaves to the next one: its vocabulary and the shards that it completed.
 
-They are hidden files of the partial folder, and so no part of the folder that appears in the end. Each is written
-whole or not at all, and begins with a hash over the rest of it. A damaged one counts as missing, and so does a shard
-that was encoded with another vocabulary; the user is told.
+They are files of the partial folder whose names begin with a dot, so that they are not part of the finished folder.
+Each is written whole or not at all, and begins with a hash of the rest. A damaged file and a shard that was encoded
+with another vocabulary count as missing, and the user is told.
 """
 
 import hashlib
