@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import os
 import re
 import shlex
 import subprocess
@@ -176,35 +175,6 @@ def test_tables_are_planned_as_the_readme_says(words: list[str], folder: Path) -
     assert done.returncode == 0 and "fairseq-hydra-train" in done.stdout, done.stderr
 
 
-def test_slurm_gives_every_machine_its_rank(folder: Path) -> None:
-    (folder / "corpora" / "arxiv").mkdir(parents=True, exist_ok=True)
-    (folder / "corpora" / "arxiv" / "manifest.json").touch()
-    (folder / "scripts").symlink_to(ROOT / "scripts")
-    # What the cluster brings: names of its machines, and one task on each of them.
-    fakes = {
-        "scontrol": "echo head; echo other",
-        "srun": 'shift; for rank in 0 1; do echo "rank $rank"; SLURM_NODEID=$rank "$@"; done',
-    }
-    for name, body in fakes.items():
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
-        (folder / name).chmod(0o755)
-    (words,) = (w for w in commands() if w[0] == "sbatch")
-    nodes = words[words.index("--nodes") + 1]
-    slurm = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "x", "SLURM_JOB_NUM_NODES": nodes, "SLURM_GPUS_ON_NODE": "8"}
-    slurm["SLURM_CPUS_PER_TASK"] = "32"
-    script = words.index("scripts/reproduce/slurm.sbatch")
-    done = subprocess.run(
-        ["bash", *words[script:], "--rows", "deep_pyramidion-arxiv", "--dry-run"],
-        capture_output=True, text=True, check=False, cwd=folder,
-        env={**os.environ, **slurm, "PATH": f"{folder}:{os.environ['PATH']}"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    first, second = done.stdout.split("\nrank 1\n")
-    (launch,) = (line for line in second.splitlines() if line and not line.startswith("#"))
-    assert "--nnodes 2 --nproc-per-node 8 --node-rank 1 --master-addr head --master-port 29500" in launch
-    assert launch.replace("--node-rank 1", "--node-rank 0") in first and "fairseq-generate" in first
-
-
 @pytest.mark.parametrize("words", [w for w in commands() if w[:2] == ["pyramidions", "cost"]], ids=" ".join)
 def test_costs_are_counted(words: list[str], folder: Path) -> None:
     assert "10^9" in run_in(folder, words) or "--claims" in words
@@ -258,7 +228,7 @@ def test_no_command_is_left_out() -> None:
         ("pyramidions", "export"), ("pyramidions", "summarize"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
-        *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()), ("sbatch",),
+        *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),
         ("fairseq-interactive",), ("fairseq-hydra-train",), ("torchrun",),
     ]  # fmt: skip
     for words in commands():

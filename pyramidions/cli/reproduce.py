@@ -32,11 +32,10 @@ _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and ben
     "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]"
 )
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
-@click.option("--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together.")
-@click.option("--node-rank", type=click.IntRange(0), help="Which of them this is.  [default: what Slurm says, else 0]")
 @click.option(
-    "--rendezvous", metavar="HOST:PORT", help="Where several machines meet: the first one, a free port and the next."
+    "--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together, with --slurm."
 )
+@click.option("--slurm", is_flag=True, help="Run every step as a job of SLURM, and wait for it.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
@@ -58,8 +57,7 @@ def reproduce(
     rows: tuple[str, ...],
     gpus: int | None,
     nodes: int,
-    node_rank: int | None,
-    rendezvous: str | None,
+    slurm: bool,
     batch_size: int | None,
     data: Path | None,
     out: Path | None,
@@ -75,6 +73,7 @@ def reproduce(
     Example:
       pyramidions reproduce table2 --scale tiny --rows 3,5,6
       pyramidions reproduce table2 table7 table8 --data corpora --gpus 8
+      pyramidions reproduce table3 --data corpora --gpus 8 --nodes 2 --slurm
     """
     if scale == "tiny":
         # Of models this small a second thread makes nothing faster, and much slower where the machine is shared.
@@ -85,8 +84,8 @@ def reproduce(
     from pyramidions.reproduce.report import write_report
     from pyramidions.reproduce.run import check_programs
 
-    if node_rank is None:
-        node_rank = int(os.environ.get("SLURM_NODEID", 0)) if nodes > 1 else 0
+    if nodes > 1 and not (slurm or dry_run):
+        raise UserError(f"--nodes must be 1 without --slurm, but is {nodes}; --dry-run prints what torchrun is to run.")
     out = (out or Path("reproduced") / scale).absolute()
     if file := next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None):
         raise UserError(f"--out must be a folder, but {file} is a file.")
@@ -95,16 +94,16 @@ def reproduce(
     tables = [target for target in targets if target not in _OPERATORS]
     if rows and not tables:
         raise UserError(f"--rows has a meaning for tables and figure4 only, not for {', '.join(targets)}.")
-    machines = Machines(_gpus(gpus, scale, dry_run), nodes, node_rank, rendezvous, batch_size)
+    machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
     names = [name.strip() for given in rows for name in given.split(",")]
     if "" in names:
         raise UserError(f"--rows must be names with commas between them, but is {','.join(rows)!r}.")
     jobs = jobs_for(catalogue, tables, names) if tables else []
-    runner = _runner(out, configs, scale, machines, data, dry_run)
+    runner = _runner(out, configs, scale, machines, data, slurm=slurm, dry_run=dry_run)
     if data is not None and (lacking := [name for name in runner.corpora(jobs) if not (data / name).is_dir()]):
         raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
     steps = [step for job in jobs for step in runner.steps(job)]
-    timed = node_rank == 0 and not set(targets).isdisjoint(_OPERATORS)
+    timed = not set(targets).isdisjoint(_OPERATORS)
     others = [runner.planner.operators(_CHECKOUT / "benchmarks")] if timed else []
     if dry_run:
         _print_plan(runner, jobs, others)
@@ -119,18 +118,17 @@ def reproduce(
         raise
     finally:
         # Of an interrupted run, too: weeks may have gone into it.
-        if node_rank == 0:
-            click.echo(f"Report: {write_report(out, configs).page}")
+        click.echo(f"Report: {write_report(out, configs).page}")
     if failed:
         click.echo(f"{len(failed)} failed: {', '.join(failed)}. Run the same command again to go on.", err=True)
         sys.exit(1)
 
 
-def _gpus(asked: int | None, scale: str, dry_run: bool) -> int:
+def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
     """Return how many GPUs to use, having looked for as many."""
     if scale == "tiny" and asked is None:
         return 0
-    if dry_run and asked is not None:
+    if elsewhere and asked is not None:
         return asked
     import torch
 
@@ -147,7 +145,7 @@ def _gpus(asked: int | None, scale: str, dry_run: bool) -> int:
 
 
 def _runner(
-    out: Path, configs: Path, scale_name: str, machines: "Machines", data: Path | None, dry_run: bool
+    out: Path, configs: Path, scale_name: str, machines: "Machines", data: Path | None, *, slurm: bool, dry_run: bool
 ) -> "Runner":
     from pyramidions.reproduce.plan import Planner
     from pyramidions.reproduce.runner import Runner
@@ -167,7 +165,12 @@ def _runner(
     # A dry run writes nothing, and prints the same names.
     at_scale = (small if scale.lengths > 1 else configs) if dry_run else scaled_configs(configs, small, scale)
     plugin = Path(__file__).parents[1]
-    return Runner(Planner(out, at_scale, scale, machines, plugin, corpora), configs, _say)
+    planner = Planner(out, at_scale, scale, machines, plugin, corpora)
+    if slurm:
+        from pyramidions.reproduce.slurm import Cluster
+
+        return Runner(planner, configs, _say, Cluster(out / "slurm").run)
+    return Runner(planner, configs, _say)
 
 
 def _say(line: str) -> None:

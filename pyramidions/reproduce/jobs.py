@@ -33,6 +33,11 @@ class Job(NamedTuple):
         """Corpus and config."""
         return f"{self.row.data}/{self.row.config}"
 
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether a step reads documents; timing makes up its own."""
+        return bool(self.wanted & {"train", "generate", "score"})
+
 
 def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = ()) -> list[Job]:
     """Return what tables need, each config once and after the one that it is fine-tuned from.

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow
-from pyramidions.reproduce.nodes import address
 from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
@@ -40,7 +39,8 @@ class Step(NamedTuple):
         folder: where it keeps its log, ``name``.log, and its mark.
         made: what it makes.
         parts: what is joined to ``made`` when all commands are done; none where a command makes it itself.
-        machines: how many of them it takes, and how many GPUs of each.
+        nodes: machines that it needs.
+        gpus: GPUs that it needs on each.
     """
 
     name: str
@@ -48,7 +48,13 @@ class Step(NamedTuple):
     folder: Path
     made: Path
     parts: tuple[Path, ...] = ()
-    machines: tuple[int, int] = (1, 0)
+    nodes: int = 1
+    gpus: int = 0
+
+    @property
+    def log(self) -> Path:
+        """All that its commands print."""
+        return self.folder / f"{self.name}.log"
 
     @property
     def mark(self) -> Path:
@@ -66,31 +72,21 @@ class Machines:
     """What computes.
 
     Attributes:
-        gpus: of each machine; 0 for the CPU.
-        nodes: machines.
-        node_rank: which of them this is, from 0.
-        rendezvous: HOST:PORT where several machines meet.
-        documents_per_gpu: documents that one holds at a time; None for what the config says.
+        gpus: GPUs of each machine; 0 for the CPU.
+        nodes: machines that train together.
+        documents_per_gpu: documents that a GPU holds at a time; None for the config's number.
 
     Raises:
-        UserError: a number that breaks a rule, or machines that do not know where to meet.
+        UserError: several machines without a GPU.
     """
 
     gpus: int
     nodes: int = 1
-    node_rank: int = 0
-    rendezvous: str | None = None
     documents_per_gpu: int | None = None
 
     def __post_init__(self) -> None:
-        if self.rendezvous is not None:
-            address(self.rendezvous)
-        elif self.nodes > 1:
-            raise UserError(f"--rendezvous must be HOST:PORT of one of the machines where --nodes is {self.nodes}.")
         if self.nodes > 1 and self.gpus == 0:
             raise UserError(f"--gpus must be at least 1 where --nodes is {self.nodes}, but is 0.")
-        if not 0 <= self.node_rank < self.nodes:
-            raise UserError(f"--node-rank must be from 0 to {self.nodes - 1}, but is {self.node_rank}.")
 
     @property
     def processes(self) -> int:
@@ -142,8 +138,6 @@ class Planner:
         if (data / "manifest.json").is_file():
             return None
         source = HUB[corpus] if given is None else (str(given), "--skip-empty")
-        if self.machines.nodes > 1:
-            raise UserError(f"--data must hold a prepared folder {corpus} where --nodes is {self.machines.nodes}.")
         words = _program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
         return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
@@ -166,20 +160,14 @@ class Planner:
         if not machines.gpus:
             words.append("common.cpu=true")
         if machines.nodes > 1:
-            words = [*self._torchrun(), *words]
+            # Rank and address come from PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT.
+            words = [
+                *_program("torchrun", "--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--no-python"),
+                *words,
+            ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
         made = folder / "checkpoints" / "checkpoint_best.pt"
-        return Step("train", (command,), folder, made, machines=(machines.nodes, machines.gpus))
-
-    def _torchrun(self) -> tuple[str, ...]:
-        machines = self.machines
-        assert machines.rendezvous is not None
-        host, port = address(machines.rendezvous)
-        return _program(
-            "torchrun",
-            *("--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--node-rank", machines.node_rank),
-            *("--master-addr", host, "--master-port", port, "--no-python"),
-        )
+        return Step("train", (command,), folder, made, nodes=machines.nodes, gpus=machines.gpus)
 
     def generate(self, row: PaperRow, batch_size: int) -> Step:
         """Return how the test documents are summarized: a share of them on each GPU."""
@@ -200,7 +188,7 @@ class Planner:
             device: tuple[str, ...] = () if self.machines.gpus else ("--cpu",)
             commands.append(Command((*words, *where, *share, *device), (shard,) if self.machines.gpus else ()))
         parts = tuple(result / GENERATED for result in results)
-        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, (1, self.machines.gpus))
+        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, gpus=self.machines.gpus)
 
     def score(self, row: PaperRow) -> Step:
         """Return how the summaries are scored."""
@@ -221,7 +209,7 @@ class Planner:
             *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
             *(*self.scale.timing, "--json", made),
         )
-        return Step("time" if decodes else "time-training", (self._on_one(words),), folder, made, (), self._one)
+        return Step("time" if decodes else "time-training", (self._on_one(words),), folder, made, gpus=self._one)
 
     def operators(self, benchmarks: Path) -> Step:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
@@ -230,15 +218,15 @@ class Planner:
             *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
             *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
         )
-        return Step("topk", (self._on_one(words),), folder, folder / "topk.png", (), self._one)
+        return Step("topk", (self._on_one(words),), folder, folder / "topk.png", gpus=self._one)
 
     def _on_one(self, words: tuple[str, ...]) -> Command:
         """Return a command that computes on the first GPU, if there is any."""
         return Command(words, (0,) if self.machines.gpus else ())
 
     @property
-    def _one(self) -> tuple[int, int]:
-        return 1, min(self.machines.gpus, 1)
+    def _one(self) -> int:
+        return min(self.machines.gpus, 1)
 
 
 def documents_an_update(machines: Machines, scale: Scale, batch_size: int) -> int:

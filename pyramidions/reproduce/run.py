@@ -1,4 +1,4 @@
-"""Runs steps: skips what is done, keeps a log of each, and stops children when it is stopped."""
+"""Runs a step: locks its folder, logs its commands, stops them when it is stopped, and marks it as done."""
 
 import contextlib
 import fcntl
@@ -11,15 +11,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
+import click
+
 from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
-from pyramidions.reproduce.nodes import Say
 from pyramidions.reproduce.plan import Command, Step
+
+Say = Callable[[str], None]
+Hashes = Mapping[str, str]
 
 _GRACE = 20.0  # seconds that a process has to end after it was asked to
 _TRAINING = re.compile(r"epoch (\d+): +(\d+) / (\d+) loss=([\d.]+)")
@@ -38,17 +43,17 @@ def printed(command: Command) -> str:
 
 @contextmanager
 def locked(folder: Path, wait: Say | None = None) -> Iterator[int]:
-    """Hold a folder for ourselves and the processes that we start; give the descriptor they are to keep open.
+    """Lock a folder; yield the descriptor of the lock, which the processes that we start inherit.
 
-    The kernel lets go when the last of them has ended, however that came about: a training that outlives a killed
-    run is not trained a second time beside itself.
+    The kernel releases the lock when the last of them has ended, whatever ended it: a training that outlives a killed
+    run is not started a second time beside itself.
 
     Args:
-        folder: made where it is not there.
-        wait: is told that we wait for somebody else to let go; None does not wait.
+        folder: created if it does not exist.
+        wait: told that we wait for the lock; None does not wait.
 
     Raises:
-        StepError: somebody else holds it.
+        StepError: another process holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -68,60 +73,98 @@ def locked(folder: Path, wait: Say | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
-def run_step(step: Step, descriptor: int | None, say: Say, about: Mapping[str, Any]) -> float | None:
-    """Run a step to its end, unless it is done, and mark it.
+def is_done(step: Step, made_from: Hashes) -> bool:
+    """Return whether a step is done.
 
-    A mark says, as ``about["made_from"]``, which data and config the step read.
+    Args:
+        step: the step.
+        made_from: hashes of the data and configs that it reads, as its mark has them.
+
+    Raises:
+        StepError: it was done with other data or another config.
+    """
+    if not step.is_done:
+        return False
+    if json.loads(step.mark.read_text()).get("made_from") != made_from:
+        raise StepError(
+            f"{step.name} was done with other data or another config: give another --out, or move {step.folder} away."
+        )
+    return True
+
+
+def run_step(
+    step: Step, made_from: Hashes, say: Say, *, waits: bool = False, environment: Mapping[str, str] | None = None
+) -> float | None:
+    """Run a step here unless it is done, and mark it as done.
 
     Args:
         step: what to run.
-        descriptor: of the lock that its processes are to hold; None where there is none.
-        say: is told about progress, a line at a time.
-        about: what the mark says beside the seconds: where and by which code it ran.
+        made_from: hashes of the data and configs that it reads.
+        say: receives progress, one line at a time.
+        waits: whether to wait for another process that works on the step, or to fail.
+        environment: variables for its commands.
 
     Returns:
-        Seconds it took; None where it was done before.
+        Seconds it took; None if it was done before.
 
     Raises:
-        StepError: a command failed, or did not make what it should, or the step was done with other data or another
-            config.
+        StepError: a command failed or did not write its output, another process holds the folder, or the step was
+            done with other data or another config.
     """
-    if step.is_done:
-        if json.loads(step.mark.read_text()).get("made_from") != about.get("made_from"):
-            raise StepError(
-                f"{step.name} was done with other data or another config: give another --out, "
-                f"or move {step.folder} away."
-            )
-        return None
-    step.folder.mkdir(parents=True, exist_ok=True)
-    start = time.monotonic()
-    run_commands(step, step.folder / f"{step.name}.log", descriptor, say)
-    seconds = time.monotonic() - start
-    _join(step)
-    # Last of all: what is made without its mark is made again.
-    with atomic_file(step.mark) as file:
-        file.write((json.dumps({"seconds": round(seconds, 1), **about}, indent=1) + "\n").encode())
-    return seconds
+    with locked(step.folder, say if waits else None) as descriptor:
+        # Whoever held the lock may have done the step.
+        if is_done(step, made_from):
+            return None
+        start = time.monotonic()
+        run_commands(step, step.log, descriptor, say, environment)
+        seconds = time.monotonic() - start
+        _join(step)
+        about = {"seconds": round(seconds, 1), "made_from": made_from, **_provenance(step)}
+        # Last of all: output without a mark is made again.
+        with atomic_file(step.mark) as file:
+            file.write((json.dumps(about, indent=1) + "\n").encode())
+        return seconds
 
 
-def run_commands(step: Step, log: Path, descriptor: int | None, say: Say) -> None:
-    """Run the commands of a step side by side, and stop all of them where one fails or we are stopped.
+def _provenance(step: Step) -> dict[str, Any]:
+    """Return by which code a step ran, and where."""
+    # Imports torch, which a job that fails can do without.
+    from pyramidions.measure.provenance import commit, versions
+
+    hardware = {**_hardware("cuda" if step.gpus else "cpu"), "nodes": step.nodes, "gpus": step.gpus}
+    return {"commit": commit(), "versions": versions(), "hardware": hardware}
+
+
+@cache
+def _hardware(device: str) -> dict[str, Any]:
+    """Return the hardware, as another process reports it: asking here would hold some of a GPU's memory."""
+    from pyramidions.measure.provenance import hardware
+
+    code = f"import json, sys; from {hardware.__module__} import hardware; print(json.dumps(hardware(sys.argv[1])))"
+    done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def run_commands(
+    step: Step, log: Path, descriptor: int | None, say: Say, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run the commands of a step side by side; stop all of them if one fails or we are stopped.
 
     Raises:
         StepError: a command failed.
     """
-    start = time.monotonic()
     with log.open("ab") as output:
         for command in step.commands:
             output.write(f"$ {printed(command)}\n".encode())
         output.flush()
-        processes = [_started(command, output, descriptor) for command in step.commands]
+        processes = [_started(command, output, descriptor, environment or {}) for command in step.commands]
         if descriptor is not None:
-            # So that who is kept out knows by whom.
+            # Names the holder of the lock to whoever finds it taken.
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, " ".join(str(process.pid) for process in processes).encode(), 0)
         try:
-            _wait(processes, log, step.name, start, say)
+            watch(partial(_over, processes), step.name, log, say)
         finally:
             _end(processes)
     if any(process.returncode for process in processes):
@@ -129,19 +172,25 @@ def run_commands(step: Step, log: Path, descriptor: int | None, say: Say) -> Non
         raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")
 
 
-def _started(command: Command, output: IO[bytes], descriptor: int | None) -> "subprocess.Popen[bytes]":
-    # What runs where is ours to say: fairseq would take the whole of a Slurm allocation.
+def _over(processes: "list[subprocess.Popen[bytes]]") -> bool:
+    codes = [process.poll() for process in processes]
+    return None not in codes or any(codes)
+
+
+def _started(
+    command: Command, output: IO[bytes], descriptor: int | None, environment: Mapping[str, str]
+) -> "subprocess.Popen[bytes]":
+    # We decide what runs where: fairseq would take the whole of a SLURM allocation.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
-    environment = {**inherited, "PYTHONWARNINGS": "ignore", **_visible(command)}
     try:
         return subprocess.Popen(
             command.words,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env={**inherited, "PYTHONWARNINGS": "ignore", **_visible(command), **environment},
             pass_fds=() if descriptor is None else (descriptor,),
-            # A group of its own, so that what it starts itself can be stopped with it.
+            # A process group of its own, so that whatever it starts can be stopped with it.
             start_new_session=True,
         )
     except OSError as error:
@@ -157,39 +206,43 @@ def _visible(command: Command) -> Mapping[str, str]:
     return {"CUDA_VISIBLE_DEVICES": ",".join(names[gpu] for gpu in command.gpus)}
 
 
-def _wait(processes: "list[subprocess.Popen[bytes]]", log: Path, name: str, start: float, say: Say) -> None:
-    """Wait until all have ended or one has failed, and say from time to time where they are."""
+def watch(is_over: Callable[[], bool], name: str, log: Path, say: Say, pause: float = 0.1) -> None:
+    """Wait until a step is over, and say from time to time where it is.
+
+    Args:
+        is_over: asked again and again.
+        name: of the step.
+        log: where its progress is read.
+        say: receives progress, unless a terminal shows it.
+        pause: seconds between two questions.
+    """
     on_terminal = sys.stderr.isatty()
-    pause = 1.0 if on_terminal else 60.0
-    shown = start
-    while True:
-        codes = [process.poll() for process in processes]
-        if None not in codes or any(codes):
-            break
-        time.sleep(0.1)
+    start = shown = time.monotonic()
+    while not is_over():
+        time.sleep(pause)
         now = time.monotonic()
-        if now - shown >= pause:
+        if now - shown >= (1.0 if on_terminal else 60.0):
             shown = now
             line = f"    {name}, {now - start:.0f} s: {_where(log)}"
             if on_terminal:
-                width = shutil.get_terminal_size().columns - 1
-                print(f"\r{line[:width]:{width}}", end="", file=sys.stderr, flush=True)
+                click.echo(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
             else:
                 say(line[:160])
     if on_terminal and shown > start:
-        print(f"\r{'':{shutil.get_terminal_size().columns - 1}}\r", end="", file=sys.stderr, flush=True)
+        click.echo("\r\033[K", nl=False, err=True)
 
 
 def _where(log: Path) -> str:
-    """Say where a command is, from its log: in words where it is fairseq's training, else by the last line."""
+    """Return where a command is: epoch, batch and loss of fairseq's training, else the last line of its log."""
+    if not log.is_file():
+        return "has not begun"
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
-        text = file.read().decode(errors="replace").replace("\r", "\n")
+        text = file.read().decode(errors="replace")
     if trained := _TRAINING.findall(text):
         epoch, batch, batches, loss = trained[-1]
         return f"epoch {int(epoch)}, batch {batch} of {batches}, loss {loss}"
-    lines = text.split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def _end(processes: "list[subprocess.Popen[bytes]]") -> None:

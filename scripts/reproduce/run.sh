@@ -6,12 +6,7 @@
 #   scripts/reproduce/table2.sh --scale tiny                     every row in a small size, on the CPU, in minutes
 #   scripts/reproduce/table2.sh --data corpora --gpus 8          at the paper's size, on one machine
 #   scripts/reproduce/table2.sh --dry-run --gpus 8               only print the commands
-#
-# Several machines with a shared disk, the same line on each but for the rank:
-#
-#   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --node-rank 0 --rendezvous HOST:29500
-#
-# SLURM: see slurm.sbatch.
+#   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --slurm    on a SLURM cluster, from its login node
 set -euo pipefail
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)

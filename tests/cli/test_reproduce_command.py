@@ -42,19 +42,11 @@ def test_eight_gpus_summarize_side_by_side(run: Any, corpora: Path) -> None:
     assert all(line[-4:-1] == ["--distributed-world-size", "8", "--distributed-rank"] for line in commands[1:9])
 
 
-def test_the_second_of_two_machines_only_helps_to_train(
-    run: Any, corpora: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machines = ("--gpus", "8", "--nodes", "2", "--rendezvous", "head:29500", "--data", corpora)
-    first = planned(run, "table2", "--rows", "7", *machines)
-    (second,) = planned(run, "table2", "--rows", "7", *machines, "--node-rank", "1")
-    rank = second.index("--node-rank") + 1
-    assert (first[0][rank], second[rank]) == ("0", "1") and second[1] == "torchrun" and len(first) == 11
-    assert [*first[0][:rank], *first[0][rank + 1 :]] == [*second[:rank], *second[rank + 1 :]]
-    # Slurm tells each machine its rank; one alone has none to tell.
-    monkeypatch.setenv("SLURM_NODEID", "1")
-    assert planned(run, "table2", "--rows", "7", *machines) == [second]
-    assert len(planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora)) == 11
+def test_only_the_training_of_several_machines_goes_through_torchrun(run: Any, corpora: Path) -> None:
+    alone = planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora)
+    two = planned(run, "table2", "--rows", "7", "--gpus", "8", "--data", corpora, "--nodes", "2")
+    assert two[0][1:7] == ["torchrun", "--nnodes", "2", "--nproc-per-node", "8", "--no-python"]
+    assert "distributed_training.distributed_world_size=16" in two[0] and two[1:] == alone[1:]
 
 
 def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
@@ -79,13 +71,18 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
         (["table2", "--rows", ""], "--rows must be names with commas between them, but is ''."),
         (["table2", "--rows", "1,,2"], "--rows must be names with commas between them, but is '1,,2'."),
         (["table2", "--out", __file__], f"--out must be a folder, but {__file__} is a file."),
-        (["table2", "--nodes", "2"], "--rendezvous must be HOST:PORT"),
+        (["table2", "--nodes", "2", "--gpus", "0"], "--gpus must be at least 1 where --nodes is 2, but is 0."),
     ],
 )
 def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str], message: str) -> None:
     configs = () if "--configs" in words else CONFIGS
-    result = run("reproduce", *words, "--gpus", "1", "--dry-run", *configs)
+    result = run("reproduce", "--gpus", "1", *words, "--dry-run", *configs)
     assert result.exit_code == 1 and result.stderr.startswith("Error: ") and message in result.stderr
+
+
+def test_several_machines_are_started_by_slurm(fail: Any) -> None:
+    sentence = "--nodes must be 1 without --slurm, but is 2; --dry-run prints what torchrun is to run."
+    assert fail("reproduce", "table2", "--nodes", "2", "--gpus", "8", *CONFIGS) == sentence
 
 
 @pytest.mark.parametrize(

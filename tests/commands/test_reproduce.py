@@ -17,7 +17,7 @@ from fairseq_commands import run
 from pyramidions.data.folder import DataFolder
 from pyramidions.reproduce.catalogue import read_catalogue
 from pyramidions.reproduce.plan import Command, Machines, Planner, Step
-from pyramidions.reproduce.run import run_step
+from pyramidions.reproduce.run import run_commands
 from pyramidions.reproduce.scale import SCALES
 from pyramidions.scoring.generate_output import parse_generate_output
 
@@ -120,7 +120,7 @@ def test_fairseq_starts_as_many_processes_as_planned_on_a_machine_with_eight_gpu
     with pytest.MonkeyPatch.context() as patch:
         for name, value in slurm.items():
             patch.setenv(name, value)
-        run_step(step, None, lambda line: None, {})
+        run_commands(step, step.log, None, print)
     assert (tmp_path / "train.log").read_text().splitlines()[-1] == f"{processes} {processes}"
 
 
