@@ -20,8 +20,11 @@ BASE = [
     "click>=8.1,<9",
 ]
 
-# What reports and the programs in benchmarks/ draw with.
-BENCH = ["matplotlib>=3.9,<4"]
+# What reports check and draw with, and the programs in benchmarks/.
+BENCH = [
+    "matplotlib>=3.9,<4",
+    "pydantic>=2.10,<3",  # reads result.json and names the field, the rule and the value where one is wrong
+]
 
 # fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
 TRAIN = [

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
-from pyramidions.reproduce.fields import Interval
-from pyramidions.reproduce.results import PHASES, Result, Timing
+from pyramidions.reproduce.results import PHASES, Interval, Result, Timing
 
 #: Documents for training and testing of the paper's corpora (Cohan et al. 2018).
 PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658)}
@@ -37,7 +36,7 @@ class Line(NamedTuple):
     def our_score(self, metric: str) -> Interval | None:
         """Our ROUGE in percent; ``metric`` is "r1" or "r2"."""
         scores = self.result.scores if self.result else None
-        return scores[{"r1": "rouge1", "r2": "rouge2"}[metric]] if scores else None
+        return {"r1": scores.rouge1, "r2": scores.rouge2}[metric] if scores else None
 
     def difference(self, metric: str) -> int:
         """Return 1 where our interval is above the paper's, -1 where it is below.

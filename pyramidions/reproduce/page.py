@@ -80,8 +80,10 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
     if topk is not None:
         for figure, title in _FIGURES.items():
             parts += [f"## {title}", *_image(figure, title, plots, no_plots)]
-            parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
-        parts.append(_filled(f"What the benchmark says: {plain(topk.summary)}."))
+            parts.append(
+                _filled(f"From `topk/topk.csv`: {plain(topk.about.machine)}; commit {plain(topk.about.commit)}.")
+            )
+        parts.append(_filled(f"What the benchmark says: {plain(topk.about.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
     return "\n\n".join(parts) + "\n"
 
@@ -145,7 +147,10 @@ def _facts(results: Sequence[Result]) -> str:
         ("Commit", lambda r: r.commit),
         ("Versions", lambda r: ", ".join(f"{name} {version}" for name, version in r.versions.items())),
         *(("Data", _of_corpus(data, _data)) for data in sorted({r.data for r in results})),
-        *(("Scores", _of_corpus(data, lambda r: r.signature)) for data in sorted({r.data for r in results})),
+        *(
+            ("Scores", _of_corpus(data, lambda r: r.scores.signature if r.scores else None))
+            for data in sorted({r.data for r in results})
+        ),
         ("Times", _setting),
         ("Decoding", _decoded),
         ("Seed", lambda r: str(r.seed)),
@@ -207,10 +212,9 @@ def _setting(result: Result) -> str | None:
 
 
 def _decoded(result: Result) -> str | None:
-    if result.times is None or not result.times.decode_tokens:
+    if result.times is None or not result.times.decoded:
         return None
-    first, second = result.times.decode_tokens
-    return f"{first} and {second} tokens (paper: 256 and 512)"
+    return f"{' and '.join(map(str, result.times.decoded))} tokens (paper: 256 and 512)"
 
 
 def _section(table: str, lines: Sequence[Line]) -> list[str]:
@@ -236,7 +240,7 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
         return [*parts, "\n".join(layers_table(lines))]
     if table != "table10":
         return [*parts, "\n".join(quality_table(lines))]
-    ours = [line.result.times.decode_tokens for line in lines if line.result and line.result.times]
+    ours = [line.result.times.decoded for line in lines if line.result and line.result.times]
     for number, (phase, title) in enumerate(
         {"train_s": "Training step", "infer256_s": "Decoding 256 tokens", "infer512_s": "Decoding 512 tokens"}.items()
     ):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
-from pyramidions.reproduce.fields import Interval
+from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.topk import Point
 
 if TYPE_CHECKING:

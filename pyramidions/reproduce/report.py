@@ -10,12 +10,12 @@ from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
-from pyramidions.reproduce.fields import Interval
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.plots import draw_speed_ups, draw_topk, why_not
-from pyramidions.reproduce.results import PHASES, ROUGE, read_results
+from pyramidions.reproduce.results import PHASES, Interval, read_results
 from pyramidions.reproduce.tables import CLAIMED
 from pyramidions.reproduce.topk import TopK, read_topk
+from pyramidions.scoring.rouge import METRICS
 
 
 class Report(NamedTuple):
@@ -98,8 +98,8 @@ def _draw(lines: Sequence[Line], topk: TopK | None) -> dict[str, bytes]:
         claimed = {line.row.encoder_layers: CLAIMED[line.row.row] for line in lines if line.row.row in CLAIMED}
         images["figure4"] = draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
     if topk is not None:
-        images["figure5"] = draw_topk(topk.points, "seconds", topk.machine)
-        images["figure6"] = draw_topk(topk.points, "nccs", topk.machine)
+        images["figure5"] = draw_topk(topk.points, "seconds", topk.about.machine)
+        images["figure6"] = draw_topk(topk.points, "nccs", topk.about.machine)
     return images
 
 
@@ -125,23 +125,23 @@ def _csv_row(line: Line) -> dict[str, object]:
         "corpus": result.corpus.name if result and result.corpus else "",
         **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
     }
-    for metric in ROUGE:
-        cells |= _interval(metric, result.scores[metric] if result and result.scores else None)
+    for metric in METRICS:
+        cells |= _interval(metric, getattr(result.scores, metric) if result and result.scores else None)
     for phase in PHASES:
         timing = line.timing(phase)
-        cells[phase] = _number(timing and timing.mean)
-        cells[f"{phase}_deviation"] = _number(timing and timing.deviation)
+        cells[phase] = _number(timing.mean if timing else None)
+        cells[f"{phase}_deviation"] = _number(timing.standard_deviation if timing else None)
     for phase in PHASES:
         name = f"{phase.removesuffix('_s')}_speed_up"
         cells[f"paper_{name}"] = _number(line.paper_speed_ups.get(phase))
         cells |= _interval(name, line.our_speed_up(phase))
     training = result.training if result else None
     cells |= {
-        "training_s": _number(training and training.seconds),
+        "training_s": _number(training.seconds if training else None),
         "updates": training.updates if training else "",
         "epochs": training.epochs if training else "",
-        "generation_s": _number(result.generation if result else None),
-        "decode_tokens": " ".join(map(str, result.times.decode_tokens)) if result and result.times else "",
+        "generation_s": _number(result.generation.seconds if result and result.generation else None),
+        "decode_tokens": " ".join(map(str, result.times.decoded)) if result and result.times else "",
     }
     about = ("commit", "data_hash", "seed")
     cells |= {name: getattr(result, name) if result else "" for name in about}
@@ -150,8 +150,8 @@ def _csv_row(line: Line) -> dict[str, object]:
 
 
 def _interval(name: str, interval: Interval | None) -> dict[str, object]:
-    value, low, high = (None, None, None) if interval is None else interval
-    return {name: _number(value), f"{name}_low": _number(low), f"{name}_high": _number(high)}
+    fields = {name: "value", f"{name}_low": "low", f"{name}_high": "high"}
+    return {column: _number(getattr(interval, field, None)) for column, field in fields.items()}
 
 
 def _number(value: float | None) -> str:

@@ -1,124 +1,188 @@
-"""What `pyramidions reproduce` leaves for each row: read, and checked value by value."""
+"""What `pyramidions reproduce` writes for each row, result.json: its fields and their rules."""
 
+import re
+import reprlib
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow
-from pyramidions.reproduce.fields import Fields, Interval
 
-RESULT = "result.json"
-SCALES = ("paper", "tiny")
-ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
-#: What is timed, by the paper's names for it; the second and third stand for the first and second of `decode_tokens`.
+#: The paper's names of what is timed; the second and third stand for the first and second of `Times.decode_tokens`.
 PHASES = ("train_s", "infer256_s", "infer512_s")
+_RULES = ConfigDict(strict=True, allow_inf_nan=False)
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
-class Timing(NamedTuple):
-    """What one thing took.
+@dataclass(frozen=True, config=_RULES)
+class Interval:
+    """A value, which files call a mean or a ratio of medians, and the interval around it."""
 
-    Attributes:
-        mean: over the turns, in seconds.
-        deviation: standard deviation over the turns, in seconds.
-        ratio: median over that of the reference in the same run; lowest and highest of two neighbouring turns.
+    value: Annotated[float, Field(validation_alias=AliasChoices("mean", "medians"))]
+    low: float
+    high: float
+
+    @model_validator(mode="after")
+    def _check_order(self) -> "Interval":
+        # A mean over documents may miss its bootstrap interval by the last digit.
+        if self.low > self.high or not self.low - 1e-6 <= self.value <= self.high + 1e-6:
+            raise ValueError("Input should have its value between `low` and `high`")
+        return self
+
+
+def _is_line(text: str) -> str:
+    if not text.isprintable() or not text.strip():
+        raise ValueError("Input should be one line of text")
+    return text
+
+
+def _is_percent(interval: Interval) -> Interval:
+    if interval.low < 0 or interval.high > 100:
+        raise ValueError("Input should be from 0 to 100")
+    return interval
+
+
+def _is_positive(interval: Interval) -> Interval:
+    if interval.low <= 0:
+        raise ValueError("Input should be above 0")
+    return interval
+
+
+Text = Annotated[str, AfterValidator(_is_line)]
+Seconds = Annotated[float, Field(ge=0, le=1e12)]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Rouge = Annotated[Interval, AfterValidator(_is_percent)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(**_RULES, frozen=True)
+
+
+class Timing(_Part):
+    """Seconds over the turns, and their ratio to those of the reference in the same run.
+
+    The interval of the ratio has the lowest and highest of two neighbouring turns.
     """
 
-    mean: float
-    deviation: float
-    ratio: Interval
+    mean: Seconds
+    standard_deviation: Seconds
+    ratio_to_reference: Annotated[Interval, AfterValidator(_is_positive)]
 
     @property
     def speed_up(self) -> Interval:
         """How many times faster than the reference; above 1 is faster."""
-        return Interval(1 / self.ratio.value, 1 / self.ratio.high, 1 / self.ratio.low)
+        ratio = self.ratio_to_reference
+        return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
-class Times(NamedTuple):
-    """How a row was timed.
+class Times(_Part):
+    """How a row was timed, in turns with the config ``reference``; "decode_256" is a field where that was timed.
 
-    Attributes:
-        reference: the config that took turns with it.
-        repeats: turns that count.
-        train_batch: documents of a training step.
-        decode_batch: documents decoded together.
-        precision: "fp32" or "bf16".
-        device: what was timed.
-        decode_tokens: the lengths that stand for 256 and 512 tokens; none where decoding was not timed.
-        phases: by the names in `PHASES`; without decoding where that was not timed.
+    ``decode_tokens`` are the two lengths that stand for the paper's 256 and 512 tokens, or none.
     """
 
-    reference: str
-    repeats: int
-    train_batch: int
-    decode_batch: int
-    precision: str
-    device: str
-    decode_tokens: tuple[int, ...]
-    phases: dict[str, Timing]
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Timing]
+    reference: Text
+    repeats: Positive
+    train_batch: Positive
+    decode_batch: Positive
+    precision: Text
+    device: Text
+    decode_tokens: Annotated[list[Positive], Field(max_length=2)]
+    train_step: Timing
+
+    @property
+    def phases(self) -> dict[str, Timing]:
+        """What was timed, by the names in `PHASES`."""
+        found = {"train_s": self.train_step}
+        for phase, tokens in zip(PHASES[1:], self.decode_tokens, strict=False):
+            if timing := self.__pydantic_extra__.get(f"decode_{tokens}"):
+                found[phase] = timing
+        return found
+
+    @property
+    def decoded(self) -> list[int]:
+        """The lengths that were timed."""
+        return [tokens for tokens in self.decode_tokens if f"decode_{tokens}" in self.__pydantic_extra__]
 
 
-class Hardware(NamedTuple):
-    """What computed: the device's name, threads of a process, GPUs of each machine (0 for the CPU), machines."""
+class Scores(_Part):
+    """ROUGE, and the signature of how it was computed."""
 
-    device: str
-    threads: int
-    gpus: int
-    nodes: int
-
-
-class Training(NamedTuple):
-    """What a training took, in seconds, updates and epochs."""
-
-    seconds: float
-    updates: int
-    epochs: int
+    signature: Text
+    rouge1: Rouge
+    rouge2: Rouge
+    rougeL: Rouge  # noqa: N815  (its name in the files)
+    rougeLsum: Rouge  # noqa: N815
 
 
-class Corpus(NamedTuple):
-    """The prepared folder that a row was trained and tested on.
+class Hardware(_Part):
+    """The device's name, threads of a process, GPUs of each machine (0 for the CPU), and machines."""
 
-    Attributes:
-        name: of the folder.
-        documents: by split.
-    """
-
-    name: str
-    documents: dict[str, int]
+    device: Text
+    threads: Positive
+    gpus: Count
+    nodes: Positive
 
 
-class Result(NamedTuple):
-    """One result file.
+class Training(_Part):
+    """How long a training took."""
+
+    seconds: Seconds
+    updates: Count
+    epochs: Count
+
+
+class Generation(_Part):
+    """How long generation took."""
+
+    seconds: Seconds
+
+
+class Corpus(_Part):
+    """The prepared folder that a row was trained and tested on: its name, and its documents by split."""
+
+    name: Text
+    documents: dict[Text, Count]
+
+
+class Result(_Part):
+    """One result file; None is what was not run.
 
     Attributes:
         config: the row's file among the configs, without ".yaml".
-        data: the corpus of the paper's row.
-        corpus: what stood for it; None where the row was timed only, or where an earlier version wrote the file.
-        scale: "paper" or "tiny".
-        data_hash: of the prepared corpus; None where the row was timed only.
+        data: the corpus of the paper's row; ``corpus`` is what stood for it, None in files of earlier versions too.
+        data_hash: of the prepared corpus.
         commit: of the code.
         versions: of Python and packages.
-        hardware: what computed.
         seed: of the training.
-        training: None where nothing was trained.
-        generation: seconds; None where nothing was generated.
-        signature: what decides over the scores; None without them.
-        scores: by the names in `ROUGE`, 0 to 100, with 95% intervals; None where nothing was scored.
-        times: None where nothing was timed.
     """
 
-    config: str
-    data: str
-    corpus: Corpus | None
-    scale: str
-    data_hash: str | None
-    commit: str
-    versions: dict[str, str]
+    config: Text
+    data: Text
+    corpus: Corpus | None = None
+    scale: Literal["paper", "tiny"]
+    data_hash: Text | None = None
+    commit: Text
+    versions: dict[Text, Text]
     hardware: Hardware
-    seed: int
+    seed: Count
     training: Training | None
-    generation: float | None
-    signature: str | None
-    scores: dict[str, Interval] | None
+    generation: Generation | None
+    scores: Scores | None
     times: Times | None
 
 
@@ -129,81 +193,47 @@ def read_results(out: Path, catalogue: list[PaperRow]) -> dict[tuple[str, str], 
         Results by corpus and config.
 
     Raises:
-        UserError: a file that is damaged, or is no row's.
+        UserError: a file is damaged, or belongs to no row.
     """
-    places = {out / row.data / row.config / RESULT: (row.data, row.config) for row in catalogue}
-    for path in sorted(out.glob(f"*/*/*/{RESULT}")):
+    places = {out / row.data / row.config / "result.json": (row.data, row.config) for row in catalogue}
+    for path in sorted(out.glob("*/*/*/result.json")):
         if path not in places:
             raise UserError(f"{path} must be the result of a row of paper.csv, but no row has this config and corpus.")
     return {key: read_result(path, *key) for path, key in places.items() if path.exists()}
 
 
 def read_result(path: Path, data: str, config: str) -> Result:
-    """Read one result file.
-
-    Args:
-        path: the file.
-        data: the corpus that it must name.
-        config: the config that it must name.
+    """Read one result file, which must name this corpus and config.
 
     Raises:
-        UserError: it is no JSON object, lacks something, or holds a value that cannot be.
+        UserError: the file is damaged, or names something else.
     """
-    fields = Fields.read(path)
-    fields.choice("data", (data,))
-    fields.choice("config", (config,))
-    hardware = fields.part("hardware")
-    training = fields.optional_part("training")
-    generation = fields.optional_part("generation")
-    scores = fields.optional_part("scores")
-    times = fields.optional_part("times")
-    return Result(
-        config=config,
-        data=data,
-        corpus=_corpus(fields.part("corpus")) if fields.has("corpus") else None,
-        scale=fields.choice("scale", SCALES),
-        data_hash=fields.text("data_hash") if fields.has("data_hash") else None,
-        commit=fields.text("commit"),
-        versions=fields.named_texts("versions"),
-        hardware=Hardware(
-            hardware.text("device"), hardware.count("threads", 1), hardware.count("gpus"), hardware.count("nodes", 1)
-        ),
-        seed=fields.count("seed"),
-        training=_training(training) if training else None,
-        generation=generation.number("seconds") if generation else None,
-        signature=scores.text("signature") if scores else None,
-        scores={name: scores.part(name).interval("mean", most=100) for name in ROUGE} if scores else None,
-        times=_times(times) if times else None,
-    )
+    result = read_object(path, Result)
+    for name, expected in (("data", data), ("config", config)):
+        if (value := getattr(result, name)) != expected:
+            raise UserError(f"{path}: `{name}` must be {expected}, but is {value!r}.")
+    return result
 
 
-def _corpus(fields: Fields) -> Corpus:
-    return Corpus(fields.text("name"), fields.named_counts("documents"))
+def read_object(path: Path, model: type[_Model]) -> _Model:
+    """Read a JSON object from a file.
+
+    Raises:
+        UserError: the file holds no such object; the sentence names the first field that is wrong.
+    """
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        found = error.errors()[0]
+    if not found["loc"]:
+        raise UserError(f"{path} must hold one JSON object, but does not.")
+    raise UserError(f"{path}{wrong_field(found['loc'], found['type'], found['msg'], found['input'])}")
 
 
-def _training(fields: Fields) -> Training:
-    return Training(fields.number("seconds"), fields.count("updates"), fields.count("epochs"))
-
-
-def _times(fields: Fields) -> Times:
-    lengths = fields.counts("decode_tokens")
-    if len(lengths) not in (0, 2):
-        fields.refuse("decode_tokens", "two lengths or none", lengths)
-    keys = {"train_s": "train_step"}
-    keys |= {phase: f"decode_{length}" for phase, length in zip(PHASES[1:], lengths, strict=False)}
-    phases = {phase: _timing(fields.part(key)) for phase, key in keys.items() if phase == "train_s" or fields.has(key)}
-    return Times(
-        reference=fields.text("reference"),
-        repeats=fields.count("repeats", 1),
-        train_batch=fields.count("train_batch", 1),
-        decode_batch=fields.count("decode_batch", 1),
-        precision=fields.text("precision"),
-        device=fields.text("device"),
-        decode_tokens=tuple(lengths) if len(phases) > 1 else (),
-        phases=phases,
-    )
-
-
-def _timing(fields: Fields) -> Timing:
-    ratio = fields.part("ratio_to_reference").interval("medians", 1e-6, 1e6)
-    return Timing(fields.number("mean"), fields.number("standard_deviation"), ratio)
+def wrong_field(place: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
+    """Return what pydantic found wrong with a field as the rest of a sentence: " lacks `seed`."."""
+    name = ".".join(map(str, place))
+    if kind == "missing":
+        return f" lacks `{name}`."
+    rule = re.sub(r"^(Value error, )?\w+ should", "must", message)
+    return f": `{name}` {rule}, but is {reprlib.repr(value)}."

@@ -8,7 +8,7 @@ from itertools import groupby
 from pyramidions.markdown import plain
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.comparison import Line
-from pyramidions.reproduce.fields import Interval
+from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
 
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
@@ -147,7 +147,7 @@ def _our_seconds(line: Line, phase: str) -> str:
     timing = line.timing(phase)
     if timing is None:
         return NOT_RUN
-    return f"{three_digits(timing.mean)} ± {timing.deviation:.{_decimals(timing.mean)}f}"
+    return f"{three_digits(timing.mean)} ± {timing.standard_deviation:.{_decimals(timing.mean)}f}"
 
 
 def _table(lines: Sequence[Line], columns: Sequence[_Column]) -> list[str]:

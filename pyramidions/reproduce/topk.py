@@ -1,45 +1,58 @@
 """What benchmarks/topk.py wrote: figures 5 and 6."""
 
 import csv
-import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from pyramidions.errors import UserError
-from pyramidions.reproduce.fields import Fields
+from pyramidions.reproduce.results import Text, read_object, wrong_field
 
-_COLUMNS = ("operator", "n", "k", "seconds", "nccs")
+_Number = BeforeValidator(lambda text: text or None)  # an empty cell is None
 
 
-class Point(NamedTuple):
+class Point(BaseModel, allow_inf_nan=False):
     """One operator at one size.
 
     Attributes:
         operator: its name.
         n: vectors to choose from.
         k: vectors to select.
-        seconds: of forward and backward on a batch; None where it was not run for lack of memory.
+        seconds: of forward and backward on a batch; None if it ran out of memory.
         nccs: normalised Chamfer cosine similarity to hard top-k, at most 1; None likewise.
     """
 
-    operator: str
+    operator: Text
     n: int
-    k: int
-    seconds: float | None
-    nccs: float | None
+    k: Annotated[int, Field(gt=0)]
+    seconds: Annotated[float | None, Field(gt=0), _Number]
+    nccs: Annotated[float | None, Field(ge=-1.001, le=1.001), _Number]
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> "Point":
+        if self.k >= self.n:
+            raise ValueError("Input should have k below n")
+        return self
+
+
+class About(BaseModel):
+    """Where the points come from."""
+
+    machine: Text
+    commit: Text
+    summary: Text
 
 
 class TopK(NamedTuple):
     """The benchmark's points, and where they come from."""
 
     points: list[Point]
-    machine: str
-    commit: str
-    summary: str
+    about: About
 
 
 def read_topk(out: Path) -> TopK | None:
-    """Read OUT/topk/topk.csv and topk.json; None where there is no such CSV file.
+    """Read OUT/topk/topk.csv and topk.json; None if there is no such CSV file.
 
     Raises:
         UserError: a damaged or missing file.
@@ -47,28 +60,20 @@ def read_topk(out: Path) -> TopK | None:
     path = out / "topk" / "topk.csv"
     if not path.exists():
         return None
-    about_path = path.with_suffix(".json")
-    if not about_path.exists():
-        raise UserError(f"{about_path} must be there beside topk.csv, to say where it comes from, but is not.")
-    about = Fields.read(about_path)
+    if not path.with_suffix(".json").exists():
+        raise UserError(f"{path.with_suffix('.json')} must be there beside topk.csv, to say where it comes from.")
+    about = read_object(path.with_suffix(".json"), About)
+    points = []
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
+            for row in csv.DictReader(file):
+                points.append(Point.model_validate(row))
+    except ValidationError as error:
+        found = error.errors()[0]
+        wrong = wrong_field(found["loc"] or ("row",), found["type"], found["msg"], found["input"])
+        raise UserError(f"{path}, line {len(points) + 2}{wrong}") from None
     except (ValueError, csv.Error):
-        rows = []
-    if not rows or any(not isinstance(row.get(name), str) for row in rows for name in _COLUMNS):
-        raise UserError(f"{path} must be as written by benchmarks/topk.py, with columns {', '.join(_COLUMNS)}.")
-    points = [_point(path, number, row) for number, row in enumerate(rows, 2)]
-    return TopK(points, about.text("machine"), about.text("commit"), about.text("summary"))
-
-
-def _point(path: Path, number: int, row: dict[str, str]) -> Point:
-    try:
-        n, k = int(row["n"]), int(row["k"])
-        seconds, nccs = (float(row[name]) if row[name] else None for name in ("seconds", "nccs"))
-    except ValueError:
-        raise UserError(f"{path}, line {number}: n, k, seconds and nccs must be numbers.") from None
-    sane = 0 < k < n and (seconds is None or 0 < seconds < math.inf) and (nccs is None or -1.001 <= nccs <= 1.001)
-    if not sane or not row["operator"].isprintable():
-        raise UserError(f"{path}, line {number}: must have k below n, seconds above 0 and nCCS from -1 to 1.")
-    return Point(row["operator"], n, k, seconds, nccs)
+        points = []
+    if not points:
+        raise UserError(f"{path} must be a CSV file as benchmarks/topk.py writes it.")
+    return TopK(points, about)
