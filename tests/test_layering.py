@@ -35,7 +35,9 @@ MAY_IMPORT = {
     "pyramidions.criterions": ("nn.pooling",),
     "pyramidions.tasks": ("data", "errors", "nn.functional", "models.config", "scoring", "tasks"),
     "pyramidions.inference": ("data", "errors", "markdown", "models", "nn", "strict_json", "inference"),
-    "pyramidions.reproduce": ("data", "environment", "errors", "markdown", "measure", "models", "scoring", "reproduce"),
+    "pyramidions.reproduce": (
+        "curves", "data", "environment", "errors", "markdown", "measure", "models", "scoring", "reproduce",
+    ),
     "pyramidions.curves": ("errors", "curves"),
     "pyramidions.cli.options": ("criterions", "errors", "models", "tasks"),
     "pyramidions.cli": ("curves", "data", "errors", "inference", "measure", "models", "reproduce", "scoring", "cli"),

@@ -28,9 +28,9 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
 
     RUN is what fairseq-train or fairseq-hydra-train printed, in any --log-format, or a folder with such a log, as
-    `pyramidions reproduce` makes one a row. A training curve is thin; a point of it is the mean over an interval or an
-    epoch, whichever is shorter. Validation has markers; of several subsets the first is drawn, and --csv has all. Where
-    a killed run was resumed, what it did after its checkpoint is left out.
+    `pyramidions reproduce` makes one a row. A training curve is thin and has means over intervals or over epochs,
+    whichever the log has more of. Validation has markers; of several subsets the first is drawn, and --csv has all.
+    What a killed run did after the checkpoint from which it was resumed is left out.
 
     \b
     Example:
@@ -38,7 +38,8 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
       pyramidions plot reproduced/paper/arxiv/table3/* -o table3.svg --csv table3.csv
     """
     from pyramidions.cli.outputs import check_output
-    from pyramidions.curves.picture import draw_training, require_matplotlib
+    from pyramidions.curves.drawing import has_matplotlib
+    from pyramidions.curves.picture import draw_training
     from pyramidions.curves.runs import find_log, run_names
     from pyramidions.curves.training_log import read_training_log
     from pyramidions.data.atomic import atomic_file
@@ -46,7 +47,8 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     image = out.suffix.lower()
     if image not in (".png", ".svg"):
         raise UserError(f"--out must end in .png or .svg, but is {out}.")
-    require_matplotlib()
+    if not has_matplotlib():
+        raise UserError("A plot needs matplotlib, which is not installed: pip install 'pyramidions[bench]' brings it.")
     paths = [find_log(run) for run in runs]
     places = [path.resolve() for path in paths]
     for number, (path, place) in enumerate(zip(paths, places, strict=True)):

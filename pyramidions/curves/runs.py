@@ -7,9 +7,10 @@ from pathlib import Path
 from pyramidions.curves.training_log import is_training_log
 from pyramidions.errors import UserError
 
-#: What `pyramidions reproduce` calls the log of a training.
-_USUAL = "train.log"
+_USUAL = "train.log"  # as `pyramidions reproduce` calls the log of a training
 _NAMED = 5  # logs that an error names
+_WRONG = "RUN must be a log of fairseq-train or a folder with one, but"
+_LINE = "line of training or validation with num_updates"
 
 
 def find_log(run: Path) -> Path:
@@ -23,33 +24,23 @@ def find_log(run: Path) -> Path:
     """
     if run.is_file():
         if not is_training_log(run):
-            raise UserError(
-                f"RUN must be a log of fairseq-train or a folder with one, but {run} has no line of training or "
-                "validation with num_updates (--log-format none writes none)."
-            )
+            raise UserError(f"{_WRONG} {run} has no {_LINE} (--log-format none writes none).")
         return run
     if not run.is_dir():
-        raise UserError(f"RUN must be a log of fairseq-train or a folder with one, but {run} does not exist.")
-    if (run / _USUAL).is_file() and is_training_log(run / _USUAL):
-        return run / _USUAL
-    for pattern in ("*.log", "**/*.log"):
+        raise UserError(f"{_WRONG} {run} does not exist.")
+    for pattern in (_USUAL, "*.log", "**/*.log"):
         found = [path for path in sorted(run.glob(pattern)) if path.is_file() and is_training_log(path)]
         if len(found) > 1:
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-            raise UserError(
-                f"RUN must hold one log of a training, but {run} holds {len(found)}: choose among "
-                f"{', '.join(map(str, found[:_NAMED]))}{more}."
-            )
+            named = f"{', '.join(map(str, found[:_NAMED]))}{more}"
+            raise UserError(f"RUN must hold one log of a training, but {run} holds {len(found)}: choose among {named}.")
         if found:
             return found[0]
-    raise UserError(
-        f"RUN must be a log of fairseq-train or a folder with one, but no *.log in {run} has a line of training or "
-        "validation with num_updates."
-    )
+    raise UserError(f"{_WRONG} no *.log in {run} has a {_LINE}.")
 
 
 def run_names(runs: Sequence[Path]) -> list[str]:
-    """Return a name for each run: of its path, as few parts as tell it from the others.
+    """Return a name for each run: the end of its path, as short as tells it from the others.
 
     Args:
         runs: logs and folders; train.log is called after its folder.
@@ -62,20 +53,18 @@ def run_names(runs: Sequence[Path]) -> list[str]:
 
 
 def _parts(run: Path) -> tuple[str, ...]:
-    path = Path(os.path.abspath(run))  # noqa: PTH100  (what `..` means, with links as they are named)
+    path = Path(os.path.abspath(run))  # noqa: PTH100  (resolves `..` and keeps the names of links)
     if run.is_file():
         path = path.parent if path.name == _USUAL else path.with_suffix("")
     return path.parts
 
 
 def _shortest(parts: tuple[str, ...], others: list[tuple[str, ...]]) -> str:
-    for length in range(1, len(parts)):
-        if all(other[-length:] != parts[-length:] for other in others):
-            return "/".join(parts[-length:])
-    return "/".join(parts)
+    ends = (parts[-length:] for length in range(1, len(parts)))
+    return "/".join(next((end for end in ends if all(other[-len(end) :] != end for other in others)), parts))
 
 
 def _shown(name: str) -> str:
-    """Return a name whose bytes are all UTF-8, and that is one line."""
+    """Return a name as one line of valid UTF-8."""
     text = os.fsencode(name).decode(errors="replace")
-    return "".join(character if character.isprintable() else "�" for character in text)
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

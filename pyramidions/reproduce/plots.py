@@ -1,30 +1,14 @@
 """Figures 4, 5 and 6 of Pietruszka et al. (2022) from our own numbers, as PNG."""
 
-import io
-import logging
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from pyramidions.curves.drawing import STYLES, image, literal, new_figure
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.topk import Point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-#: Colours that the colour-blind tell apart (Okabe and Ito, 2008), each with a marker of its own.
-_STYLES = (
-    *(("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D")),
-    *(("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "X")),
-)
-
-
-def why_not() -> str | None:
-    """Return a sentence that says why nothing can be drawn; None where it can."""
-    if find_spec("matplotlib") is None:
-        return "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
-    return None
 
 
 def draw_speed_ups(series: Mapping[str, Sequence[tuple[int, Interval]]], paper: tuple[int, float] | None) -> bytes:
@@ -37,27 +21,25 @@ def draw_speed_ups(series: Mapping[str, Sequence[tuple[int, Interval]]], paper: 
     Returns:
         A PNG image.
     """
-    figure = _figure(7.0, 5.0)
+    figure = new_figure(7.0, 5.0)
     axes = figure.subplots()
     axes.axhline(1, color="#666666", linewidth=1.2, label="vanilla, as many layers")
     for number, (label, points) in enumerate(series.items()):
-        colour, marker = _STYLES[number % len(_STYLES)]
+        colour, marker = STYLES[number % len(STYLES)]
         layers, speed_ups = zip(*points, strict=True)
         # Rounding may leave a value outside of its interval by the last digit.
-        below = [max(0.0, s.value - s.low) for s in speed_ups]
-        above = [max(0.0, s.high - s.value) for s in speed_ups]
+        around = [(max(0.0, s.value - s.low), max(0.0, s.high - s.value)) for s in speed_ups]
         axes.errorbar(
             *(layers, [s.value for s in speed_ups]),
-            yerr=[below, above],
+            yerr=list(zip(*around, strict=True)),
             color=colour,
             marker=marker,
             capsize=4,
-            label=_shown(label),
+            label=literal(label),
         )
     if paper is not None:
-        axes.plot(
-            *paper, marker="*", color="#000000", markersize=13, linestyle="none", label="the paper's pyramidion (up to)"
-        )
+        star: dict[str, Any] = {"marker": "*", "color": "#000000", "markersize": 13, "linestyle": "none"}
+        axes.plot(*paper, label="the paper's pyramidion (up to)", **star)
     numbers = {n for points in series.values() for n, _ in points} | ({paper[0]} if paper else set())
     axes.set_xticks(sorted(numbers))
     axes.set_ylim(bottom=0)
@@ -65,7 +47,7 @@ def draw_speed_ups(series: Mapping[str, Sequence[tuple[int, Interval]]], paper: 
     axes.set_ylabel("speed-up of a training step (×)")
     axes.grid(axis="y", color="#DDDDDD")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    return _png(figure)
+    return image(figure)
 
 
 def draw_topk(points: Sequence[Point], value: Literal["seconds", "nccs"], caption: str) -> bytes:
@@ -82,7 +64,7 @@ def draw_topk(points: Sequence[Point], value: Literal["seconds", "nccs"], captio
     ks = sorted({point.k for point in points})
     columns = min(len(ks), 4)
     rows = -(-len(ks) // columns)
-    figure = _figure(max(3.0 * columns, 5.0), 3.0 * rows + 0.9)
+    figure = new_figure(max(3.0 * columns, 5.0), 3.0 * rows + 0.9)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flatten()
     operators = list(dict.fromkeys(point.operator for point in points))
     for panel, k in zip(panels, ks, strict=False):
@@ -99,37 +81,19 @@ def draw_topk(points: Sequence[Point], value: Literal["seconds", "nccs"], captio
     panels[0].set_ylabel("seconds a batch" if value == "seconds" else "nCCS to hard top-k")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize="small")
-    figure.suptitle(_shown(caption), fontsize="small")
-    return _png(figure)
+    figure.suptitle(literal(caption), fontsize="small")
+    return image(figure)
 
 
 def _draw_operator(panel: "Axes", points: list[Point], value: str, number: int, operator: str) -> None:
-    colour, marker = _STYLES[number % len(_STYLES)]
+    colour, marker = STYLES[number % len(STYLES)]
     kept = [(p.n, getattr(p, value)) for p in sorted(points, key=lambda p: p.n) if getattr(p, value) is not None]
     panel.plot(
         *([n for n, _ in kept], [y for _, y in kept]),
         color=colour,
         marker=marker,
-        # Those that coincide stay visible: what is drawn later is thinner.
+        # Curves that coincide stay visible: later ones are thinner.
         markersize=max(8 - 1.2 * number, 3),
         linewidth=max(3.6 - 0.8 * number, 1.2),
-        label=_shown(operator),
+        label=literal(operator),
     )
-
-
-def _shown(text: str) -> str:
-    """Return text that matplotlib shows as it is, not as a formula."""
-    return text.replace("$", r"\$")
-
-
-def _figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
-
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    return Figure((width, height), layout="constrained", facecolor="white")
-
-
-def _png(figure: "Figure") -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=140)
-    return buffer.getvalue()

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.curves.drawing import has_matplotlib
 from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
-from pyramidions.reproduce.plots import draw_speed_ups, draw_topk, why_not
+from pyramidions.reproduce.plots import draw_speed_ups, draw_topk
 from pyramidions.reproduce.results import PHASES, Interval, read_results
 from pyramidions.reproduce.tables import CLAIMED
 from pyramidions.reproduce.topk import TopK, read_topk
 from pyramidions.scoring.rouge import METRICS
+
+_NO_PLOTS = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
 
 
 class Report(NamedTuple):
@@ -55,7 +58,7 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     catalogue = read_catalogue(configs)
     lines = compare(catalogue, read_results(out, catalogue))
     topk = read_topk(out)
-    no_plots = why_not()
+    no_plots = None if has_matplotlib() else _NO_PLOTS
     images = {} if no_plots else _draw(lines, topk)
     names = {figure: f"{to.stem}-{figure}.png" for figure in ("figure4", "figure5", "figure6")}
     for figure, name in names.items():

@@ -91,7 +91,7 @@ def test_bad_input_is_one_sentence(run, fail, here):
 
 
 def test_without_matplotlib_it_says_what_to_install(fail, here, monkeypatch):
-    monkeypatch.setattr("pyramidions.curves.picture.find_spec", lambda name: None)
+    monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
     sentence = "A plot needs matplotlib, which is not installed: pip install 'pyramidions[bench]' brings it."
     assert fail("plot", "out/pooled") == sentence
 

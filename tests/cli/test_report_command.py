@@ -45,7 +45,7 @@ def test_the_page_may_lie_elsewhere_with_all_that_goes_with_it(run, tmp_path, co
 
 
 def test_without_matplotlib_it_says_so(run, tmp_path, configs, monkeypatch):
-    monkeypatch.setattr("pyramidions.reproduce.plots.find_spec", lambda name: None)
+    monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
     output = run("report", tmp_path, "--configs", configs).stdout
     assert "There are no plots: matplotlib is not installed" in output
 

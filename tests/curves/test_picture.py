@@ -2,9 +2,8 @@ import re
 
 import pytest
 
-from pyramidions.curves.picture import draw_training, require_matplotlib
+from pyramidions.curves.picture import draw_training
 from pyramidions.curves.training_log import Curve, TrainingLog
-from pyramidions.errors import UserError
 
 
 def curve(split: str, measure: str, *values: float) -> Curve:
@@ -110,9 +109,3 @@ def test_names_are_shown_as_they_are():
     shown = "\n".join(texts(image))
     assert "_a" in shown and "cost $1$" in shown.replace("\\", "")
     assert "xend" in shown and "x" * 60 not in shown
-
-
-def test_without_matplotlib_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("pyramidions.curves.picture.find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'pyramidions\[bench\]'"):
-        require_matplotlib()

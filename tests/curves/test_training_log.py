@@ -99,46 +99,9 @@ def ends(*lines: tuple[int, float], epoch: int = 1) -> str:
     return "".join(f"epoch 00{epoch} | loss {loss} | wpb 10 | bsz 4 | num_updates {n} | wall 5\n" for n, loss in lines)
 
 
-def test_an_interval_over_several_epochs_takes_the_place_of_none(read):
+def test_where_epochs_are_shorter_than_intervals_they_are_the_curve(read):
     log = read(ends((40, 9.0), (80, 8.0)) + inner(100, loss=8.4) + ends((120, 7.0)))
     assert points(log, "train", "loss") == [(40, 9.0), (80, 8.0), (120, 7.0)]
-
-
-def test_the_curve_ends_where_the_log_does(read):
-    # 150 updates of mean 7, of which 100 have mean 8: the others have 5.
-    log = read(inner(50, 100, loss=8.0) + ends((150, 7.0)))
-    assert points(log, "train", "loss") == [(50, 8.0), (100, 8.0), (150, 5.0)]
-    assert log.updates == 150
-
-
-def test_an_epoch_that_ends_within_an_interval_adds_what_is_behind_the_last_one(read):
-    text = inner(100, loss=9.0) + ends((150, 8.0)) + inner(200, loss=6.0) + ends((300, 4.0)).replace("300", "250")
-    # Of the second epoch's 100 updates of mean 4, 50 are half of the interval of mean 6: the others have 2.
-    assert points(read(text), "train", "loss") == [(100, 9.0), (200, 6.0), (250, 2.0)]
-
-
-def test_a_long_update_counts_by_its_tokens_and_sharpness_by_documents(read):
-    line = "epoch 001: 10 / 15 loss=8, sharpness_2=0.5, wpb=30, bsz=4, num_updates=10, lr=1\n"
-    log = read(line + "epoch 001 | loss 7 | sharpness_2 0.6 | wpb 25 | bsz 4 | num_updates 15 | wall 5\n")
-    # 375 tokens of mean 7, of which 300 have mean 8: the other 75 have 3.
-    assert points(log, "train", "loss") == [(10, 8.0), (15, pytest.approx(3.0))]
-    assert points(log, "train", "sharpness_2") == [(10, 0.5), (15, pytest.approx(0.8))]
-
-
-def test_means_go_on_from_a_checkpoint_within_an_epoch(read):
-    # As fairseq did with --max-update 5, then 9, in epochs of 3 updates.
-    first = ends((3, 12.0)) + ends((5, 10.0), epoch=2)
-    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 2 @ 5 updates)\n"
-    log = read(first + resumed + ends((6, 9.0), epoch=2) + ends((9, 6.0), epoch=3))
-    # The mean over 4 to 6 is 9, that over 4 and 5 is 10: the last has 7.
-    assert points(log, "train", "loss") == [(3, 12.0), (5, 10.0), (6, 7.0), (9, 6.0)]
-
-
-def test_means_start_anew_from_a_checkpoint_at_the_end_of_an_epoch(read):
-    resumed = "Loaded checkpoint c/checkpoint_last.pt (epoch 3 @ 6 updates)\n"
-    log = read(inner(4) + ends((6, 8.0), epoch=2) + resumed + inner(8) + ends((9, 7.5), epoch=3))
-    # The second interval has updates 7 and 8 only, and the third epoch 7 to 9: the last has 8.5.
-    assert points(log, "train", "loss")[-2:] == [(8, 7.0), (9, 8.5)]
 
 
 def test_a_validation_on_the_training_documents_is_no_training_curve(read):

@@ -243,7 +243,7 @@ def test_a_plot_that_nothing_stands_behind_any_more_is_removed(out, lines):
 def test_without_matplotlib_there_is_a_sentence_instead_of_plots(out, configs, monkeypatch):
     write_topk(out)
     sentence = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
-    monkeypatch.setattr("pyramidions.reproduce.plots.find_spec", lambda name: None)
+    monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
     report = write_report(out, configs)
     assert (report.no_plots, report.plots) == (sentence, [])
     assert report.page.read_text().splitlines().count(sentence) == 2
