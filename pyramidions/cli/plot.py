@@ -51,9 +51,8 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
         raise UserError("A plot needs matplotlib, which is not installed: pip install 'pyramidions[bench]' brings it.")
     paths = [find_log(run) for run in runs]
     places = [path.resolve() for path in paths]
-    for number, (path, place) in enumerate(zip(paths, places, strict=True)):
-        if place in places[:number]:
-            raise UserError(f"RUN must name another log each time, but {path} comes twice.")
+    if twice := next((path for n, path in enumerate(paths) if places[n] in places[:n]), None):
+        raise UserError(f"RUN must name another log each time, but {twice} comes twice.")
     check_output("--out", out, f"a {image} file", places)
     check_output("--csv", table, "a CSV file with our columns", places)
     if table is not None and table.resolve() == out.resolve():
@@ -88,37 +87,30 @@ def _points(logs: "dict[str, TrainingLog]") -> str:
 
 def _table(logs: "dict[str, TrainingLog]") -> str:
     rows = [("run", "updates", "last loss", "best ROUGE", "last sharpness")]
-    rows += [(name, f"{log.updates:,}", _loss(log), _rouge(log), _sharpness(log)) for name, log in logs.items()]
+    for name, log in logs.items():
+        losses = [f"{split} {value:.3f}" for (split, _), value in _last(log, "loss", "nll_loss").items()]
+        sharpness = [f"layer {layer}: {value:.3f}" for layer, value in sorted(_sharpness(log).items())]
+        rows.append((name, f"{log.updates:,}", ", ".join(losses) or "-", _rouge(log), ", ".join(sharpness) or "-"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-    def line(row: tuple[str, ...]) -> str:
-        name, updates, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        return "  ".join([name, f"{updates.strip():>{widths[1]}}", *others]).rstrip()
-
-    return "\n".join(map(line, rows))
+    form = "  ".join(f"{{:{'>' if n == 1 else '<'}{width}}}" for n, width in enumerate(widths))
+    return "\n".join(form.format(*row).rstrip() for row in rows)
 
 
-def _loss(log: "TrainingLog") -> str:
-    """Return the last loss of each split: "train 3.201, valid 3.410"."""
-    last: dict[str, float] = {}
-    for curve in log.of("loss", "nll_loss"):
-        last.setdefault(curve.split, curve.points[-1][1])
-    return ", ".join(f"{split} {value:.3f}" for split, value in last.items()) or "-"
+def _last(log: "TrainingLog", *measures: str) -> dict[tuple[str, str], float]:
+    """Return the last values by split and measure, those of the training first."""
+    return {(curve.split, curve.measure): curve.points[-1][1] for curve in log.of(*measures)}
+
+
+def _sharpness(log: "TrainingLog") -> dict[int, float]:
+    """Return the last sharpness of each layer, while training if the log has it."""
+    last = _last(log, "sharpness_")
+    return {int(measure.removeprefix("sharpness_")): value for (_, measure), value in reversed(last.items())}
 
 
 def _rouge(log: "TrainingLog") -> str:
     """Return the best ROUGE-2, or the best of what there is: "rouge2 14.25 at 3,000"."""
-    curves = log.of("rouge")
+    curves = sorted(log.of("rouge"), key=lambda curve: curve.measure != "rouge2")
     if not curves:
         return "-"
-    curve = next((curve for curve in curves if curve.measure == "rouge2"), curves[0])
-    update, value = max(curve.points, key=lambda point: point[1])
-    return f"{curve.measure} {value:.2f} at {update:,}"
-
-
-def _sharpness(log: "TrainingLog") -> str:
-    """Return the last sharpness of each layer, while training if the log has it: "layer 2: 0.91, layer 3: 0.33"."""
-    last: dict[int, float] = {}
-    for curve in log.of("sharpness_"):
-        last.setdefault(int(curve.measure.removeprefix("sharpness_")), curve.points[-1][1])
-    return ", ".join(f"layer {layer}: {value:.3f}" for layer, value in sorted(last.items())) or "-"
+    update, value = max(curves[0].points, key=lambda point: point[1])
+    return f"{curves[0].measure} {value:.2f} at {update:,}"

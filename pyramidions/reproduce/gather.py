@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pyramidions.data.archive import is_whole_checkpoint
 from pyramidions.data.atomic import atomic_file
 from pyramidions.data.folder import DataFolder
+from pyramidions.data.run_facts import RunFacts
 from pyramidions.reproduce.catalogue import PaperRow
-from pyramidions.reproduce.checkpoints import training
 from pyramidions.reproduce.jobs import ORDER
 from pyramidions.reproduce.plan import Planner
 from pyramidions.scoring import LABELS
@@ -44,6 +45,15 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     }
     with atomic_file(folder / "result.json") as file:
         file.write((json.dumps(result, indent=1) + "\n").encode())
+
+
+def training(path: Path) -> dict[str, Any] | None:
+    """Return what the checkpoint of a run says about it; None if it is damaged or not of a run."""
+    facts = RunFacts.of(path) if is_whole_checkpoint(path) else None
+    if facts is None:
+        return None
+    best = None if facts.best is None else {"metric": facts.metric, "value": facts.best}
+    return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
 
 
 def _corpus(folder: Path) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from pyramidions.data.progress import counted
 from pyramidions.markdown import plain
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
+from pyramidions.reproduce.paper_tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table
 from pyramidions.reproduce.results import Hardware, Result
-from pyramidions.reproduce.tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table
 from pyramidions.reproduce.topk import TopK
 
 _WIDTH = 110

@@ -12,9 +12,9 @@ from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
+from pyramidions.reproduce.paper_tables import CLAIMED
 from pyramidions.reproduce.plots import draw_speed_ups, draw_topk
 from pyramidions.reproduce.results import PHASES, Interval, read_results
-from pyramidions.reproduce.tables import CLAIMED
 from pyramidions.reproduce.topk import TopK, read_topk
 from pyramidions.scoring.rouge import METRICS
 

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,21 +56,17 @@ def locked(folder: Path, wait: Say | None = None) -> Iterator[int]:
         StepError: another process holds the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
+    with (folder / "lock").open("a+") as lock:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 1000, 0).decode() or "one that just began"
+            holder = (folder / "lock").read_text() or "one that just began"
             if wait is None:
                 told = f"another process ({holder}) still works in {folder}: stop it, or wait for it."
                 raise StepError(told) from None
             wait(f"  waiting for another process ({holder}) that works in {folder}")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.set_inheritable(descriptor, True)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock.fileno()
 
 
 def is_done(step: Step, made_from: Hashes) -> bool:
@@ -154,17 +150,23 @@ def run_commands(
     Raises:
         StepError: a command failed.
     """
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def are_over() -> bool:
+        codes = [process.poll() for process in processes]
+        return None not in codes or any(codes)
+
     with log.open("ab") as output:
-        for command in step.commands:
-            output.write(f"$ {printed(command)}\n".encode())
+        output.writelines(f"$ {printed(command)}\n".encode() for command in step.commands)
         output.flush()
-        processes = [_started(command, output, descriptor, environment or {}) for command in step.commands]
-        if descriptor is not None:
-            # Names the holder of the lock to whoever finds it taken.
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, " ".join(str(process.pid) for process in processes).encode(), 0)
         try:
-            watch(partial(_over, processes), step.name, log, say)
+            for command in step.commands:
+                processes.append(_started(command, output, descriptor, environment or {}))
+            if descriptor is not None:
+                # Names the holder of the lock to whoever finds it taken.
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, " ".join(str(process.pid) for process in processes).encode())
+            watch(are_over, step.name, log, say)
         finally:
             _end(processes)
     if any(process.returncode for process in processes):
@@ -172,38 +174,29 @@ def run_commands(
         raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")
 
 
-def _over(processes: "list[subprocess.Popen[bytes]]") -> bool:
-    codes = [process.poll() for process in processes]
-    return None not in codes or any(codes)
-
-
 def _started(
     command: Command, output: IO[bytes], descriptor: int | None, environment: Mapping[str, str]
 ) -> "subprocess.Popen[bytes]":
     # We decide what runs where: fairseq would take the whole of a SLURM allocation.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+    if command.gpus is not None:
+        # Numbers count among the GPUs that we see ourselves.
+        seen = [name for name in inherited.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+        visible = [seen[gpu] if seen else str(gpu) for gpu in command.gpus]
+        inherited["CUDA_VISIBLE_DEVICES"] = ",".join(visible)
     try:
         return subprocess.Popen(
             command.words,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**inherited, "PYTHONWARNINGS": "ignore", **_visible(command), **environment},
+            env={**inherited, "PYTHONWARNINGS": "ignore", **environment},
             pass_fds=() if descriptor is None else (descriptor,),
             # A process group of its own, so that whatever it starts can be stopped with it.
             start_new_session=True,
         )
     except OSError as error:
         raise StepError(f"{command.words[0]} cannot be started: {error.strerror}.") from None
-
-
-def _visible(command: Command) -> Mapping[str, str]:
-    if command.gpus is None:
-        return {}
-    # Numbers count among the GPUs that we see ourselves.
-    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    names = seen.split(",") if seen else [str(gpu) for gpu in range(max(command.gpus, default=-1) + 1)]
-    return {"CUDA_VISIBLE_DEVICES": ",".join(names[gpu] for gpu in command.gpus)}
 
 
 def watch(is_over: Callable[[], bool], name: str, log: Path, say: Say, pause: float = 0.1) -> None:
@@ -247,21 +240,15 @@ def _where(log: Path) -> str:
 
 def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
     """Stop what still runs, and all that it started."""
-    for process in processes:
-        if process.poll() is None:
-            _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE
-    for process in processes:
-        try:
-            process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            _signal(process, signal.SIGKILL)
-            process.wait()
-
-
-def _signal(process: "subprocess.Popen[bytes]", number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in processes:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()) if number == signal.SIGTERM else None)
 
 
 def _join(step: Step) -> None:

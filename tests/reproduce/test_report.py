@@ -6,8 +6,8 @@ from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write, write
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce import report as report_module
+from pyramidions.reproduce.paper_tables import cell
 from pyramidions.reproduce.report import write_report
-from pyramidions.reproduce.tables import cell
 
 TRAINING_ONLY = {
     "times.decode_tokens": [],

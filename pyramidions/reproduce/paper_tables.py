@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 from pyramidions.markdown import plain
 from pyramidions.reproduce.catalogue import PaperRow
@@ -11,6 +12,7 @@ from pyramidions.reproduce.comparison import Line
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
 
+_Value = TypeVar("_Value")
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
@@ -96,8 +98,7 @@ def _names(line: Line) -> list[str]:
 
 
 def _score(value: Interval | float, table: str) -> str:
-    decimals = 2 if table in _TWO_DECIMALS else 1
-    return _interval(value, lambda x: f"{x:.{decimals}f}")
+    return _interval(value, f"{{:.{2 if table in _TWO_DECIMALS else 1}f}}".format)
 
 
 def _interval(value: Interval | float, show: Callable[[float], str]) -> str:
@@ -106,11 +107,13 @@ def _interval(value: Interval | float, show: Callable[[float], str]) -> str:
     return show(value)
 
 
+def _stated(value: _Value | None, show: Callable[[_Value], str], obstacle: str) -> str:
+    """Return a figure of the paper, or why it is not there."""
+    return obstacle or (_NOTHING if value is None else show(value))
+
+
 def _paper_score(line: Line, metric: str) -> str:
-    if line.score_obstacle:
-        return line.score_obstacle
-    paper = line.paper_score(metric)
-    return _NOTHING if paper is None else _score(paper, line.row.table)
+    return _stated(line.paper_score(metric), partial(_score, table=line.row.table), line.score_obstacle)
 
 
 def _our_score(line: Line, metric: str) -> str:
@@ -119,21 +122,15 @@ def _our_score(line: Line, metric: str) -> str:
 
 
 def _paper_seconds(line: Line, phase: str) -> str:
-    if line.time_obstacle:
-        return line.time_obstacle
-    return f"{line.row.paper[phase]:.2f}" if phase in line.row.paper else _NOTHING
+    return _stated(line.row.paper.get(phase), "{:.2f}".format, line.time_obstacle)
 
 
 def _claimed(line: Line) -> str:
-    if line.time_obstacle:
-        return line.time_obstacle
-    return f"up to {CLAIMED[line.row.row]}" if line.row.row in CLAIMED else _NOTHING
+    return _stated(CLAIMED.get(line.row.row), "up to {}".format, line.time_obstacle)
 
 
 def _paper_speed_up(line: Line, phase: str) -> str:
-    if line.time_obstacle:
-        return line.time_obstacle
-    return three_digits(line.paper_speed_ups[phase]) if phase in line.paper_speed_ups else _NOTHING
+    return _stated(line.paper_speed_ups.get(phase), three_digits, line.time_obstacle)
 
 
 def _our_speed_up(line: Line, phase: str) -> str:
