@@ -80,10 +80,9 @@ def write(out: Path, config: str = POOLED, changes: dict[str, Any] | None = None
 
 
 def write_topk(out: Path) -> None:
-    """Write two points of the benchmark of top-k."""
+    """Write what the benchmark of top-k leaves."""
     folder = out / "topk"
     folder.mkdir(parents=True)
-    lines = ["operator,batch,n,k,seconds,fastest,slowest,nccs,note", '"halving, unsorted",16,256,32,0.1,0.1,0.2,0.6,']
-    (folder / "topk.csv").write_text("\n".join([*lines, "iterative,16,512,32,,,,,not run: memory"]) + "\n")
+    (folder / "topk.png").write_bytes(b"\x89PNG\r\n of the benchmark")
     about = {"command": "x", "commit": "38ff4f9", "machine": "x86_64, 2 threads", "seed": 1, "summary": "sorting pays"}
     (folder / "topk.json").write_text(json.dumps(about))

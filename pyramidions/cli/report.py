@@ -1,6 +1,5 @@
 """`pyramidions report`."""
 
-from glob import escape
 from pathlib import Path
 
 import click
@@ -20,8 +19,8 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     """Gather what `pyramidions reproduce` left in OUT: a page in Markdown, the same as CSV, and plots.
 
     The page has the rows that have results. The paper's ROUGE and speed-ups stand beside ours with intervals, except
-    where ours come from other data or from models of another size, and the page says so. Figures 5 and 6 are drawn
-    from OUT/topk/topk.csv, as benchmarks/topk.py writes it. CSV and plots go beside the page.
+    where ours come from other data or from models of another size, and the page says so. Figures 5 and 6 are
+    the picture that benchmarks/topk.py draws in OUT/topk. CSV and plots go beside the page.
 
     \b
     Example:
@@ -34,7 +33,7 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     check_output("--to", to, "a report")
     if to is not None and not to.exists():
         # A report replaces the files of an older one: here, there is none.
-        beside = [to.with_suffix(".csv"), *to.parent.glob(f"{escape(to.stem)}-figure[456].png")]
+        beside = [to.with_suffix(".csv"), *(to.with_name(f"{to.stem}-{name}.png") for name in ("figure4", "topk"))]
         if mine := next((path for path in beside if path.exists()), None):
             raise UserError(f"--to must be a page beside which no other report's files lie, but there is {mine}.")
     written = write_report(out, configs, to)

@@ -11,8 +11,8 @@ from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.reproduce.jobs import Job
-    from pyramidions.reproduce.plan import Machines, Step
-    from pyramidions.reproduce.runner import Runner
+    from pyramidions.reproduce.plan import Step
+    from pyramidions.reproduce.runner import Run, Runner
 
 TARGETS = ("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6")
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
@@ -76,39 +76,47 @@ def reproduce(
       pyramidions reproduce table3 --data corpora --gpus 8 --nodes 2 --slurm
     """
     if scale == "tiny":
-        # Of models this small a second thread makes nothing faster, and much slower where the machine is shared.
+        # A second thread does not make models of this size faster, and much slower where the machine is shared.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     from pyramidions.reproduce.catalogue import read_catalogue
     from pyramidions.reproduce.jobs import jobs_for
-    from pyramidions.reproduce.plan import Machines
-    from pyramidions.reproduce.report import write_report
+    from pyramidions.reproduce.plan import Machines, Planner
     from pyramidions.reproduce.run import check_programs
+    from pyramidions.reproduce.runner import Runner
+    from pyramidions.reproduce.scale import SCALES, scaled_configs
 
     if nodes > 1 and not (slurm or dry_run):
         raise UserError(f"--nodes must be 1 without --slurm, but is {nodes}; --dry-run prints what torchrun is to run.")
-    out = (out or Path("reproduced") / scale).absolute()
-    if file := next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None):
-        raise UserError(f"--out must be a folder, but {file} is a file.")
+    out = _folder(out or Path("reproduced") / scale)
     configs = configs.absolute()
     catalogue = read_catalogue(configs)
     tables = [target for target in targets if target not in _OPERATORS]
     if rows and not tables:
         raise UserError(f"--rows has a meaning for tables and figure4 only, not for {', '.join(targets)}.")
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
-    names = [name.strip() for given in rows for name in given.split(",")]
-    if "" in names:
-        raise UserError(f"--rows must be names with commas between them, but is {','.join(rows)!r}.")
-    jobs = jobs_for(catalogue, tables, names) if tables else []
-    runner = _runner(out, configs, scale, machines, data, slurm=slurm, dry_run=dry_run)
-    if data is not None and (lacking := [name for name in runner.corpora(jobs) if not (data / name).is_dir()]):
-        raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
-    steps = [step for job in jobs for step in runner.steps(job)]
-    timed = not set(targets).isdisjoint(_OPERATORS)
-    others = [runner.planner.operators(_CHECKOUT / "benchmarks")] if timed else []
+    jobs = jobs_for(catalogue, tables, _names(rows)) if tables else []
+    corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
+    # A dry run writes nothing, and prints the same names.
+    at_scale = scaled_configs(configs, out / "configs", SCALES[scale], write=not dry_run)
+    planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora)
+    runner = Runner(planner, configs, _say, _run_step(out / "slurm" if slurm else None))
+    steps = {job.name: runner.steps(job) for job in jobs}
+    others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
     if dry_run:
-        _print_plan(runner, jobs, others)
+        for corpus in runner.corpora(jobs):
+            step = planner.prepare(corpus)
+            _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
+        for name, chosen in (*steps.items(), *((step.name, [step]) for step in others)):
+            click.echo()
+            _print(name, chosen)
         return
-    check_programs([*steps, *others])
+    check_programs([*(step for chosen in steps.values() for step in chosen), *others])
+    _run(runner, jobs, others, out, configs)
+
+
+def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, configs: Path) -> None:
+    from pyramidions.reproduce.report import write_report
+
     out.mkdir(parents=True, exist_ok=True)
     click.echo(f"Results: {out}")
     try:
@@ -117,15 +125,40 @@ def reproduce(
         click.echo("Run the same command again to go on.", err=True)
         raise
     finally:
-        # Of an interrupted run, too: weeks may have gone into it.
+        # An interrupted run has one, too: weeks may have gone into it.
         click.echo(f"Report: {write_report(out, configs).page}")
     if failed:
         click.echo(f"{len(failed)} failed: {', '.join(failed)}. Run the same command again to go on.", err=True)
         sys.exit(1)
 
 
+def _folder(out: Path) -> Path:
+    out = out.absolute()
+    if file := next((path for path in (out, *out.parents) if path.exists() and not path.is_dir()), None):
+        raise UserError(f"--out must be a folder, but {file} is a file.")
+    return out
+
+
+def _names(rows: tuple[str, ...]) -> list[str]:
+    names = [name.strip() for given in rows for name in given.split(",")]
+    if "" in names:
+        raise UserError(f"--rows must be names with commas between them, but is {','.join(rows)!r}.")
+    return names
+
+
+def _run_step(jobs: Path | None) -> "Run":
+    """Return what runs a step: here, or as a job of SLURM with its scripts and output in a folder."""
+    from pyramidions.reproduce.run import run_step
+
+    if jobs is None:
+        return run_step
+    from pyramidions.reproduce.slurm import Cluster
+
+    return Cluster(jobs).run
+
+
 def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
-    """Return how many GPUs to use, having looked for as many."""
+    """Return how many GPUs to use, having looked for as many unless they are elsewhere."""
     if scale == "tiny" and asked is None:
         return 0
     if elsewhere and asked is not None:
@@ -144,33 +177,15 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
     return there if asked is None else asked
 
 
-def _runner(
-    out: Path, configs: Path, scale_name: str, machines: "Machines", data: Path | None, *, slurm: bool, dry_run: bool
-) -> "Runner":
-    from pyramidions.reproduce.plan import Planner
-    from pyramidions.reproduce.runner import Runner
-    from pyramidions.reproduce.scale import SCALES, scaled_configs
-
-    scale = SCALES[scale_name]
-    if data is not None and not data.is_dir():
+def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path | None]:
+    """Return where each corpus lies; the hub has those without a place."""
+    if data is None:
+        return dict.fromkeys(needed, _CHECKOUT / "data" / "sample" if scale == "tiny" else None)
+    if not data.is_dir():
         raise UserError(f"--data must be a folder with arxiv and pubmed, but is {data}.")
-    corpora: dict[str, Path | None] = {}
-    for corpus in ("arxiv", "pubmed"):
-        if data is not None:
-            if (data / corpus).is_dir():
-                corpora[corpus] = (data / corpus).absolute()
-        elif scale_name == "tiny":
-            corpora[corpus] = _CHECKOUT / "data" / "sample"
-    small = out / "configs"
-    # A dry run writes nothing, and prints the same names.
-    at_scale = (small if scale.lengths > 1 else configs) if dry_run else scaled_configs(configs, small, scale)
-    plugin = Path(__file__).parents[1]
-    planner = Planner(out, at_scale, scale, machines, plugin, corpora)
-    if slurm:
-        from pyramidions.reproduce.slurm import Cluster
-
-        return Runner(planner, configs, _say, Cluster(out / "slurm").run)
-    return Runner(planner, configs, _say)
+    if lacking := sorted(name for name in needed if not (data / name).is_dir()):
+        raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
+    return {name: (data / name).absolute() for name in needed}
 
 
 def _say(line: str) -> None:
@@ -178,27 +193,15 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _print_plan(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -> None:
+def _print(title: str, steps: "list[Step]") -> None:
     from pyramidions.reproduce.run import printed
 
-    def show(step: "Step") -> None:
+    click.echo(f"# {title}")
+    for step in steps:
         if step.is_done:
             click.echo(f"# {step.name}: done before")
-            return
+            continue
         for command in step.commands:
             click.echo(printed(command))
         if len(step.parts) > 1:
             click.echo(f"# then the {len(step.parts)} parts are joined to {step.made}")
-
-    for corpus in runner.corpora(jobs):
-        step = runner.planner.prepare(corpus)
-        click.echo(f"# {corpus}: {'is prepared' if step is None else 'has to be prepared'}")
-        if step is not None:
-            show(step)
-    for job in jobs:
-        click.echo(f"\n# {job.name}")
-        for step in runner.steps(job):
-            show(step)
-    for step in others:
-        click.echo(f"\n# {step.name}")
-        show(step)

@@ -2,7 +2,9 @@
 
 import csv
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator
 
 from pyramidions.errors import UserError
 
@@ -14,7 +16,7 @@ TIMED_TABLES = ("table2", "table7", "table8")
 FIGURES = ("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
 
 
-class PaperRow(NamedTuple):
+class PaperRow(BaseModel, frozen=True):
     """One row of configs/paper.csv.
 
     Attributes:
@@ -43,7 +45,7 @@ class PaperRow(NamedTuple):
     architecture: str
     encoder_lengths: str
     decoder_length: int
-    block_size: int | None
+    block_size: Annotated[int | None, BeforeValidator(lambda cell: cell or None)]
     encoder_layers: int
     decoder_layers: int
     paper: dict[str, float]
@@ -59,20 +61,10 @@ def read_catalogue(configs: Path) -> list[PaperRow]:
     if not path.is_file():
         raise UserError(f"--configs must be the folder that holds paper.csv, but is {configs}.")
     with path.open(newline="", encoding="utf-8") as file:
-        return [_row(line) for line in csv.DictReader(file)]
-
-
-def _row(line: dict[str, str]) -> PaperRow:
-    return PaperRow(
-        **{key: line[key] for key in ("table", "row", "config", "data", "starts_from", "reference")},
-        architecture=line["architecture"],
-        encoder_lengths=line["encoder_lengths"],
-        decoder_length=int(line["decoder_length"]),
-        block_size=int(line["block_size"]) if line["block_size"] else None,
-        encoder_layers=int(line["encoder_layers"]),
-        decoder_layers=int(line["decoder_layers"]),
-        paper={key: float(line[key]) for key in FIGURES if line[key]},
-    )
+        return [
+            PaperRow.model_validate({**line, "paper": {key: line[key] for key in FIGURES if line[key]}})
+            for line in csv.DictReader(file)
+        ]
 
 
 def rows_of(catalogue: list[PaperRow], table: str) -> list[PaperRow]:

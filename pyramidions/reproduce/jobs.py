@@ -50,7 +50,13 @@ def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[st
     Raises:
         UserError: a row that none of the tables has.
     """
-    only, wanted = list(only), dict[tuple[str, str], Job]()
+    only = list(only)
+    wanted: dict[tuple[str, str], Job] = {}
+
+    def want(row: PaperRow, steps: Iterable[str]) -> None:
+        job = wanted.setdefault((row.config, row.data), Job(row, frozenset()))
+        wanted[row.config, row.data] = job._replace(wanted=job.wanted | set(steps))
+
     found = [(table, row) for table in tables for row in rows_of(catalogue, table)]
     known = [row.row for _, row in found]
     if unknown := [name for name in only if name not in known]:
@@ -59,13 +65,6 @@ def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[st
         if only and row.row not in only:
             continue
         if row.starts_from and "train" in _STEPS[table]:
-            start = next(r for r in catalogue if (r.config, r.data) == (row.starts_from, row.data))
-            _want(wanted, start, ("train",))
-        _want(wanted, row, _STEPS[table])
+            want(next(r for r in catalogue if (r.config, r.data) == (row.starts_from, row.data)), ("train",))
+        want(row, _STEPS[table])
     return list(wanted.values())
-
-
-def _want(wanted: dict[tuple[str, str], Job], row: PaperRow, steps: tuple[str, ...]) -> None:
-    key = (row.config, row.data)
-    before = wanted.get(key)
-    wanted[key] = Job(row, frozenset(steps)) if before is None else before._replace(wanted=before.wanted | set(steps))

@@ -8,8 +8,7 @@ from pyramidions.data.progress import counted
 from pyramidions.markdown import plain
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.paper_tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table
-from pyramidions.reproduce.results import Hardware, Result
-from pyramidions.reproduce.topk import TopK
+from pyramidions.reproduce.results import Hardware, Result, TopK
 
 _WIDTH = 110
 _TITLES = {
@@ -51,10 +50,7 @@ _LEGEND_OF_THE_PAPER = (
     "that ours cannot be compared with.",
 )
 _CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed"}
-_FIGURES = {
-    "figure5": "Figure 5: seconds of top-k operators, forward and backward",
-    "figure6": "Figure 6: likeness of their result to that of hard top-k",
-}
+_TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 
 
 def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_plots: str | None) -> str:
@@ -62,9 +58,9 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
 
     Args:
         lines: all rows of the paper.
-        topk: the benchmark of figures 5 and 6; None where it was not run.
-        plots: file names beside the page, by "figure4", "figure5" and "figure6", of those that could be drawn.
-        no_plots: why none could be drawn; None where they could.
+        topk: where figures 5 and 6 come from; None if they were not measured.
+        plots: file names beside the page, by "figure4" and "topk".
+        no_plots: why nothing could be drawn; None if it could.
     """
     results = list({id(line.result): line.result for line in lines if line.result}.values())
     parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
@@ -78,12 +74,9 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
             if table == "figure4":
                 parts += _image(table, _TITLES[table], plots, no_plots)
     if topk is not None:
-        for figure, title in _FIGURES.items():
-            parts += [f"## {title}", *_image(figure, title, plots, no_plots)]
-            parts.append(
-                _filled(f"From `topk/topk.csv`: {plain(topk.about.machine)}; commit {plain(topk.about.commit)}.")
-            )
-        parts.append(_filled(f"What the benchmark says: {plain(topk.about.summary)}."))
+        parts += [f"## {_TOPK}", *_image("topk", _TOPK, plots, None)]
+        parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
+        parts.append(_filled(f"What the benchmark says: {plain(topk.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
     return "\n\n".join(parts) + "\n"
 

@@ -13,9 +13,8 @@ from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.paper_tables import CLAIMED
-from pyramidions.reproduce.plots import draw_speed_ups, draw_topk
-from pyramidions.reproduce.results import PHASES, Interval, read_results
-from pyramidions.reproduce.topk import TopK, read_topk
+from pyramidions.reproduce.plots import draw_speed_ups
+from pyramidions.reproduce.results import PHASES, Interval, read_results, read_topk
 from pyramidions.scoring.rouge import METRICS
 
 _NO_PLOTS = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
@@ -59,15 +58,19 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     lines = compare(catalogue, read_results(out, catalogue))
     topk = read_topk(out)
     no_plots = None if has_matplotlib() else _NO_PLOTS
-    images = {} if no_plots else _draw(lines, topk)
-    names = {figure: f"{to.stem}-{figure}.png" for figure in ("figure4", "figure5", "figure6")}
-    for figure, name in names.items():
-        if figure in images:
-            _write(to.with_name(name), images[figure])
-        else:
+    images = {
+        "figure4": None if no_plots else _figure4(lines),
+        "topk": (out / "topk" / "topk.png").read_bytes() if topk else None,
+    }
+    drawn = {}
+    for figure, image in images.items():
+        path = to.with_name(f"{to.stem}-{figure}.png")
+        if image is None:
             # One of an earlier report would show other results than the page.
-            to.with_name(name).unlink(missing_ok=True)
-    drawn = {figure: name for figure, name in names.items() if figure in images}
+            path.unlink(missing_ok=True)
+        else:
+            _write(path, image)
+            drawn[figure] = path.name
     _write(to.with_suffix(".csv"), table(lines).encode())
     _write(to, page(lines, topk, drawn, no_plots).encode())
     plots = [to.with_name(name) for name in drawn.values()]
@@ -79,31 +82,25 @@ def _write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def _draw(lines: Sequence[Line], topk: TopK | None) -> dict[str, bytes]:
-    images = {}
+def _figure4(lines: Sequence[Line]) -> bytes | None:
     kinds: dict[tuple[str, str, str], list[tuple[int, Interval]]] = {}
     for line in shown(lines, "figure4"):
         speed_up = line.our_speed_up("train_s")
         # Vanilla models are their own reference.
-        if line.row.config == line.row.reference:
-            continue
-        if line.result is not None and speed_up is not None:
+        if line.result is not None and speed_up is not None and line.row.config != line.row.reference:
             # Only what was measured alike is joined by a line.
             kind = (line.row.row.rpartition("-")[0], line.result.scale, line.result.hardware.device)
             kinds.setdefault(kind, []).append((line.row.encoder_layers, speed_up))
-    if kinds:
-        alike = len({kind[1:] for kind in kinds}) == 1
-        series = {
-            kind[0] if alike else f"{kind[0]} ({kind[1]} scale, {kind[2]})": sorted(points)
-            for kind, points in kinds.items()
-        }
-        at_paper_scale = any(scale == "paper" for _, scale, _ in kinds)
-        claimed = {line.row.encoder_layers: CLAIMED[line.row.row] for line in lines if line.row.row in CLAIMED}
-        images["figure4"] = draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
-    if topk is not None:
-        images["figure5"] = draw_topk(topk.points, "seconds", topk.about.machine)
-        images["figure6"] = draw_topk(topk.points, "nccs", topk.about.machine)
-    return images
+    if not kinds:
+        return None
+    alike = len({kind[1:] for kind in kinds}) == 1
+    series = {
+        name if alike else f"{name} ({scale} scale, {device})": sorted(points, key=lambda point: point[0])
+        for (name, scale, device), points in kinds.items()
+    }
+    claimed = {line.row.encoder_layers: CLAIMED[line.row.row] for line in lines if line.row.row in CLAIMED}
+    at_paper_scale = any(scale == "paper" for _, scale, _ in kinds)
+    return draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
 
 
 def table(lines: Sequence[Line]) -> str:
@@ -121,6 +118,7 @@ def table(lines: Sequence[Line]) -> str:
 
 def _csv_row(line: Line) -> dict[str, object]:
     row, result = line.row, line.result
+    training, times = (result.training, result.times) if result else (None, None)
     cells: dict[str, object] = {
         **{name: getattr(row, name) for name in ("table", "row", "config", "data", "reference")},
         "status": line.status,
@@ -129,33 +127,31 @@ def _csv_row(line: Line) -> dict[str, object]:
         **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
     }
     for metric in METRICS:
-        cells |= _interval(metric, getattr(result.scores, metric) if result and result.scores else None)
+        cells |= _interval(metric, getattr(result and result.scores, metric, None))
     for phase in PHASES:
         timing = line.timing(phase)
-        cells[phase] = _number(timing.mean if timing else None)
-        cells[f"{phase}_deviation"] = _number(timing.standard_deviation if timing else None)
+        cells |= {phase: _number(timing, "mean"), f"{phase}_deviation": _number(timing, "standard_deviation")}
     for phase in PHASES:
         name = f"{phase.removesuffix('_s')}_speed_up"
-        cells[f"paper_{name}"] = _number(line.paper_speed_ups.get(phase))
+        cells[f"paper_{name}"] = _rounded(line.paper_speed_ups.get(phase))
         cells |= _interval(name, line.our_speed_up(phase))
-    training = result.training if result else None
-    cells |= {
-        "training_s": _number(training.seconds if training else None),
-        "updates": training.updates if training else "",
-        "epochs": training.epochs if training else "",
-        "generation_s": _number(result.generation.seconds if result and result.generation else None),
-        "decode_tokens": " ".join(map(str, result.times.decoded)) if result and result.times else "",
-    }
-    about = ("commit", "data_hash", "seed")
-    cells |= {name: getattr(result, name) if result else "" for name in about}
-    cells |= {name: getattr(result.hardware, name) if result else "" for name in ("device", "threads", "gpus", "nodes")}
-    return cells
+    cells["training_s"] = _number(training, "seconds")
+    cells |= {name: getattr(training, name, "") for name in ("updates", "epochs")}
+    cells["generation_s"] = _number(result and result.generation, "seconds")
+    cells["decode_tokens"] = " ".join(map(str, times.decoded)) if times else ""
+    cells |= {name: getattr(result, name, "") for name in ("commit", "data_hash", "seed")}
+    hardware = result and result.hardware
+    return cells | {name: getattr(hardware, name, "") for name in ("device", "threads", "gpus", "nodes")}
 
 
-def _interval(name: str, interval: Interval | None) -> dict[str, object]:
+def _interval(name: str, interval: Interval | None) -> dict[str, str]:
     fields = {name: "value", f"{name}_low": "low", f"{name}_high": "high"}
-    return {column: _number(getattr(interval, field, None)) for column, field in fields.items()}
+    return {column: _number(interval, field) for column, field in fields.items()}
 
 
-def _number(value: float | None) -> str:
+def _number(part: object, field: str) -> str:
+    return _rounded(getattr(part, field, None))
+
+
+def _rounded(value: float | None) -> str:
     return "" if value is None else f"{value:.6g}"

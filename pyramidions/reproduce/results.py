@@ -47,23 +47,20 @@ def _is_line(text: str) -> str:
     return text
 
 
-def _is_percent(interval: Interval) -> Interval:
-    if interval.low < 0 or interval.high > 100:
-        raise ValueError("Input should be from 0 to 100")
-    return interval
+def _within(least: float, most: float) -> AfterValidator:
+    def check(interval: Interval) -> Interval:
+        if not least <= interval.low <= interval.high <= most:
+            raise ValueError(f"Input should be from {least:g} to {most:g}")
+        return interval
 
-
-def _is_positive(interval: Interval) -> Interval:
-    if interval.low <= 0:
-        raise ValueError("Input should be above 0")
-    return interval
+    return AfterValidator(check)
 
 
 Text = Annotated[str, AfterValidator(_is_line)]
 Seconds = Annotated[float, Field(ge=0, le=1e12)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
-Rouge = Annotated[Interval, AfterValidator(_is_percent)]
+Rouge = Annotated[Interval, _within(0, 100)]
 
 
 class _Part(BaseModel):
@@ -78,7 +75,7 @@ class Timing(_Part):
 
     mean: Seconds
     standard_deviation: Seconds
-    ratio_to_reference: Annotated[Interval, AfterValidator(_is_positive)]
+    ratio_to_reference: Annotated[Interval, _within(1e-6, 1e6)]
 
     @property
     def speed_up(self) -> Interval:
@@ -186,6 +183,14 @@ class Result(_Part):
     times: Times | None
 
 
+class TopK(_Part):
+    """Where figures 5 and 6 come from, and what they say."""
+
+    machine: Text
+    commit: Text
+    summary: Text
+
+
 def read_results(out: Path, catalogue: list[PaperRow]) -> dict[tuple[str, str], Result]:
     """Read OUT/<data>/<config>/result.json of all rows that have one.
 
@@ -215,6 +220,20 @@ def read_result(path: Path, data: str, config: str) -> Result:
     return result
 
 
+def read_topk(out: Path) -> TopK | None:
+    """Read OUT/topk/topk.json, which benchmarks/topk.py writes beside its picture; None if there is no picture.
+
+    Raises:
+        UserError: a damaged or missing file.
+    """
+    path = out / "topk" / "topk.json"
+    if not path.with_suffix(".png").exists():
+        return None
+    if not path.exists():
+        raise UserError(f"{path} must be there beside topk.png, to say where it comes from, but is not.")
+    return read_object(path, TopK)
+
+
 def read_object(path: Path, model: type[_Model]) -> _Model:
     """Read a JSON object from a file.
 
@@ -227,13 +246,8 @@ def read_object(path: Path, model: type[_Model]) -> _Model:
         found = error.errors()[0]
     if not found["loc"]:
         raise UserError(f"{path} must hold one JSON object, but does not.")
-    raise UserError(f"{path}{wrong_field(found['loc'], found['type'], found['msg'], found['input'])}")
-
-
-def wrong_field(place: tuple[int | str, ...], kind: str, message: str, value: object) -> str:
-    """Return what pydantic found wrong with a field as the rest of a sentence: " lacks `seed`."."""
-    name = ".".join(map(str, place))
-    if kind == "missing":
-        return f" lacks `{name}`."
-    rule = re.sub(r"^(Value error, )?\w+ should", "must", message)
-    return f": `{name}` {rule}, but is {reprlib.repr(value)}."
+    name = ".".join(map(str, found["loc"]))
+    if found["type"] == "missing":
+        raise UserError(f"{path} lacks `{name}`.")
+    rule = re.sub(r"^(Value error, )?\w+ should", "must", found["msg"])
+    raise UserError(f"{path}: `{name}` {rule}, but is {reprlib.repr(found['input'])}.")

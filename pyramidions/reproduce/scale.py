@@ -63,16 +63,19 @@ _TINY_RUN = {
 }
 
 
-def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
+def scaled_configs(configs: Path, out: Path, scale: Scale, *, write: bool = True) -> Path:
     """Return a folder with the configs at a scale: ``configs`` itself, or ``out`` with smaller ones.
 
-    Every file keeps its name and place, so that all commands are the same at any scale.
+    Every file keeps its name and place, so that all commands are the same at any scale. Unless ``write``, only the
+    folder's name is returned.
 
     Raises:
         UserError: a length that cannot be divided.
     """
     if scale.lengths == 1:
         return configs
+    if not write:
+        return out
     from omegaconf import OmegaConf
 
     for path in sorted((configs / "base.yaml", *configs.glob("*/*.yaml"))):

@@ -23,8 +23,7 @@ def test_it_says_what_it_wrote_and_how_much_was_run(run, tmp_path, configs):
     assert result.stdout.splitlines() == [
         f"wrote {out}/report.md",
         f"wrote {out}/report.csv",
-        f"wrote {out}/report-figure5.png",
-        f"wrote {out}/report-figure6.png",
+        f"wrote {out}/report-topk.png",
         "Of 5 rows 1 run, 0 partly run, 4 not run; figures 5 and 6 run.",
     ]
 
@@ -35,12 +34,11 @@ def test_the_page_may_lie_elsewhere_with_all_that_goes_with_it(run, tmp_path, co
     docs.mkdir()
     assert run("report", out, "--configs", configs, "--to", docs / "ours.md").exit_code == 0
     assert sorted(path.name for path in docs.iterdir()) == [
-        "ours-figure5.png",
-        "ours-figure6.png",
+        "ours-topk.png",
         "ours.csv",
         "ours.md",
     ]
-    assert "](ours-figure5.png)" in (docs / "ours.md").read_text()
+    assert "](ours-topk.png)" in (docs / "ours.md").read_text()
     assert [path.name for path in out.iterdir()] == ["topk"]
 
 

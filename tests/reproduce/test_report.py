@@ -226,9 +226,8 @@ def test_figures_5_and_6_come_from_the_benchmark(out, lines):
     page = lines()
     assert "From `topk/topk.csv`: x86_64, 2 threads; commit 38ff4f9." in page
     assert "What the benchmark says: sorting pays." in page
-    for name in ("report-figure5.png", "report-figure6.png"):
-        assert (out / name).read_bytes().startswith(PNG)
-        assert any(line.endswith(f"]({name})") for line in page)
+    assert (out / "report-topk.png").read_bytes() == (out / "topk" / "topk.png").read_bytes()
+    assert any(line.endswith("](report-topk.png)") for line in page)
 
 
 def test_a_plot_that_nothing_stands_behind_any_more_is_removed(out, lines):
@@ -241,12 +240,12 @@ def test_a_plot_that_nothing_stands_behind_any_more_is_removed(out, lines):
 
 
 def test_without_matplotlib_there_is_a_sentence_instead_of_plots(out, configs, monkeypatch):
-    write_topk(out)
+    write(out, DEEP, TRAINING_ONLY)
     sentence = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
     monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
     report = write_report(out, configs)
     assert (report.no_plots, report.plots) == (sentence, [])
-    assert report.page.read_text().splitlines().count(sentence) == 2
+    assert report.page.read_text().splitlines().count(sentence) == 1
 
 
 def test_text_from_files_is_shown_as_it_is(out, lines):
@@ -315,11 +314,11 @@ def test_a_failure_in_drawing_writes_nothing(out, configs, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    write_topk(out)
-    monkeypatch.setattr(report_module, "draw_topk", fail)
+    write(out, DEEP, TRAINING_ONLY)
+    monkeypatch.setattr(report_module, "draw_speed_ups", fail)
     with pytest.raises(MemoryError):
         write_report(out, configs)
-    assert [path.name for path in out.iterdir()] == ["topk"]
+    assert [path.name for path in out.iterdir()] == ["arxiv"]
 
 
 def test_text_in_a_cell_is_shown_as_in_a_model_card() -> None:

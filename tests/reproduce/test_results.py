@@ -6,8 +6,7 @@ from result_files import CATALOGUE, DELETED, POOLED, VANILLA, changed, write, wr
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.results import Interval, read_result, read_results
-from pyramidions.reproduce.topk import read_topk
+from pyramidions.reproduce.results import Interval, read_result, read_results, read_topk
 
 
 @pytest.fixture
@@ -77,7 +76,10 @@ def test_training_alone_may_be_timed(tmp_path, changes):
         ({"scores.rouge1.low": 43.5}, "PATH: `scores.rouge1` must have its value between `low` and `high`, but is {"),
         ({"scores.rougeL": None}, "PATH: `scores.rougeL` must be an object, but is None."),
         ({"times.decode_tokens": [1, 2, 3]}, "PATH: `times.decode_tokens` must have at most 2 items"),
-        ({"times.train_step.ratio_to_reference.low": 0}, "PATH: `times.train_step.ratio_to_reference` must be above 0"),
+        (
+            {"times.train_step.ratio_to_reference.low": 0},
+            "PATH: `times.train_step.ratio_to_reference` must be from 1e-06",
+        ),
         ({"times.decode_256.mean": "?"}, "PATH: `times.decode_256.mean` must be a valid number, but is '?'."),
         ({"training.seconds": "long"}, "PATH: `training.seconds` must be a valid number, but is 'long'."),
         ({"training.seconds": 10**400}, "PATH: `training.seconds` must be a finite number, but is "),
@@ -117,29 +119,7 @@ def test_a_result_of_no_row_is_an_error(tmp_path, catalogue):
 def test_the_benchmark_of_top_k_is_read(tmp_path):
     assert read_topk(tmp_path) is None
     write_topk(tmp_path)
-    topk = read_topk(tmp_path)
-    assert [tuple(dict(point).values()) for point in topk.points] == [
-        ("halving, unsorted", 256, 32, 0.1, 0.6),
-        ("iterative", 512, 32, None, None),
-    ]
-    assert tuple(dict(topk.about).values()) == ("x86_64, 2 threads", "38ff4f9", "sorting pays")
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        ("", "topk.csv must be a CSV file as benchmarks/topk.py writes it."),
-        ("operator,n\nhard,5\n", "topk.csv, line 2 lacks `k`."),
-        ("operator,n,k,seconds,nccs\nhard,5,x,1,1\n", "line 2: `k` must be a valid integer, unable to parse"),
-        ("operator,n,k,seconds,nccs\nhard,5,2,nan,1\n", "line 2: `seconds` must be a finite number, but is 'nan'."),
-        ("operator,n,k,seconds,nccs\nhard,5,5,1,1\n", "line 2: `row` must have k below n, but is {"),
-    ],
-)
-def test_a_damaged_benchmark_is_one_sentence(tmp_path, content, sentence):
-    write_topk(tmp_path)
-    (tmp_path / "topk" / "topk.csv").write_text(content)
-    with pytest.raises(UserError, match=re.escape(sentence)):
-        read_topk(tmp_path)
+    assert dict(read_topk(tmp_path)) == {"machine": "x86_64, 2 threads", "commit": "38ff4f9", "summary": "sorting pays"}
 
 
 def test_a_benchmark_must_say_where_it_comes_from(tmp_path):
@@ -149,5 +129,5 @@ def test_a_benchmark_must_say_where_it_comes_from(tmp_path):
     with pytest.raises(UserError, match=r"topk.json lacks `machine`\."):
         read_topk(tmp_path)
     about.unlink()
-    with pytest.raises(UserError, match=r"topk.json must be there beside topk.csv"):
+    with pytest.raises(UserError, match=r"topk.json must be there beside topk.png"):
         read_topk(tmp_path)
