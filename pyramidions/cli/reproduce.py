@@ -96,7 +96,6 @@ def reproduce(
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
     jobs = jobs_for(catalogue, tables, _names(rows)) if tables else []
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
-    # A dry run writes nothing, and prints the same names.
     at_scale = scaled_configs(configs, out / "configs", SCALES[scale], write=not dry_run)
     planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora)
     runner = Runner(planner, configs, _say, _run_step(out / "slurm" if slurm else None))

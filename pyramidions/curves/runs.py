@@ -40,28 +40,17 @@ def find_log(run: Path) -> Path:
 
 
 def run_names(runs: Sequence[Path]) -> list[str]:
-    """Return a name for each run: the end of its path, as short as tells it from the others.
+    """Return a name for each run: its path below the folder that all share, and the last part of a single one.
 
     Args:
         runs: logs and folders; train.log is called after its folder.
     """
-    parts = [_parts(run) for run in runs]
-    while len(parts) > 1 and len({part[-1] for part in parts}) == 1 and all(len(part) > 1 for part in parts):
-        parts = [part[:-1] for part in parts]
-    names = [_shown(_shortest(part, [other for other in parts if other is not part])) for part in parts]
-    return names if len(set(names)) == len(names) else [_shown(str(run)) for run in runs]
-
-
-def _parts(run: Path) -> tuple[str, ...]:
-    path = Path(os.path.abspath(run))  # noqa: PTH100  (resolves `..` and keeps the names of links)
-    if run.is_file():
-        path = path.parent if path.name == _USUAL else path.with_suffix("")
-    return path.parts
-
-
-def _shortest(parts: tuple[str, ...], others: list[tuple[str, ...]]) -> str:
-    ends = (parts[-length:] for length in range(1, len(parts)))
-    return "/".join(next((end for end in ends if all(other[-len(end) :] != end for other in others)), parts))
+    paths = [os.path.abspath(run) for run in runs]  # noqa: PTH100  (resolves `..` and keeps the names of links)
+    named = [path.removesuffix(f"/{_USUAL}").removesuffix(".log") for path in paths]
+    if len(set(named)) < len(named):
+        return [_shown(str(run)) for run in runs]
+    shared = os.path.commonpath(named) if len(named) > 1 else os.path.dirname(named[0])  # noqa: PTH120
+    return [_shown(os.path.relpath(name, shared) if name != shared else Path(name).name) for name in named]
 
 
 def _shown(name: str) -> str:

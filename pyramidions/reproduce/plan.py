@@ -98,28 +98,26 @@ class Machines:
         return max(1, round(documents / (self.processes * batch_size)))
 
 
+@dataclass(frozen=True)
 class Planner:
     """Knows the commands of every row.
 
-    Args:
+    Attributes:
         out: where all results go.
         configs: the folder of configs, at this scale.
         scale: lengths, widths and timing.
         machines: what computes.
         plugin: what fairseq takes as --user-dir.
-        corpora: name of a corpus ("arxiv") to its prepared folder, or to what is still to be prepared and is put
-            under ``out``; without an entry, or None, it is fetched from the hub.
+        corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
+            a corpus that is missing or None is fetched from the hub.
     """
 
-    def __init__(
-        self, out: Path, configs: Path, scale: Scale, machines: Machines, plugin: Path, corpora: dict[str, Path | None]
-    ) -> None:
-        self.out = out
-        self.configs = configs
-        self.scale = scale
-        self.machines = machines
-        self.plugin = plugin
-        self.corpora = corpora
+    out: Path
+    configs: Path
+    scale: Scale
+    machines: Machines
+    plugin: Path
+    corpora: dict[str, Path | None]
 
     def folder(self, row: PaperRow) -> Path:
         """Return where the results of a row lie."""
@@ -178,17 +176,16 @@ class Planner:
             *("--task", "long_document_summarization", "--gen-subset", "test"),
             *("--path", folder / "checkpoints" / "checkpoint_best.pt", "--batch-size", batch_size),
         )
-        shards = max(self.machines.gpus, 1)
-        results = [folder / "generate" / str(shard) for shard in range(shards)]
+        gpus = self.machines.gpus
+        results = [folder / "generate" / str(shard) for shard in range(max(gpus, 1))]
         commands = []
         for shard, result in enumerate(results):
-            where = ("--results-path", str(result))
             # fairseq-generate takes its share by these two, and ignores --num-shards and --shard-id.
-            share = ("--distributed-world-size", str(shards), "--distributed-rank", str(shard))
-            device: tuple[str, ...] = () if self.machines.gpus else ("--cpu",)
-            commands.append(Command((*words, *where, *share, *device), (shard,) if self.machines.gpus else ()))
+            share = ("--distributed-world-size", str(len(results)), "--distributed-rank", str(shard))
+            where = ("--results-path", str(result), *share, *(() if gpus else ("--cpu",)))
+            commands.append(Command((*words, *where), (shard,) if gpus else ()))
         parts = tuple(result / GENERATED for result in results)
-        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, gpus=self.machines.gpus)
+        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, gpus=gpus)
 
     def score(self, row: PaperRow) -> Step:
         """Return how the summaries are scored."""
@@ -209,7 +206,7 @@ class Planner:
             *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
             *(*self.scale.timing, "--json", made),
         )
-        return Step("time" if decodes else "time-training", (self._on_one(words),), folder, made, gpus=self._one)
+        return self._on_one("time" if decodes else "time-training", words, made)
 
     def operators(self, benchmarks: Path) -> Step:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
@@ -218,15 +215,12 @@ class Planner:
             *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
             *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
         )
-        return Step("topk", (self._on_one(words),), folder, folder / "topk.png", gpus=self._one)
+        return self._on_one("topk", words, folder / "topk.png")
 
-    def _on_one(self, words: tuple[str, ...]) -> Command:
-        """Return a command that computes on the first GPU, if there is any."""
-        return Command(words, (0,) if self.machines.gpus else ())
-
-    @property
-    def _one(self) -> int:
-        return min(self.machines.gpus, 1)
+    def _on_one(self, name: str, words: tuple[str, ...], made: Path) -> Step:
+        """Return a step that computes on the first GPU, if there is any."""
+        gpus = min(self.machines.gpus, 1)
+        return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
 
 
 def documents_an_update(machines: Machines, scale: Scale, batch_size: int) -> int:

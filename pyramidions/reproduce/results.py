@@ -135,18 +135,17 @@ class Hardware(_Part):
     nodes: Positive
 
 
-class Training(_Part):
-    """How long a training took."""
-
-    seconds: Seconds
-    updates: Count
-    epochs: Count
-
-
 class Generation(_Part):
     """How long generation took."""
 
     seconds: Seconds
+
+
+class Training(Generation):
+    """How long a training took."""
+
+    updates: Count
+    epochs: Count
 
 
 class Corpus(_Part):

@@ -51,14 +51,14 @@ def test_what_was_looked_for_is_said(tmp_path):
         (["runs/a/train.log"], ["a"]),
         (["runs/one.log"], ["one"]),
         (["arxiv/t3/deep", "arxiv/t3/block"], ["deep", "block"]),
-        (["arxiv/t3/deep/train.log", "pubmed/t3/deep/train.log"], ["arxiv", "pubmed"]),
-        (["a/t3/deep", "b/t3/deep", "a/t3/block"], ["a/t3/deep", "b/t3/deep", "block"]),
+        (["arxiv/t3/deep/train.log", "pubmed/t3/deep/train.log"], ["arxiv/t3/deep", "pubmed/t3/deep"]),
+        (["a/t3/deep", "b/t3/deep", "a/t3/block"], ["a/t3/deep", "b/t3/deep", "a/t3/block"]),
         (["runs/train.log", "runs/old/train.log"], ["runs", "old"]),
         (["runs/a/train.log", "runs/a.log"], ["runs/a/train.log", "runs/a.log"]),
-        (["new/one.log", "old/one.log", "old/two.log"], ["new/one", "old/one", "two"]),
+        (["new/one.log", "old/one.log", "old/two.log"], ["new/one", "old/one", "old/two"]),
     ],
 )
-def test_a_name_is_the_shortest_part_that_tells_runs_apart(tmp_path, monkeypatch, paths, names):
+def test_a_name_is_the_path_below_the_folder_that_runs_share(tmp_path, monkeypatch, paths, names):
     monkeypatch.chdir(tmp_path)
     for path in paths:
         if path.endswith(".log"):
