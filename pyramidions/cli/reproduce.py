@@ -98,7 +98,7 @@ def reproduce(
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
     at_scale = scaled_configs(configs, out / "configs", SCALES[scale], write=not dry_run)
     planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora)
-    runner = Runner(planner, configs, _say, _run_step(out / "slurm" if slurm else None))
+    runner = Runner(planner, configs, _say, _run_step(out / "slurm" if slurm and not dry_run else None))
     steps = {job.name: runner.steps(job) for job in jobs}
     others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
     if dry_run:

@@ -20,11 +20,11 @@ _TITLES = {
     "table10": "Table 10: seconds a batch",
     "figure4": "Figure 4: a training step by number of layers",
 }
-# What is to be known of the paper's figures in a row.
+# By table: a row of it, and what its reader must know.
 _NOTES = {
     "table7": (
         "21",
-        "Row 21: its training takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
+        "Row 21: a training step takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
     ),
     "table10": (
         "11",
@@ -34,20 +34,17 @@ _NOTES = {
 }
 _LEGEND = (
     "“R-1” and “R-2” are ROUGE in percent, with 95% intervals in brackets.",
-    "“×” is a speed-up over the reference that is named with the table: above 1 is faster. It is the ratio of medians "
-    "of turns that both models took in one run, with the lowest and highest ratio of two neighbouring turns in "
-    "brackets.",
-    "“train” is a training step, “decode” is decoding the longer of two texts, 512 tokens in the paper; table 10 has "
-    "the shorter one too.",
-    "“2×8192 > 2048 → 512” are an encoder's layers, which consume 8192, 8192 and 2048 representations, and what its "
-    "decoder reads.",
-    "“not run” is what we have not measured.",
+    "“×” is a speed-up over the reference that is named with the table; above 1 is faster. Both models took turns in "
+    "one run: it is the ratio of medians, with the lowest and highest ratio of two neighbouring turns in brackets.",
+    "“train” is a training step, “decode” the longer of two decodings (512 tokens in the paper); table 10 has both.",
+    "“2×8192 > 2048 → 512”: two encoder layers read 8192 representations, one reads 2048, and the decoder reads 512.",
+    "“not run”: we have not measured it.",
 )
 _LEGEND_OF_THE_PAPER = (
-    "“▲” and “▼” mark where our ROUGE lies above or below the paper's and the two intervals do not overlap; without an "
-    "interval on either side there is no mark. The paper's speed-ups are made of its seconds.",
-    "“–” is what the paper does not say. “tiny model” and “other data” stand in the place of a figure of the paper "
-    "that ours cannot be compared with.",
+    "“▲” and “▼” mark where our ROUGE is above or below the paper's and the two intervals do not overlap. The paper's "
+    "speed-ups are ratios of its seconds.",
+    "“–”: the paper does not say. “tiny model” and “other data” replace a figure of the paper that ours cannot be "
+    "compared with.",
 )
 _CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed"}
 _TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
@@ -96,16 +93,15 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
     warnings = []
     tiny = sum(result.scale == "tiny" for result in results)
     useless = (
-        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs: no figure of "
-        "the paper stands beside them."
+        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs; the paper's "
+        "figures are left out."
     )
     if tiny == len(results) > 0:
         warnings.append(f"**Tiny models.** All results here are of tiny scale. {useless}")
     elif tiny:
-        marked = "Rows marked “tiny” must not be compared with others."
-        warnings.append(
-            f"**Mixed scales.** {_of(tiny, results)} of tiny scale, the others of the paper's. {useless} {marked}"
-        )
+        some = f"{tiny} of {counted(len(results), 'result')} {'is' if tiny == 1 else 'are'} of tiny scale"
+        marked = "Do not compare rows marked “tiny” with others."
+        warnings.append(f"**Mixed scales.** {some}, the others of the paper's. {useless} {marked}")
     if len({result.hardware for result in results}) > 1:
         warnings.append(
             "**Mixed hardware.** Results come from different machines: do not compare seconds of different rows. "
@@ -118,18 +114,14 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
     for told, data in {_of_data(r): r.data for r in results if r.corpus and not has_papers_data(r)}.items():
         train, test = PAPER_DOCUMENTS[data]
         warnings.append(
-            f"**Other data.** {told}. The paper's corpus has {train:,} for training and {test:,} for testing: no ROUGE "
-            "of the paper stands beside ours."
+            f"**Other data.** {told}. The paper's corpus has {train:,} for training and {test:,} for testing: its "
+            "ROUGE is left out."
         )
     if any(result.scores and not result.corpus for result in results):
         warnings.append("**Unknown data.** A result does not say what it was trained on: ROUGE is not compared.")
     if others := [line for line in lines if not line.is_comparable and line.row.table != "table4"]:
         warnings.append(f"**Other references.** {counted(len(others), 'row')} timed against another than the paper's.")
     return [textwrap.fill(text, _WIDTH, initial_indent="> ", subsequent_indent="> ") for text in warnings]
-
-
-def _of(number: int, results: Sequence[Result]) -> str:
-    return f"{number} of {counted(len(results), 'result')} {'is' if number == 1 else 'are'}"
 
 
 def _facts(results: Sequence[Result]) -> str:
@@ -217,9 +209,9 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
     parts = []
     if table == "figure4":
         parts.append(
-            "× is the speed-up over the vanilla model with as many layers, timed in the same run. Different numbers of "
-            "layers were timed in different runs, so that their seconds are not drawn over each other. The paper has "
-            "this figure as a plot only, and states one number of it."
+            "× is the speed-up over the vanilla model with as many layers, timed in the same run. Other numbers of "
+            "layers were timed in other runs, so their seconds are not compared. The paper states one number of its "
+            "plot."
         )
     elif timed:
         parts.append(f"× is the speed-up over {', '.join(f'`{name}`' for name in references)}.")

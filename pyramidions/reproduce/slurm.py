@@ -1,11 +1,13 @@
 """Steps as SLURM jobs: `submitit` submits them, watches them, and requeues them when their time is up."""
 
+import shutil
 from pathlib import Path
 
 from submitit import AutoExecutor
-from submitit.core.utils import UncompletedJobError
+from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 from submitit.helpers import Checkpointable, TorchDistributedEnvironment
 
+from pyramidions.errors import UserError
 from pyramidions.reproduce.plan import Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, run_commands, run_step, watch
 
@@ -48,9 +50,16 @@ class Cluster:
     Args:
         folder: where submitit keeps scripts and logs; all machines see it.
         kind: "slurm", or "local" for processes of this machine.
+
+    Raises:
+        UserError: there is no SLURM here.
     """
 
     def __init__(self, folder: Path, kind: str = "slurm") -> None:
+        if kind == "slurm" and shutil.which("sbatch") is None:
+            raise UserError(
+                "--slurm needs sbatch, which is not installed: run the command on the cluster's login node."
+            )
         self._folder = folder
         self._kind = kind
 
@@ -60,7 +69,7 @@ class Cluster:
         The arguments, the seconds returned and a `StepError` are those of `run_step`.
 
         Raises:
-            StepError: the step failed, or its job ended without a result.
+            StepError: the step failed, or its job was refused or ended without a result.
         """
         executor = AutoExecutor(self._folder, cluster=self._kind, slurm_max_num_timeout=_TIMEOUTS)
         cpus = _CPUS * step.gpus or _CPUS_WITHOUT_GPU
@@ -75,7 +84,10 @@ class Cluster:
             slurm_srun_args=[f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1"],
         )
         step.folder.mkdir(parents=True, exist_ok=True)
-        job = executor.submit(StepJob(step, made_from, waits))
+        try:
+            job = executor.submit(StepJob(step, made_from, waits))
+        except (FailedJobError, FailedSubmissionError) as error:
+            raise StepError(f"{step.name} was not submitted: {str(error).strip()}") from None
         say(f"    job {job.job_id}")
         first = job.task(0)
         try:

@@ -86,7 +86,7 @@ def test_other_data_is_named_and_the_papers_rouge_left_out(out, lines, text):
     ) in lines()
     assert (
         "**Other data.** sample in place of arXiv, documents: 200 for training, 20 for validation, 40 for testing. The "
-        "paper's corpus has 203,037 for training and 6,440 for testing: no ROUGE of the paper stands beside ours."
+        "paper's corpus has 203,037 for training and 6,440 for testing: its ROUGE is left out."
     ) in text()
 
 

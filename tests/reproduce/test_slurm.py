@@ -116,3 +116,9 @@ def test_a_job_asks_for_what_its_step_needs(slurm: Path, tmp_path: Path, monkeyp
         assert f"#SBATCH --{option}\n" in script
     (launch,) = (line for line in script.splitlines() if line.startswith("srun "))
     assert "--cpus-per-task=32" in launch and "--kill-on-bad-exit=1" in launch
+
+
+def test_what_sbatch_says_when_it_refuses_a_job_is_told(slurm: Path, tmp_path: Path) -> None:
+    (slurm / "sbatch").write_text("#!/bin/sh\necho 'invalid partition specified: gpu' >&2; exit 1\n")
+    with pytest.raises(StepError, match="^train was not submitted: invalid partition specified: gpu$"):
+        Cluster(tmp_path / "jobs").run(step(tmp_path, TELL), {}, print)
