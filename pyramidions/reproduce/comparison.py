@@ -79,21 +79,17 @@ class Line(NamedTuple):
     @property
     def missing(self) -> list[str]:
         """What the row needs and has not, such as "scores: not run"; nothing where it is complete."""
-        if self.result is None:
+        result = self.result
+        if result is None:
             return ["not run"]
-        result, missing = self.result, []
+        missing = []
         if self.row.table in QUALITY_TABLES and result.scores is None:
-            steps = {"training": result.training, "generation": result.generation, "scores": None}
-            missing += [f"{name}: not run" for name, done in steps.items() if done is None]
-        timed = [phase for phase in PHASES if phase in self.row.paper]
-        if self.row.table == "figure4":
-            timed = ["train_s"]
+            needed = {"training": result.training, "generation": result.generation, "scores": None}
+            missing += [f"{name}: not run" for name, part in needed.items() if part is None]
+        timed = ["train_s"] if self.row.table == "figure4" else [phase for phase in PHASES if phase in self.row.paper]
         if any(self.timing(phase) is None for phase in timed):
-            if result.times is None:
-                missing.append("times: not run")
-            else:
-                missing.append("times of decoding: not run")
-        elif timed and not self.is_comparable and result.times is not None:
+            missing.append(f"times{' of decoding' if result.times else ''}: not run")
+        elif timed and result.times and not self.is_comparable:
             missing.append(f"times: relative to {result.times.reference}, not to {self.row.reference}")
         return missing
 
@@ -118,12 +114,10 @@ def shown(lines: Sequence[Line], table: str) -> list[Line]:
     something was timed for it.
     """
     members = [line for line in lines if line.result is not None and line.row in rows_of([line.row], table)]
-    only_timed = [line for line in members if line.result and not (line.result.training or line.result.scores)]
+    trained = [line for line in members if line.result and (line.result.training or line.result.scores)]
     if table == "figure4":
-        return members if only_timed else []
-    if table == "table10":
-        return [line for line in members if line.timing("train_s")]
-    return [line for line in members if line not in only_timed]
+        return members if len(trained) < len(members) else []
+    return [line for line in members if line.timing("train_s")] if table == "table10" else trained
 
 
 def compare(catalogue: Sequence[PaperRow], results: Mapping[tuple[str, str], Result]) -> list[Line]:

@@ -1,6 +1,6 @@
 """The paper's size, and one that is divided until every row runs in half a minute on a CPU."""
 
-import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +51,11 @@ _LENGTHS = (
     *("model.decoding_min_length", "model.decoding_max_length"),
 )
 _WIDTHS = ("model.embed_dim", "model.ffn_embed_dim")
-_LENGTH_OPTIONS = ("block_size", "bucket_size", "window")  # of attention kinds
+# Lengths in a text, which the second group matches: those between commas, and options of attention kinds.
+_TEXTS = {
+    "model.pooling_lengths": r"()(\d+)",
+    "model.self_attention_args": r'("(?:block_size|bucket_size|window)": *)(\d+)',
+}
 _TINY_RUN = {
     "dataset.validate_interval": 1,
     "optimization.max_epoch": 1,
@@ -96,21 +100,17 @@ def scaled_configs(configs: Path, out: Path, scale: Scale, *, write: bool = True
 
 
 def _scaled(field: str, value: Any, scale: Scale) -> Any:
+    def divided(length: re.Match[str]) -> str:
+        return f"{length[1]}{_divided(field, int(length[2]), scale.lengths)}"
+
+    if field in _TINY_RUN:
+        return _TINY_RUN[field]
     if field in _LENGTHS and isinstance(value, int):
         return _divided(field, value, scale.lengths)
     if field in _WIDTHS:
         return _divided(field, value, scale.widths)
-    if field in _TINY_RUN:
-        return _TINY_RUN[field]
-    if field == "model.pooling_lengths" and value is not None:
-        entries = str(value).split(",")
-        # What is no number is left for the model to refuse.
-        return ",".join(str(_divided(field, int(e), scale.lengths)) if e.strip().isdecimal() else e for e in entries)
-    if field == "model.self_attention_args":
-        options = json.loads(value)
-        for name in options.keys() & set(_LENGTH_OPTIONS):
-            options[name] = _divided(f"{field}: {name}", options[name], scale.lengths)
-        return json.dumps(options)
+    if field in _TEXTS and value is not None:
+        return re.sub(_TEXTS[field], divided, str(value))
     return value
 
 
