@@ -52,7 +52,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     paths = [find_log(run) for run in runs]
     places = [path.resolve() for path in paths]
     if twice := next((path for n, path in enumerate(paths) if places[n] in places[:n]), None):
-        raise UserError(f"RUN must name another log each time, but {twice} comes twice.")
+        raise UserError(f"Each RUN must be another log, but {twice} is given twice.")
     check_output("--out", out, f"a {image} file", places)
     check_output("--csv", table, "a CSV file with our columns", places)
     if table is not None and table.resolve() == out.resolve():
@@ -60,7 +60,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
 
     logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
     if not any(log.curves for log in logs.values()):
-        raise UserError(f"RUN must hold a finite number at least, but {', '.join(map(str, paths))} holds none.")
+        raise UserError(f"RUN must hold at least one finite number, but {', '.join(map(str, paths))} holds none.")
     with atomic_file(out) as file:
         file.write(draw_training(logs, "png" if image == ".png" else "svg"))
     click.echo(f"wrote {out}")

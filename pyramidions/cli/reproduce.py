@@ -86,13 +86,13 @@ def reproduce(
     from pyramidions.reproduce.scale import SCALES, scaled_configs
 
     if nodes > 1 and not (slurm or dry_run):
-        raise UserError(f"--nodes must be 1 without --slurm, but is {nodes}; --dry-run prints what torchrun is to run.")
+        raise UserError(f"--nodes must be 1 without --slurm, but is {nodes}; --dry-run prints the torchrun command.")
     out = _folder(out or Path("reproduced") / scale)
     configs = configs.absolute()
     catalogue = read_catalogue(configs)
     tables = [target for target in targets if target not in _OPERATORS]
     if rows and not tables:
-        raise UserError(f"--rows has a meaning for tables and figure4 only, not for {', '.join(targets)}.")
+        raise UserError(f"--rows applies only to tables and figure4, not to {', '.join(targets)}.")
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
     jobs = jobs_for(catalogue, tables, _names(rows)) if tables else []
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})

@@ -1,4 +1,4 @@
-"""A row of the paper beside ours: speed-ups, which differences count, and what is missing."""
+"""A row of the paper and ours: speed-ups, significant differences, and what is missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -55,12 +55,12 @@ class Line(NamedTuple):
 
     @property
     def time_obstacle(self) -> str:
-        """Why our times cannot stand beside the paper's, in two words; empty where they can."""
+        """Why our times cannot be compared with the paper's, in two words; empty if they can."""
         return "tiny model" if self.result is not None and self.result.scale != "paper" else ""
 
     @property
     def score_obstacle(self) -> str:
-        """Why our ROUGE cannot stand beside the paper's, in two words; empty where it can."""
+        """Why our ROUGE cannot be compared with the paper's, in two words; empty if it can."""
         if self.result is None or self.time_obstacle:
             return self.time_obstacle
         return "" if has_papers_data(self.result) else "other data"

@@ -1,4 +1,4 @@
-"""One result file a row, gathered from what its steps made and from their marks."""
+"""Gathers one result file per row from the output and the marks of its steps."""
 
 import json
 from pathlib import Path
@@ -15,11 +15,10 @@ from pyramidions.scoring import LABELS
 
 
 def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
-    """Write result.json of a row, from the steps that are done; nothing where none is.
+    """Write result.json of a row from the steps that are done; do nothing if none is.
 
-    Commit, versions and hardware are those that each step was marked with when it ran: a later run by other code, or on
-    another machine, does not relabel it. Hardware and versions are of the training, or where there is none of what
-    there is; the commit is each one that had a part.
+    Commit, versions and hardware come from the marks, which later runs do not change. Hardware and versions are those
+    of the first step, commits are those of all steps.
     """
     folder = planner.folder(row)
     files = {name: folder / f"{name}.ran.json" for name in ORDER}
@@ -57,7 +56,7 @@ def training(path: Path) -> dict[str, Any] | None:
 
 
 def _corpus(folder: Path) -> dict[str, Any]:
-    """Return the name of the data that was used, and its documents by split: a sample may stand for the paper's."""
+    """Return the name of the corpus and its documents by split."""
     splits = DataFolder(folder).manifest["splits"]
     return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
 
@@ -69,7 +68,7 @@ def _scores(path: Path) -> dict[str, Any]:
 
 
 def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:
-    """Return the times of a row and their ratios to the config with which it took turns."""
+    """Return the times of a row, and their ratios to those of its reference."""
     times: dict[str, Any] | None = None
     for name in ("training-times.json", "times.json"):
         path = folder / name

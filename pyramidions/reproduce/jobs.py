@@ -1,4 +1,4 @@
-"""What tables need: each config once on each corpus, in an order in which every model finds the one it starts from."""
+"""The jobs that tables need: each config once per corpus, after the model that it starts from."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -6,14 +6,14 @@ from typing import NamedTuple
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
 
-#: What each kind of table needs of a row.
+#: The steps of a row, by table.
 _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
     "table10": ("time",),
     "figure4": ("time-training",),
 }
 TABLES = tuple(_STEPS)
-#: in which steps of a row run
+#: The order of steps.
 ORDER = ("train", "generate", "score", "time", "time-training")
 
 
@@ -22,7 +22,7 @@ class Job(NamedTuple):
 
     Attributes:
         row: one of those rows.
-        wanted: names of steps.
+        wanted: names of the steps to run.
     """
 
     row: PaperRow
@@ -40,7 +40,7 @@ class Job(NamedTuple):
 
 
 def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = ()) -> list[Job]:
-    """Return what tables need, each config once and after the one that it is fine-tuned from.
+    """Return the jobs that tables need, each config once and after the one that it is fine-tuned from.
 
     Args:
         catalogue: all rows.
@@ -48,7 +48,7 @@ def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[st
         only: rows of those tables, by the paper's number or name; none for all.
 
     Raises:
-        UserError: a row that none of the tables has.
+        UserError: none of the tables has such a row.
     """
     only = list(only)
     wanted: dict[tuple[str, str], Job] = {}

@@ -1,4 +1,4 @@
-"""What has to be run for a row: commands, in order, and the file by which each step is known to be done."""
+"""The steps of a row: their commands, and the files that show that they are done."""
 
 import re
 import sys
@@ -11,7 +11,7 @@ from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
-#: Where a corpus comes from if the user has none, with the flags of `pyramidions prepare`.
+#: Source of a corpus that the user does not have, with flags of `pyramidions prepare`.
 HUB = {
     "arxiv": ("ccdv/arxiv-summarization", "--config", "document", "--skip-empty"),
     "pubmed": ("ccdv/pubmed-summarization", "--config", "document", "--skip-empty"),
@@ -23,7 +23,7 @@ class Command(NamedTuple):
 
     Attributes:
         words: the program and its arguments.
-        gpus: those that it sees, by number; none of them where it computes on the CPU, None for all.
+        gpus: numbers of the GPUs that it sees; empty for the CPU, None for all GPUs.
     """
 
     words: tuple[str, ...]
@@ -36,9 +36,9 @@ class Step(NamedTuple):
     Attributes:
         name: "prepare", "train", "generate", "score", "time" or "time-training".
         commands: what is run.
-        folder: where it keeps its log, ``name``.log, and its mark.
-        made: what it makes.
-        parts: what is joined to ``made`` when all commands are done; none where a command makes it itself.
+        folder: holds its log and its mark.
+        made: its output.
+        parts: files that are joined to ``made`` in the end; empty if a command writes it itself.
         nodes: machines that it needs.
         gpus: GPUs that it needs on each.
     """
@@ -53,12 +53,12 @@ class Step(NamedTuple):
 
     @property
     def log(self) -> Path:
-        """All that its commands print."""
+        """The output of its commands."""
         return self.folder / f"{self.name}.log"
 
     @property
     def mark(self) -> Path:
-        """What is there once the step is done: where and by which code."""
+        """The file that marks the step as done, and says where and by which code."""
         return self.folder / f"{self.name}.ran.json"
 
     @property

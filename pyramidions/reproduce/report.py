@@ -1,4 +1,4 @@
-"""Gathers results into a page, a CSV file and plots."""
+"""Writes the report: a page, a CSV file and plots."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ class Report(NamedTuple):
         table: the CSV file, one line a row of the paper.
         plots: PNG files.
         summary: how many rows were run, in one sentence.
-        no_plots: why nothing could be drawn, in one sentence; None where it could.
+        no_plots: why nothing could be drawn, in one sentence; None if it could.
     """
 
     page: Path

@@ -1,4 +1,4 @@
-"""The paper's size, and one that is divided until every row runs in half a minute on a CPU."""
+"""The paper's size, and a small one at which every row takes half a minute on a CPU."""
 
 import re
 from pathlib import Path
@@ -13,14 +13,14 @@ class Scale(NamedTuple):
 
     Attributes:
         name: "paper" or "tiny".
-        lengths: what every number of tokens is divided by.
-        widths: what every width of a model is divided by.
-        documents: of an update, over all GPUs.
-        train_batch: documents of a training step that is timed.
-        decode_tokens: what is timed where the paper decodes 256 and 512 tokens.
+        lengths: divisor of every number of tokens.
+        widths: divisor of every width of a model.
+        documents: per update, over all GPUs.
+        train_batch: documents in a timed training step.
+        decode_tokens: numbers of tokens that stand for the paper's 256 and 512.
         timing: further flags of `pyramidions time`.
         operators: flags of benchmarks/topk.py.
-        vocabulary: pieces, where a corpus has to be prepared.
+        vocabulary: pieces of a corpus that is prepared.
     """
 
     name: str

@@ -68,7 +68,7 @@ def test_numbers_that_are_left_out_are_said(run, fail, here):
         "pooled: left out 1 value of sharpness_2 that is nan or infinite",
     ]
     log.write_text(VALID.format(n=5, loss="nan", rouge="nan").replace("rouge1 30", "rouge1 nan"))
-    assert fail("plot", "out/pooled").startswith("RUN must hold a finite number at least, but ")
+    assert fail("plot", "out/pooled").startswith("RUN must hold at least one finite number, but ")
 
 
 def test_bad_input_is_one_sentence(run, fail, here):
@@ -77,7 +77,7 @@ def test_bad_input_is_one_sentence(run, fail, here):
         "RUN must be a log of fairseq-train or a folder with one, but nothing does not exist."
     )
     twice = fail("plot", "out/pooled", "out/pooled/train.log")
-    assert twice == "RUN must name another log each time, but out/pooled/train.log comes twice."
+    assert twice == "Each RUN must be another log, but out/pooled/train.log is given twice."
     assert fail("plot", "out/pooled", "--csv", "out/pooled/train.log") == (
         "--csv must not replace one of the inputs, but is out/pooled/train.log."
     )

@@ -64,7 +64,7 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
     ("words", "message"),
     [
         (["table2", "--rows", "99"], "--rows must be of 1, 2, 3"),
-        (["figure5", "--rows", "1"], "--rows has a meaning for tables and figure4 only, not for figure5."),
+        (["figure5", "--rows", "1"], "--rows applies only to tables and figure4, not to figure5."),
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
         (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
         (["table2", "--data", "."], "--data must hold a folder arxiv, but . has none."),
@@ -81,7 +81,7 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str],
 
 
 def test_several_machines_are_started_by_slurm(fail: Any) -> None:
-    sentence = "--nodes must be 1 without --slurm, but is 2; --dry-run prints what torchrun is to run."
+    sentence = "--nodes must be 1 without --slurm, but is 2; --dry-run prints the torchrun command."
     assert fail("reproduce", "table2", "--nodes", "2", "--gpus", "8", *CONFIGS) == sentence
 
 
