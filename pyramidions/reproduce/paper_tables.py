@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pyramidions.markdown import plain
 from pyramidions.reproduce.catalogue import PaperRow
-from pyramidions.reproduce.comparison import Line
+from pyramidions.reproduce.comparison import OBSTACLES, Line
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
 
@@ -23,39 +23,34 @@ CLAIMED = {"pyramidion-16": 3.8}
 
 
 def quality_table(lines: Sequence[Line]) -> list[str]:
-    """Return a table of ROUGE and, where the paper times the rows, of speed-ups."""
-    columns: list[_Column] = []
-    for metric, name in (("r1", "R-1"), ("r2", "R-2")):
-        if any(not line.score_obstacle for line in lines):
-            columns.append((f"{name} paper", partial(_paper_score, metric=metric)))
-        columns.append((f"{name} ours", partial(_our_score, metric=metric)))
+    """Return a table of ROUGE and, if the paper times the rows, of speed-ups."""
+    columns: list[_Column] = [
+        (f"{name} {whose}", partial(show, metric=metric))
+        for metric, name in (("r1", "R-1"), ("r2", "R-2"))
+        for whose, show in (("paper", _paper_score), ("ours", _our_score))
+    ]
     if any("train_s" in line.row.paper for line in lines):
-        columns += [*_speed_ups(lines, "train_s", "train × "), *_speed_ups(lines, "infer512_s", "decode × ")]
+        columns += [*_speed_ups("train_s", "train × "), *_speed_ups("infer512_s", "decode × ")]
     return _table(lines, columns)
 
 
 def seconds_table(lines: Sequence[Line], phase: str) -> list[str]:
     """Return one part of table 10: seconds a batch and speed-ups; ``phase`` is one of `PHASES`."""
-    columns: list[_Column] = []
-    if any(not line.time_obstacle for line in lines):
-        columns.append(("paper, s", partial(_paper_seconds, phase=phase)))
-    columns.append(("ours, s", partial(_our_seconds, phase=phase)))
-    return _table(lines, [*columns, *_speed_ups(lines, phase, "× ")])
-
-
-def _speed_ups(lines: Sequence[Line], phase: str, head: str) -> list[_Column]:
-    ours: _Column = (f"{head}ours", partial(_our_speed_up, phase=phase))
-    if all(line.time_obstacle for line in lines):
-        return [ours]
-    return [(f"{head}paper", partial(_paper_speed_up, phase=phase)), ours]
+    seconds = [("paper, s", partial(_paper_seconds, phase=phase)), ("ours, s", partial(_our_seconds, phase=phase))]
+    return _table(lines, [*seconds, *_speed_ups(phase, "× ")])
 
 
 def layers_table(lines: Sequence[Line]) -> list[str]:
     """Return the table of figure 4."""
-    columns: list[_Column] = [("ours, s", partial(_our_seconds, phase="train_s"))]
-    if any(not line.time_obstacle for line in lines):
-        columns.append(("× paper", _claimed))
-    return _table(lines, [*columns, ("× ours", partial(_our_speed_up, phase="train_s"))])
+    ours = partial(_our_seconds, phase="train_s"), partial(_our_speed_up, phase="train_s")
+    return _table(lines, [("ours, s", ours[0]), ("× paper", _claimed), ("× ours", ours[1])])
+
+
+def _speed_ups(phase: str, head: str) -> list[_Column]:
+    return [
+        (f"{head}paper", partial(_paper_speed_up, phase=phase)),
+        (f"{head}ours", partial(_our_speed_up, phase=phase)),
+    ]
 
 
 def row_name(line: Line) -> str:
@@ -148,9 +143,13 @@ def _our_seconds(line: Line, phase: str) -> str:
 
 
 def _table(lines: Sequence[Line], columns: Sequence[_Column]) -> list[str]:
-    """Return a Markdown table with columns of numbers behind the names of rows."""
-    left = ["row", "architecture", "encoder → decoder"]
-    body = [[*_names(line), *(number(line) for _, number in columns)] for line in lines]
-    heads = [head for head, _ in columns]
-    rows = [[*left, *heads], [*("---" for _ in left), *("---:" for _ in heads)], *body]
-    return [f"| {' | '.join(row)} |" for row in rows]
+    """Return a Markdown table with columns of numbers behind the names of rows.
+
+    A column of the paper's is left out if none of its figures can be compared with ours.
+    """
+    found = [(head, [show(line) for line in lines]) for head, show in columns]
+    kept = [(head, cells) for head, cells in found if not OBSTACLES.issuperset(cells)]
+    heads = ["row", "architecture", "encoder → decoder", *(head for head, _ in kept)]
+    rules = ["---:" if number > 2 else "---" for number in range(len(heads))]
+    body = [[*_names(line), *(cells[n] for _, cells in kept)] for n, line in enumerate(lines)]
+    return [f"| {' | '.join(row)} |" for row in (heads, rules, *body)]
