@@ -37,8 +37,9 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
       pyramidions plot train.log
       pyramidions plot reproduced/paper/arxiv/table3/* -o table3.svg --csv table3.csv
     """
+    import matplotlib  # noqa: F401  (before the work, so that it is not in vain where this is not installed)
+
     from pyramidions.cli.outputs import check_output
-    from pyramidions.curves.drawing import has_matplotlib
     from pyramidions.curves.picture import draw_training
     from pyramidions.curves.runs import find_log, run_names
     from pyramidions.curves.training_log import read_training_log
@@ -47,8 +48,6 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     image = out.suffix.lower()
     if image not in (".png", ".svg"):
         raise UserError(f"--out must end in .png or .svg, but is {out}.")
-    if not has_matplotlib():
-        raise UserError("A plot needs matplotlib, which is not installed: pip install 'pyramidions[bench]' brings it.")
     paths = [find_log(run) for run in runs]
     places = [path.resolve() for path in paths]
     if twice := next((path for n, path in enumerate(paths) if places[n] in places[:n]), None):

@@ -39,6 +39,4 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     written = write_report(out, configs, to)
     for path in (written.page, written.table, *written.plots):
         click.echo(f"wrote {path}")
-    if written.no_plots:
-        click.echo(written.no_plots)
     click.echo(written.summary)

@@ -2,7 +2,6 @@
 
 import io
 import logging
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,11 +12,6 @@ STYLES = (
     *(("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D")),
     *(("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "X")),
 )
-
-
-def has_matplotlib() -> bool:
-    """Return whether anything can be drawn."""
-    return find_spec("matplotlib") is not None
 
 
 def literal(text: str) -> str:

@@ -50,14 +50,13 @@ _CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed"}
 _TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 
 
-def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_plots: str | None) -> str:
+def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str]) -> str:
     """Return the report in Markdown.
 
     Args:
         lines: all rows of the paper.
         topk: where figures 5 and 6 come from; None if they were not measured.
         plots: file names beside the page, by "figure4" and "topk".
-        no_plots: why nothing could be drawn; None if it could.
     """
     results = list({id(line.result): line.result for line in lines if line.result}.values())
     parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
@@ -69,9 +68,9 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], no_
         if chosen := shown(lines, table):
             parts += [f"## {_TITLES[table]}", *_section(table, chosen)]
             if table == "figure4":
-                parts += _image(table, _TITLES[table], plots, no_plots)
+                parts += _image(table, _TITLES[table], plots)
     if topk is not None:
-        parts += [f"## {_TOPK}", *_image("topk", _TOPK, plots, None)]
+        parts += [f"## {_TOPK}", *_image("topk", _TOPK, plots)]
         parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
         parts.append(_filled(f"What the benchmark says: {plain(topk.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
@@ -235,10 +234,8 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
     return parts
 
 
-def _image(name: str, title: str, plots: Mapping[str, str], no_plots: str | None) -> list[str]:
-    if name in plots:
-        return [f"![{title}]({quote(plots[name])})"]
-    return [no_plots] if no_plots else []
+def _image(name: str, title: str, plots: Mapping[str, str]) -> list[str]:
+    return [f"![{title}]({quote(plots[name])})"] if name in plots else []
 
 
 def _missing(lines: Sequence[Line], topk: TopK | None) -> str:

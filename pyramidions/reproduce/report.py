@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.curves.drawing import has_matplotlib
 from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
@@ -17,8 +16,6 @@ from pyramidions.reproduce.plots import draw_speed_ups
 from pyramidions.reproduce.results import PHASES, Interval, read_results, read_topk
 from pyramidions.scoring.rouge import METRICS
 
-_NO_PLOTS = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
-
 
 class Report(NamedTuple):
     """What was written.
@@ -28,14 +25,12 @@ class Report(NamedTuple):
         table: the CSV file, one line a row of the paper.
         plots: PNG files.
         summary: how many rows were run, in one sentence.
-        no_plots: why nothing could be drawn, in one sentence; None if it could.
     """
 
     page: Path
     table: Path
     plots: list[Path]
     summary: str
-    no_plots: str | None
 
 
 def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
@@ -57,9 +52,8 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     catalogue = read_catalogue(configs)
     lines = compare(catalogue, read_results(out, catalogue))
     topk = read_topk(out)
-    no_plots = None if has_matplotlib() else _NO_PLOTS
     images = {
-        "figure4": None if no_plots else _figure4(lines),
+        "figure4": _figure4(lines),
         "topk": (out / "topk" / "topk.png").read_bytes() if topk else None,
     }
     drawn = {}
@@ -72,9 +66,9 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
             _write(path, image)
             drawn[figure] = path.name
     _write(to.with_suffix(".csv"), table(lines).encode())
-    _write(to, page(lines, topk, drawn, no_plots).encode())
+    _write(to, page(lines, topk, drawn).encode())
     plots = [to.with_name(name) for name in drawn.values()]
-    return Report(to, to.with_suffix(".csv"), plots, summary(lines, topk), no_plots)
+    return Report(to, to.with_suffix(".csv"), plots, summary(lines, topk))
 
 
 def _write(path: Path, content: bytes) -> None:

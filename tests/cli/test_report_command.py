@@ -42,12 +42,6 @@ def test_the_page_may_lie_elsewhere_with_all_that_goes_with_it(run, tmp_path, co
     assert [path.name for path in out.iterdir()] == ["topk"]
 
 
-def test_without_matplotlib_it_says_so(run, tmp_path, configs, monkeypatch):
-    monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
-    output = run("report", tmp_path, "--configs", configs).stdout
-    assert "There are no plots: matplotlib is not installed" in output
-
-
 def test_the_configs_of_the_repository_are_the_default(run, tmp_path, monkeypatch):
     monkeypatch.chdir(CONFIGS.parent)
     assert "Of 62 rows 0 run" in run("report", tmp_path).stdout

@@ -239,15 +239,6 @@ def test_a_plot_that_nothing_stands_behind_any_more_is_removed(out, lines):
     assert not list(out.glob("*.png"))
 
 
-def test_without_matplotlib_there_is_a_sentence_instead_of_plots(out, configs, monkeypatch):
-    write(out, DEEP, TRAINING_ONLY)
-    sentence = "There are no plots: matplotlib is not installed (pip install 'pyramidions[bench]' brings it)."
-    monkeypatch.setattr("pyramidions.curves.drawing.find_spec", lambda name: None)
-    report = write_report(out, configs)
-    assert (report.no_plots, report.plots) == (sentence, [])
-    assert report.page.read_text().splitlines().count(sentence) == 1
-
-
 def test_text_from_files_is_shown_as_it_is(out, lines):
     write(out, changes={"hardware.device": "*a* <b> [c](d) $e_f", "scores": None})
     assert r"- Hardware: \*a\* &lt;b> \[c\](d) \$e_f, 8 threads, 8 GPUs" in lines()
