@@ -37,7 +37,7 @@ from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
 
 from pyramidions.measure.timing import Timed
 from pyramidions.models import PyramidionConfig, build, preset
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn import Transformer
 
 GROUPS = ("decoder", "blockwise", "led")

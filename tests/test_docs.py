@@ -18,11 +18,16 @@ from pyramidions.measure import Lengths, Part, compare, cost_of, shrink
 from pyramidions.models import PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.positions import POSITIONS
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.registry import Registry
-from pyramidions.nn.residual import RESIDUAL
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.upsampling import UPSAMPLING
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -30,7 +35,9 @@ PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 PLUGIN = str(ROOT / "pyramidions")
 TASK = ["--user-dir", PLUGIN, "--task", "long_document_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
-REGISTRIES: list[Registry[Any]] = [ATTENTION, POOLING, SCORER, FEED_FORWARD, RESIDUAL]
+REGISTRIES: list[Registry[Any]] = [
+    *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
+]
 # What a shell brings.
 SHELL = {"cat", "wait"}
 
@@ -158,15 +165,16 @@ def test_the_architecture_names_every_kind_and_field() -> None:
     named = set(spans("architecture.md"))
     for registry in REGISTRIES:
         assert set(registry.names) <= named, registry.axis
-    axes = {"self_attention", "cross_attention", "pooling", "scorer", "feed_forward", "residual", "normalize_before"}
-    fields = {*axes, *(f"{axis}_args" for axis in axes), "pooling_lengths"} & set(vars(PyramidionConfig()))
-    assert fields <= named
+    numbers = {"embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers", "max_source_positions"}
+    fields = {name for name in vars(PyramidionConfig()) if not name.endswith("dropout") and "decoding" not in name}
+    # Every axis has options under its own name.
+    assert {name for name in fields - numbers if not name.endswith("_args")} <= named
 
 
 @pytest.fixture
 def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Run the Python of adding-a-part.md; return its names, and forget its parts afterwards."""
-    tables: list[dict[str, Any]] = [registry._parts for registry in REGISTRIES]
+    tables: list[dict[str, Any]] = [registry._makers for registry in REGISTRIES]
     before = [dict(table) for table in tables]
     (tmp_path / "page.py").write_text("\n".join(blocks("adding-a-part.md", "python")), encoding="utf-8")
     yield runpy.run_path(str(tmp_path / "page.py"))
@@ -207,7 +215,7 @@ def test_the_parts_of_the_page_keep_their_contracts(
 def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) -> None:
     config, model = added["config"], added["model"]
     assert isinstance(model, Transformer)
-    assert model.encoder.layers[0].self_attention.attention.window == 128
+    assert model.encoder.layers[0].sublayers["self_attention"].function.attention.window == 128
     assert type(model.encoder.poolers["1"]).__name__ == "GatedTopKPooler"
     assert model.encoder.poolers["1"].scorer.order == 1.0
     assert compare(*shrink(config, Lengths(2048, 112))).agrees()

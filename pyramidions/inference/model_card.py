@@ -9,9 +9,8 @@ from pyramidions.inference.saved_model import SavedModel
 from pyramidions.markdown import plain
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.parse import spec_of
+from pyramidions.scoring import LABELS
 from pyramidions.strict_json import parse_json
-
-MEASURES = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 
 
 def model_card(
@@ -88,10 +87,12 @@ def _data(model: SavedModel, data: DataFolder) -> str:
 def _scores(path: Path) -> str:
     try:
         found = parse_json(path.read_bytes())
+        # A file of scores has the figures of the metrics that were known when it was written.
+        names = [name for name in LABELS if all(name in means for means in found["systems"].values())]
         rows = [
             (
                 plain(system),
-                *(f"{m['mean']:.1f} [{m['low']:.1f}, {m['high']:.1f}]" for m in (means[key] for key in MEASURES)),
+                *(f"{m['mean']:.1f} [{m['low']:.1f}, {m['high']:.1f}]" for m in (means[name] for name in names)),
             )
             for system, means in found["systems"].items()
         ]
@@ -102,7 +103,7 @@ def _scores(path: Path) -> str:
         raise UserError(f"The scores {path} must be a file, but are a folder.") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
-    return f"{_table(('', *MEASURES.values()), rows)}\n\nMeans with 95% intervals. {signature}"
+    return f"{_table(('', *(LABELS[name] for name in names)), rows)}\n\nMeans with 95% intervals. {signature}"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyramidions.measure.cost import Lengths
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, parse_pooling_lengths
+from pyramidions.models.config import MAX_SOURCE_POSITIONS
+from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 

@@ -54,9 +54,11 @@ class PyramidionEncoder(FairseqEncoder):
     ) -> dict[str, Any]:
         """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first.
 
-        ``lengths`` are those of ``src_lengths`` as numbers of the host, so that it need not wait for a GPU.
+        ``lengths`` are those of ``src_lengths`` as numbers of the host, so that it need not wait for a GPU; they belong
+        to a batch that is padded on the right.
         """
-        tokens = flush_right_padding(src_tokens, self.dictionary.pad())
+        # A batch that comes with `lengths` is padded on the right; others may be padded on the left.
+        tokens = src_tokens if lengths is not None else flush_right_padding(src_tokens, self.dictionary.pad())
         with in_evaluation_without_cudnn_attention(self):
             encoded = self.core(tokens, tokens.eq(self.dictionary.pad()), lengths)
         return {

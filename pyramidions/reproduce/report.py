@@ -14,7 +14,7 @@ from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.paper_tables import CLAIMED
 from pyramidions.reproduce.plots import draw_speed_ups
 from pyramidions.reproduce.results import PHASES, Interval, read_results, read_topk
-from pyramidions.scoring.rouge import METRICS
+from pyramidions.scoring import LABELS
 
 
 class Report(NamedTuple):
@@ -120,7 +120,7 @@ def _csv_row(line: Line) -> dict[str, object]:
         "corpus": result.corpus.name if result and result.corpus else "",
         **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
     }
-    for metric in METRICS:
+    for metric in LABELS:
         cells |= _interval(metric, getattr(result and result.scores, metric, None))
     for phase in PHASES:
         timing = line.timing(phase)

@@ -11,8 +11,8 @@ from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.residual import RESIDUAL
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.stack import STACK
 
 TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
@@ -140,7 +140,7 @@ AXES = {
     "pooling": POOLING.names,
     "scorer": SCORER.names,
     "feed_forward": FEED_FORWARD.names,
-    "residual": RESIDUAL.names,
+    "stack": STACK.names,
 }
 
 
