@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from pyramidions.data.archive import is_whole_checkpoint
+from pyramidions.files.archive import is_whole_checkpoint
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 PLUGIN = Path(__file__).parents[1] / "pyramidions"

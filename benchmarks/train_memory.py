@@ -27,8 +27,8 @@ import torch
 import torch.nn.functional as F
 from side_by_side import EOS, PAD, texts
 
-from pyramidions.data.atomic import atomic_file
 from pyramidions.environment import commit, hardware, versions
+from pyramidions.files.atomic import atomic_file
 from pyramidions.models import build, preset
 
 MODELS = ("deep_pyramidion", "deep_blockwise")

@@ -23,8 +23,8 @@ def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     import torch
 
     from pyramidions.cli.outputs import check_output
-    from pyramidions.data.atomic import atomic_file
-    from pyramidions.data.progress import counted
+    from pyramidions.files.atomic import atomic_file
+    from pyramidions.files.progress import counted
 
     check_output("--out", out, "a checkpoint", checkpoints)
     state = average_checkpoints(checkpoints)

@@ -81,7 +81,7 @@ def check_output(
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:
     """Write values to a file that appears whole or not at all; nothing is written if ``path`` is None."""
-    from pyramidions.data.atomic import atomic_file
+    from pyramidions.files.atomic import atomic_file
 
     if path is not None:
         with atomic_file(path) as file:

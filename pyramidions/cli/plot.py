@@ -43,7 +43,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     from pyramidions.curves.picture import draw_training
     from pyramidions.curves.runs import find_log, run_names
     from pyramidions.curves.training_log import read_training_log
-    from pyramidions.data.atomic import atomic_file
+    from pyramidions.files.atomic import atomic_file
 
     image = out.suffix.lower()
     if image not in (".png", ".svg"):

@@ -90,9 +90,9 @@ def prepare(
       pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
       pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
     """
-    from pyramidions.data.parallel import available_cores
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
+    from pyramidions.files.parallel import available_cores
 
     given = (("train", train), ("valid", valid), ("test", test))
     names = (find_splits(input) if input else {}) | {split: name for split, name in given if name is not None}
@@ -132,7 +132,7 @@ def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) ->
 
 def _report(out: Path) -> str:
     from pyramidions.data.folder import DataFolder
-    from pyramidions.data.progress import counted
+    from pyramidions.files.progress import counted
 
     manifest = DataFolder(out).manifest
     lines = [f"{out}: {manifest['vocab_size']:,} pieces"]

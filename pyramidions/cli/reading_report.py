@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from pyramidions.data.bounded import printable
-from pyramidions.data.progress import counted, progress_bar
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import printable
+from pyramidions.files.progress import counted, progress_bar
 
 PATIENCE = 5.0  # seconds without a progress bar
 NAMED = 20  # skipped files that are named

@@ -126,7 +126,7 @@ def _before(corpus: "Corpus", found: "Recipe") -> list[str]:
 
 
 def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[str]:
-    from pyramidions.data.progress import counted
+    from pyramidions.files.progress import counted
 
     each = "GPU" if gpus else "CPU"
     hours = found.operations / (rate * 1e12) / 3600

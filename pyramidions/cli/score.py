@@ -64,7 +64,7 @@ def score(
     """
     from pyramidions.cli.outputs import check_output
     from pyramidions.data.folder import DataFolder
-    from pyramidions.data.parallel import available_cores
+    from pyramidions.files.parallel import available_cores
     from pyramidions.scoring.scores import score_documents
     from pyramidions.scoring.summaries import read_references, read_summaries
 
@@ -144,7 +144,7 @@ def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) 
 
 
 def _table(scores: "dict[str, Scores]") -> str:
-    from pyramidions.data.progress import counted
+    from pyramidions.files.progress import counted
     from pyramidions.scoring import LABELS
     from pyramidions.scoring.scores import SMALLEST_P
 
@@ -168,7 +168,7 @@ def _table(scores: "dict[str, Scores]") -> str:
 
 
 def _write(out: Path, scores: "dict[str, Scores]", expected: "Sequence[Reference]") -> None:
-    from pyramidions.data.atomic import atomic_file
+    from pyramidions.files.atomic import atomic_file
     from pyramidions.scoring import LABELS
 
     first, *others = scores
@@ -196,7 +196,7 @@ def _write(out: Path, scores: "dict[str, Scores]", expected: "Sequence[Reference
 
 
 def _side_by_side(summary: str, reference: "Reference") -> str:
-    from pyramidions.data.text import normalize
+    from pyramidions.text.normalization import normalize
 
     width = max(20, (min(shutil.get_terminal_size().columns, 160) - 3) // 2)
     left = ["SUMMARY", *textwrap.wrap(normalize(summary) or "(empty)", width)]

@@ -122,7 +122,7 @@ def _check_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_j
 
 
 def _write(lines: Iterable[str], out: Path | None, report: ReadingReport) -> None:
-    from pyramidions.data.atomic import atomic_file
+    from pyramidions.files.atomic import atomic_file
 
     if out is None:
         for line in lines:

@@ -93,7 +93,7 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
 
 
 def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
-    from pyramidions.data.progress import counted, note
+    from pyramidions.files.progress import counted, note
 
     lengths = sorted({experiment.max_source_positions for experiment in experiments})
     tokens = counted(lengths[0], "token") if len(lengths) == 1 else f"{lengths[0]:,} to {lengths[-1]:,} tokens"
@@ -106,7 +106,7 @@ def _say_what(experiments: "list[Experiment]", plan: "Plan") -> None:
 
 
 def _say_how_long(seconds: float) -> None:
-    from pyramidions.data.progress import note
+    from pyramidions.files.progress import note
 
     for unit, length in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * length:
@@ -117,7 +117,7 @@ def _say_how_long(seconds: float) -> None:
 
 @contextmanager
 def _bar(phase: str, calls: int) -> Iterator[Callable[[], object]]:
-    from pyramidions.data.progress import progress_bar
+    from pyramidions.files.progress import progress_bar
 
     with progress_bar(phase, calls, "step") as shown:
         yield shown.update

@@ -1,5 +1,4 @@
 """Documents in, data folders out; imports neither fairseq nor torch.
 
-`text` normalises and splits, `tokenizer` turns text into ids, `readers` streams documents, `prepare` makes
-a folder of them, and `folder` says where everything in such a folder lies.
+`readers` streams documents, `prepare` makes a folder of them, and `folder` says where everything in such a folder lies.
 """

@@ -7,17 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyramidions.data.atomic import sync
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter, id_type
 from pyramidions.data.manifest import InputHash, distribution
-from pyramidions.data.parallel import chunks, ordered_map
-from pyramidions.data.progress import note, progress_bar
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import Shard, Shards
-from pyramidions.data.text import normalize
-from pyramidions.data.tokenizer import EOS, Tokenizer
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import sync
+from pyramidions.files.parallel import chunks, ordered_map
+from pyramidions.files.progress import note, progress_bar
+from pyramidions.text.normalization import normalize
+from pyramidions.text.tokenizer import EOS, Tokenizer
 
 CHUNK = 16  # documents that a worker gets at a time
 # A shard ends at either limit. It is held in memory, and is the most that an interruption costs.

@@ -4,10 +4,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pyramidions.data.lines import read_lines
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
+from pyramidions.files.lines import read_lines
 from pyramidions.strict_json import parse_json
+from pyramidions.text.tokenizer import Tokenizer
 
 Side = Literal["source", "target"]
 SPLITS = ("train", "valid", "test")

@@ -13,8 +13,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pyramidions.data.atomic import sync
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import sync
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1

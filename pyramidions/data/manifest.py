@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pyramidions.data.atomic import sync
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
-from pyramidions.data.text import SPLITTER
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import sync
+from pyramidions.text.normalization import SPLITTER
 
 FORMAT = 1
 

@@ -10,15 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pyramidions.data.atomic import atomic_folder, recover_folder, sync
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manifest, work_key, write_manifest
-from pyramidions.data.parallel import chunks, ordered_map
-from pyramidions.data.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import load_vocabulary, save_vocabulary
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import (
     Settings,
     dictionary_lines,
@@ -27,6 +23,10 @@ from pyramidions.data.vocabulary import (
     training_sentences,
 )
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_folder, recover_folder, sync
+from pyramidions.files.parallel import chunks, ordered_map
+from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
+from pyramidions.text.tokenizer import Tokenizer
 
 
 def prepare(

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
-from pyramidions.data.text import normalize
 from pyramidions.errors import UserError
+from pyramidions.text.normalization import normalize
 
 
 class Document(NamedTuple):

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.data.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
-from pyramidions.data.lines import decode_line
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
+from pyramidions.files.lines import decode_line
 from pyramidions.strict_json import NumberError, parse_json
 
 _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.data.atomic import atomic_file
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.progress import note
-from pyramidions.data.tokenizer import Tokenizer
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.progress import note
+from pyramidions.text.tokenizer import Tokenizer
 
 _HASH_BYTES = hashlib.sha256().digest_size
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import sentencepiece
 
 from pyramidions.data.readers import Document
-from pyramidions.data.text import split_sentences
-from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, Tokenizer
 from pyramidions.errors import UserError
+from pyramidions.text.normalization import split_sentences
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, Tokenizer
 
 MODEL_TYPES = ("unigram", "bpe")
 MOST_PIECES, MOST_SENTENCES = 2**24, 2**31

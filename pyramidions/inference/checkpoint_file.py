@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from pyramidions.data.archive import is_damaged
 from pyramidions.errors import UserError
+from pyramidions.files.archive import is_damaged
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.data.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.data.readers import kind, record_id
-from pyramidions.data.text_windows import holds_text
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.inference.file_formats import LIMITS, decoded, file_text
 from pyramidions.strict_json import NumberError, parse_json
+from pyramidions.text.text_windows import holds_text
 
 ENDINGS = tuple(LIMITS)
 #: The path of standard input, whose text is one document.

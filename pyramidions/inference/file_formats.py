@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pyramidions.data.bounded import LINE_LIMIT, printable, require_at_most
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
 from pyramidions.inference.page_text import page_text
 
 #: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from pyramidions.data.text import normalize
-from pyramidions.data.text_windows import windows
+from pyramidions.text.normalization import normalize
+from pyramidions.text.text_windows import windows
 
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 _LINE, _PARAGRAPH = "\n", "\n\n"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from pyramidions.data.text import split_sentences
+from pyramidions.text.normalization import split_sentences
 
 
 def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterator[list[str]]:

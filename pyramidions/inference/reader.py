@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from pyramidions.data.text_windows import windows
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference.pieces import pieces
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import Tokenizer
 
 #: Progress callback: characters tokenized since the last call.
 OnRead = Callable[[int], object]

@@ -11,16 +11,16 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from pyramidions.data.atomic import atomic_folder, sync
 from pyramidions.data.manifest import file_hash
-from pyramidions.data.tokenizer import PAD, Tokenizer
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import check_lengths, config_of, shown
 from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.nn import Transformer
 from pyramidions.strict_json import parse_json
+from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "sentencepiece.model", "README.md"
 FORMAT = 2

@@ -3,10 +3,10 @@
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypedDict
 
-from pyramidions.data.tokenizer import EOS
 from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import BeamSearch
+from pyramidions.text.tokenizer import EOS
 
 _GRID = 64  # of document lengths, in tokens
 _PENALTIES = 10.0  # powers of a length beyond which a score may be no number any more

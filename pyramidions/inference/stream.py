@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.data.atomic import atomic_file
-from pyramidions.data.parallel import chunks
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.parallel import chunks
 from pyramidions.inference.documents import InputText, Origin, Refuse
 from pyramidions.inference.explanation_page import MOST, MOST_TOKENS, ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.data.parallel import chunks
-from pyramidions.data.tokenizer import EOS, PAD
 from pyramidions.errors import UserError
+from pyramidions.files.parallel import chunks
 from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
@@ -28,6 +27,7 @@ from pyramidions.inference.search import (
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
+from pyramidions.text.tokenizer import EOS, PAD
 
 
 class Summarizer:

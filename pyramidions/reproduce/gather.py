@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyramidions.data.archive import is_whole_checkpoint
-from pyramidions.data.atomic import atomic_file
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.run_facts import RunFacts
+from pyramidions.files.archive import is_whole_checkpoint
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.jobs import ORDER
 from pyramidions.reproduce.plan import Planner

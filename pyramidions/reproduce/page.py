@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import quote
 
-from pyramidions.data.progress import counted
+from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.paper_tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table

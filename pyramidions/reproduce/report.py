@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_file
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary

@@ -19,8 +19,8 @@ from typing import IO, Any
 
 import click
 
-from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_file
 from pyramidions.reproduce.plan import Command, Step
 
 Say = Callable[[str], None]

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions.data.atomic import atomic_file
 from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_file
 
 
 class Scale(NamedTuple):

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from pyramidions.data.tokenizer import SENTENCE_MARKER
 from pyramidions.errors import UserError
+from pyramidions.text.tokenizer import SENTENCE_MARKER
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "

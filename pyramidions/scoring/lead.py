@@ -1,6 +1,6 @@
 """The lead baseline."""
 
-from pyramidions.data.text import split_sentences
+from pyramidions.text.normalization import split_sentences
 
 
 def lead(text: str, num_words: int) -> str:

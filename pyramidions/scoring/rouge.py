@@ -4,8 +4,8 @@ from functools import lru_cache
 from importlib.metadata import version
 from typing import Any
 
-from pyramidions.data.text import NORMALISATION, SPLITTER, split_sentences
 from pyramidions.scoring.metric import Metric
+from pyramidions.text.normalization import NORMALISATION, SPLITTER, split_sentences
 
 _LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L", "rougeLsum": "ROUGE-Lsum"}
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.data.parallel import chunks, ordered_map
-from pyramidions.data.progress import progress_bar
 from pyramidions.errors import UserError
+from pyramidions.files.parallel import chunks, ordered_map
+from pyramidions.files.progress import progress_bar
 from pyramidions.scoring import LABELS, METRICS
 
 SAMPLES = 1000

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyramidions.data.folder import Reference, parse_references
-from pyramidions.data.lines import read_lines
-from pyramidions.data.progress import counted
 from pyramidions.errors import UserError
+from pyramidions.files.lines import read_lines
+from pyramidions.files.progress import counted
 from pyramidions.scoring.generate_output import is_generate_output, parse_generate_output
 
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
-from pyramidions.data.archive import cut_leftover, is_damaged, is_whole_checkpoint
-from pyramidions.data.atomic import atomic_file, hold_folder, remove_leftovers
-from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
+from pyramidions.files.archive import cut_leftover, is_damaged, is_whole_checkpoint
+from pyramidions.files.atomic import atomic_file, hold_folder, remove_leftovers
+from pyramidions.files.run_facts import RunFacts
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The tokenizer as fairseq's commands use it."""
 
-from pyramidions.data.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import Tokenizer
 
 
 class PieceCodec:

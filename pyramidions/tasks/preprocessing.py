@@ -5,10 +5,10 @@ from typing import Any, Optional
 from fairseq.data import Dictionary
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.tokenizer import SPECIALS, Tokenizer
 from pyramidions.data.verify import verify_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 
 
 class Preprocessing:

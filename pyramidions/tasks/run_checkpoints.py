@@ -10,9 +10,9 @@ from fairseq.utils import split_paths
 from omegaconf import DictConfig
 from torch import distributed
 
-from pyramidions.data.archive import is_damaged
-from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
+from pyramidions.files.archive import is_damaged
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
 from pyramidions.tasks.run_config import end_run
 

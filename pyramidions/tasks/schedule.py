@@ -3,7 +3,7 @@
 import logging
 from typing import Any, NamedTuple, Optional
 
-from pyramidions.data.progress import counted
+from pyramidions.files.progress import counted
 from pyramidions.tasks.run_config import is_first_worker, run_of
 
 logger = logging.getLogger(__name__)

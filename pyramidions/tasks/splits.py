@@ -8,13 +8,13 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.tokenizer import EOS
 from pyramidions.data.verify import verify_split
 from pyramidions.errors import UserError
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.tasks.validation_scores import WithReferences
+from pyramidions.text.tokenizer import EOS
 
 logger = logging.getLogger(__name__)
 

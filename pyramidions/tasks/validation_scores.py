@@ -6,9 +6,9 @@ from typing import Any
 from fairseq.data import BaseWrapperDataset
 from fairseq.logging import metrics
 
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.scoring import LABELS
 from pyramidions.scoring.scores import document_scores
+from pyramidions.text.tokenizer import Tokenizer
 
 _COUNT = "_scored_documents"
 

@@ -10,9 +10,9 @@ import torch
 from click.testing import CliRunner
 
 from pyramidions.cli import main
-from pyramidions.data.tokenizer import PAD, Tokenizer
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import build, preset
+from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
 LOG = "".join(

@@ -10,7 +10,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import pyramidions.plugin  # noqa: F401
-from pyramidions.data.progress import counted
+from pyramidions.files.progress import counted
 from pyramidions.tasks.schedule import doubts, schedule_of
 
 USER_DIR = str(Path(__file__).parents[2] / "pyramidions")

@@ -17,11 +17,11 @@ from fairseq_commands import run
 from torch import Tensor
 
 from pyramidions.cli import main
-from pyramidions.data.tokenizer import PAD
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
 from pyramidions.inference.documents import read_documents
 from pyramidions.nn import BeamSearch
+from pyramidions.text.tokenizer import PAD
 
 SHORT = ["--beam", 1, "--min-len", 3, "--max-len", 3]
 

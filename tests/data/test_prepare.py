@@ -20,9 +20,9 @@ from pyramidions.data import readers
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.tokenizer import EOS, SENTENCE_MARKER
 from pyramidions.data.vocabulary import Settings
 from pyramidions.errors import UserError
+from pyramidions.text.tokenizer import EOS, SENTENCE_MARKER
 
 SMALL = Settings(vocab_size=60)
 

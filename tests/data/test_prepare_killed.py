@@ -9,9 +9,9 @@ from folders import contents
 
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
-from pyramidions.data.parallel import KilledError
 from pyramidions.data.prepare import prepare
 from pyramidions.data.vocabulary import Settings
+from pyramidions.files.parallel import KilledError
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 SMALL = Settings(vocab_size=60)

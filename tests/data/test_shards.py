@@ -3,8 +3,8 @@ import pytest
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.shards import Shard, Shards
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.text.tokenizer import Tokenizer
 
 SENTENCES = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs"] * 5
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from conftest import SAMPLE
 
-from pyramidions.data.text import normalize
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
 from pyramidions.models import PRESETS, build, preset
+from pyramidions.text.normalization import normalize
+from pyramidions.text.tokenizer import Tokenizer
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyramidions.data.text import normalize
 from pyramidions.inference.line_breaks import LineBreaks
+from pyramidions.text.normalization import normalize
 
 
 def spaced(text: str) -> list[str]:

@@ -8,11 +8,11 @@ from conftest import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.data.text import normalize, split_sentences
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference.reader import Reader
+from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

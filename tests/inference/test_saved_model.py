@@ -13,11 +13,11 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pyramidions.data.tokenizer import PAD, Tokenizer
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.text.tokenizer import PAD, Tokenizer
 
 ONE_FIELD = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 VALUES = st.one_of(

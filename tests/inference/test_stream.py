@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summary, stream
 from pyramidions.inference.documents import InputText, Origin
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.stream import summarize_documents
+from pyramidions.text.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.data import lines
 from pyramidions.data.folder import Reference
 from pyramidions.errors import UserError
+from pyramidions.files import lines
 from pyramidions.scoring.summaries import read_references, read_summaries
 
 REFERENCES = [Reference("a", "one"), Reference("b", "two")]

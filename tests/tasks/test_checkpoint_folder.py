@@ -10,8 +10,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from pyramidions.data.atomic import atomic_file
-from pyramidions.data.run_facts import RunFacts
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 
 Write = Callable[..., Path]

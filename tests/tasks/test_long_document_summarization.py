@@ -16,13 +16,13 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.tokenizer import Tokenizer
 from pyramidions.errors import UserError
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.head_dataset import HeadDataset
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationTask
 from pyramidions.tasks.validation_scores import ValidationScores
+from pyramidions.text.tokenizer import Tokenizer
 
 
 def make(data: DataFolder, **overrides: Any) -> LongDocumentSummarizationTask:

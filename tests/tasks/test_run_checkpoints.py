@@ -18,10 +18,10 @@ from fairseq_cli import train as fairseq_train
 from fairseq_commands import train_command
 from torch import nn
 
-from pyramidions.data.archive import is_whole_checkpoint
 from pyramidions.data.folder import DataFolder
-from pyramidions.data.run_facts import RunFacts
 from pyramidions.errors import UserError
+from pyramidions.files.archive import is_whole_checkpoint
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.inference.checkpoint_file import read_checkpoint
 from pyramidions.models.pyramidion import PyramidionModel
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pyramidions.data.text import normalize, split_sentences
+from pyramidions.text.normalization import normalize, split_sentences
 
 #: Most characters of a window. A shorter text is a single window.
 WINDOW = 100_000

@@ -6,11 +6,11 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyramidions.data.text import normalize, split_sentences
-from pyramidions.data.text_windows import windows
-from pyramidions.data.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
 from pyramidions.errors import UserError
+from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer
 
 SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with five dozen jugs!"] * 5
 PLAIN = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0))

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pyramidions.data.bounded import at_most
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import at_most
 
 #: The most that is read of a pipe or a device, in MiB.
 STREAM_LIMIT = 1024

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import sentencepiece
 
-from pyramidions.data.text import normalize, split_sentences
-from pyramidions.data.text_windows import sentences
 from pyramidions.errors import UserError
+from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.text_windows import sentences
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)

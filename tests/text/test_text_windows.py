@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyramidions.data.text import normalize, split_sentences
-from pyramidions.data.text_windows import WINDOW, holds_text, sentences, windows
+from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.text_windows import WINDOW, holds_text, sentences, windows
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
 # Words that NFKC composes, decomposes and reorders, and that lose characters; all kinds of white space between them.

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
+from pyramidions.files.parallel import KilledError
 
 _KEY = ".key"
 _OWNER = ".owner"

@@ -4,7 +4,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from pyramidions.data.atomic import atomic_file
+from pyramidions.files.atomic import atomic_file
 
 # How torch's format before 1.6 begins.
 _PICKLE = b"\x80"

@@ -8,8 +8,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from pyramidions.data.progress import counted, progress_bar, with_elapsed
 from pyramidions.errors import UserError
+from pyramidions.files.progress import counted, progress_bar, with_elapsed
 
 
 def test_work_that_tells_nothing_is_seen_to_go_on(monkeypatch):

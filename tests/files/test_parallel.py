@@ -3,8 +3,8 @@ import signal
 
 import pytest
 
-from pyramidions.data.parallel import chunks, ordered_map
 from pyramidions.errors import UserError
+from pyramidions.files.parallel import chunks, ordered_map
 
 
 def _square(x):

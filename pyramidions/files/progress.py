@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from tqdm import tqdm
 
-from pyramidions.data.parallel import KilledError, start_worker
+from pyramidions.files.parallel import KilledError, start_worker
 
 Result = TypeVar("Result")
 

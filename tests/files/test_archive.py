@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pyramidions.data.archive import is_damaged, is_whole_checkpoint
+from pyramidions.files.archive import is_damaged, is_whole_checkpoint
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyramidions.data.text import normalize, split_sentences
+from pyramidions.text.normalization import normalize, split_sentences
 
 
 def test_normalisation_is_nfkc_on_one_line_without_control_characters():

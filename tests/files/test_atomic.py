@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from pyramidions.data import atomic
-from pyramidions.data.atomic import atomic_file, atomic_folder, hold_folder, recover_folder
-from pyramidions.data.parallel import KilledError
 from pyramidions.errors import UserError
+from pyramidions.files import atomic
+from pyramidions.files.atomic import atomic_file, atomic_folder, hold_folder, recover_folder
+from pyramidions.files.parallel import KilledError
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):
@@ -281,7 +281,7 @@ def test_a_held_folder_is_free_when_its_process_is_killed_even_if_a_child_lives_
     code = """
 import os, sys, time
 from pathlib import Path
-from pyramidions.data.atomic import hold_folder
+from pyramidions.files.atomic import hold_folder
 hold_folder(Path(sys.argv[1]))
 hold_folder(Path(sys.argv[1]))
 if not os.fork():

@@ -1,0 +1,1 @@
+"""Files and processes: whole or not at all, bounded, in parallel, with progress; knows nothing of documents."""
