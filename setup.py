@@ -51,7 +51,7 @@ DEV = [
 
 setup(
     name="pyramidions",
-    version="0.1.0",
+    version="0.2.0",
     description="Long-document summarization with pooling transformers (Pyramidion), a fairseq plugin",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",

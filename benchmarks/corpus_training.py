@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 import pyramidions  # noqa: F401  (registers the models, the task and the criterion)
 from pyramidions.measure import Lengths, cost_of
-from pyramidions.nn import encoder
+from pyramidions.nn import stage
 from pyramidions.nn.functional.chunking import BlockLayout
 
 
@@ -127,7 +127,7 @@ class Way:
         self.loss = 0.0
 
     def _laid_out(self) -> AbstractContextManager[Any]:
-        return mock.patch.object(encoder, "BlockLayout", self._layout)
+        return mock.patch.object(stage, "BlockLayout", self._layout)
 
     def warm_up(self) -> None:
         """Train on one document."""

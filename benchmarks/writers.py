@@ -11,6 +11,7 @@ from side_by_side import EOS
 from torch import Tensor
 
 from pyramidions.nn import BeamSearch, Decoder, DecoderCache, Transformer
+from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.encoder import Encoded
 
 WARM_UP = 2  # steps: the second is the first before which hypotheses change places
@@ -108,8 +109,8 @@ class Past:
 
     def __init__(self, decoder: Decoder, given: Given, width: int, kind: type[DecoderCache] = DecoderCache) -> None:
         self.width = width
-        nothing = kind(len(decoder.layers))
-        cache = kind(len(decoder.layers))
+        nothing = kind(decoder.new_cache().states)
+        cache = kind(decoder.new_cache().states)
         written = given.written.repeat_interleave(width, dim=0)
         self._caches: dict[int, DecoderCache] = {}
         for begin, end in pairwise([0, *sorted(given.after)]):
@@ -120,9 +121,9 @@ class Past:
     @staticmethod
     def _copy(cache: DecoderCache, projected: DecoderCache) -> DecoderCache:
         # What the copier is told that it has copied, it leaves alone.
-        copied = copy.deepcopy(cache, {id(layer.memory): None for layer in cache.layers})
-        for layer, other in zip(copied.layers, projected.layers, strict=True):
-            layer.memory = other.memory
+        copied = copy.deepcopy(cache, {id(memory.keys_values): None for memory in _memories(cache)})
+        for memory, other in zip(_memories(copied), _memories(projected), strict=True):
+            memory.keys_values = other.keys_values
         return copied
 
     def with_memory(self, projected: DecoderCache, after: int) -> DecoderCache:
@@ -132,6 +133,10 @@ class Past:
     def rewind(self, state: State, after: int) -> State:
         """Return fairseq's incremental state with the memory of ``state`` and ``after`` tokens written."""
         return {key: self.with_memory(cache, after) for key, cache in state.items()}
+
+
+def _memories(cache: DecoderCache) -> list[ProjectedMemory]:
+    return [state for layer in cache.states for state in layer if isinstance(state, ProjectedMemory)]
 
 
 class CopyingCache(DecoderCache):
@@ -155,7 +160,7 @@ class _Begun:
 
     def __init__(self, transformer: Transformer, given: Given, cache: DecoderCache) -> None:
         self.padding_idx = transformer.padding_idx
-        self.embedding = transformer.decoder.embedder.tokens
+        self.embedder = transformer.decoder.embedder
         self._forward = transformer.decoder.forward
         self._given = given
         self._cache = cache
@@ -165,7 +170,7 @@ class _Begun:
         return self
 
     def encoder(self, tokens: Tensor, padding_mask: Tensor) -> Encoded:
-        return Encoded(self._given.memory, self._given.padding_mask, {})
+        return Encoded(self._given.memory, self._given.padding_mask, {}, self._given.padding_mask)
 
     def new_cache(self) -> DecoderCache:
         return self._cache

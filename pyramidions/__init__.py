@@ -8,9 +8,9 @@ criterions and scorers with it; see `pyramidions.plugin`. Elsewhere it imports n
 import sys
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-if "fairseq" in sys.modules:
+if sys.modules.get("fairseq") is not None:
     from pyramidions import plugin as _plugin
 
     del _plugin

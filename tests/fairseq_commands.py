@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.data.folder import DataFolder
 
 USER_DIR = Path(__file__).parent.parent / "pyramidions"

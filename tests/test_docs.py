@@ -13,6 +13,7 @@ import click
 import pytest
 from fairseq import options
 
+import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
 from pyramidions.measure import Lengths, Part, compare, cost_of, shrink
 from pyramidions.models import PRESETS, PyramidionConfig

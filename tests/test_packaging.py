@@ -83,7 +83,7 @@ def test_the_base_install_imports_without_fairseq(module: str) -> None:
 
 
 def test_importing_the_plugin_leaves_the_root_logger_alone() -> None:
-    code = "import logging, pyramidions, fairseq; print(logging.root.level, logging.root.handlers)"
+    code = "import logging, pyramidions.plugin, fairseq; print(logging.root.level, logging.root.handlers)"
     done = run(sys.executable, "-c", code)
     assert done.stdout.splitlines()[-1] == "30 []", done.stderr
 

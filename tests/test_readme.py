@@ -16,6 +16,7 @@ from fairseq import options
 from fairseq_commands import TINY, run
 from hydra import compose, initialize_config_dir
 
+import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.models import PRESETS
 
 ROOT = Path(__file__).parent.parent

@@ -1,6 +1,7 @@
 """`pyramidions prepare`."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,18 +97,14 @@ def prepare(
 
     given = (("train", train), ("valid", valid), ("test", test))
     names = (find_splits(input) if input else {}) | {split: name for split, name in given if name is not None}
-    record_fields = known_fields(source_field, target_field, id_field)
-    corpora = {
-        split: Corpus(
-            name,
-            split,
-            fields=record_fields,
-            config=config,
-            skip_empty=skip_empty,
-            number_repeated_ids=number_repeated_ids,
-        )
-        for split, name in names.items()
-    }
+    corpus = partial(
+        Corpus,
+        fields=known_fields(source_field, target_field, id_field),
+        config=config,
+        skip_empty=skip_empty,
+        number_repeated_ids=number_repeated_ids,
+    )
+    corpora = {split: corpus(name, split) for split, name in names.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):

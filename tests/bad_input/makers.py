@@ -68,7 +68,7 @@ def checkpoint(path: Path, whole: Path, *change: Any) -> None:
     torch.save(changed(torch.load(whole / "whole.pt", weights_only=True), *change), path)
 
 
-WEIGHT = "decoder.core.layers.0.feed_forward.fc1.bias"
+WEIGHT = "decoder.core.layers.0.sublayers.feed_forward.function.fc1.bias"
 WEIGHTS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
     "nan": lambda weights: weights[WEIGHT].fill_(float("nan")),
     "infinite": lambda weights: weights[WEIGHT].fill_(float("inf")),

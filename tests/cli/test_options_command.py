@@ -52,7 +52,7 @@ def test_values_are_the_presets(listed):
 def test_the_table_keeps_to_the_width_of_the_terminal(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = run("options", "deep_blockwise").stdout.splitlines()
-    assert "--embed-dim                int     768         width of a representation" in lines
+    assert "--embed-dim                 int     768         width of a representation" in lines
     assert max(map(len, lines)) <= min(columns, 120)
 
 

@@ -211,7 +211,7 @@ def test_bf16_computes_in_bfloat16_and_keeps_parameters_in_float32(
 
     def spy(self: Decoder, *arguments: Any) -> torch.Tensor:
         logits = forward(self, *arguments)
-        seen.add((self.training, logits.dtype, self.embedding.weight.dtype))
+        seen.add((self.training, logits.dtype, self.embedder.tokens.weight.dtype))
         return logits
 
     monkeypatch.setattr(Decoder, "forward", spy)
