@@ -1,12 +1,11 @@
+"""What each scorer computes; what all of them promise is in tests/nn/scorer/test_contract.py."""
+
 import pytest
 import torch
 
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.scorer import SCORER, LinearScorer, Scorer
 from pyramidions.nn.sequence import Sequence
-
-kinds = pytest.mark.parametrize("kind", SCORER.names)
-
 
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("nothing asks for attention"))
 NO_MASK = torch.zeros(2, 5).bool()
@@ -19,30 +18,6 @@ def make(kind: str, **options: object) -> Scorer:
 
 def context() -> PoolingContext:
     return PoolingContext(received=lambda: torch.arange(10.0).view(2, 5))
-
-
-@kinds
-def test_scores_are_finite_and_one_per_vector(kind: str) -> None:
-    scores = make(kind)(Sequence(torch.randn(2, 5, 8) * 1e4, NO_MASK), context())
-    assert scores.shape == (2, 5) and scores.isfinite().all()
-
-
-@kinds
-def test_half_precision_vectors_get_float32_scores(kind: str) -> None:
-    scorer = make(kind).bfloat16()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert scorer(Sequence(torch.randn(2, 5, 8).bfloat16(), NO_MASK), context()).dtype == torch.float32
-
-
-@kinds
-def test_a_document_scores_the_same_alone_and_in_a_longer_batch(kind: str) -> None:
-    scorer, x = make(kind), torch.randn(1, 5, 8)
-    if scorer.reads_attention:
-        return  # what it hands on is the attention's, which is held to the same
-    wide = torch.cat([x, torch.randn(1, 2000, 8)], dim=1)
-    alone = scorer(Sequence(x, torch.zeros(1, 5).bool()), NO_CONTEXT)
-    together = scorer(Sequence(wide, torch.zeros(1, 2005).bool()), NO_CONTEXT)[:, :5]
-    torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 def test_the_nonlinear_score_is_robertas_head() -> None:

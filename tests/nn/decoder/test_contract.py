@@ -1,0 +1,159 @@
+"""What every decoder promises; a new kind is held to it by being registered.
+
+tests/nn/test_decoder.py holds whole models to more.
+"""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_parts import DIM, SETTING, VOCABULARY, ends_after, layer, vectors
+from torch import Tensor, nn
+
+from pyramidions.nn.attention import CrossAttention, FullAttention
+from pyramidions.nn.decoder import DECODER, Decoder
+from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.nn.stack import STACK
+
+kinds = pytest.mark.parametrize("kind", DECODER.names)
+norms = pytest.mark.parametrize("normalize_before", [False, True])
+
+
+def make(kind: str, dropout: float = 0.0, normalize_before: bool = False) -> Decoder:
+    torch.manual_seed(0)
+    names = DECODER[kind].sublayers
+    given = {
+        "embedder": Embedder(nn.Embedding(VOCABULARY, DIM), SinusoidalPositions(DIM), dropout=dropout),
+        "layers": [layer(*names, is_causal=True, dropout=dropout, normalize_before=normalize_before) for _ in range(2)],
+        "stack": STACK.build("plain", {}),
+        "output": OUTPUT.build("tied", {}),
+        "norm": nn.LayerNorm(DIM) if normalize_before else None,
+    }
+    return DECODER.build(kind, {}, **SETTING, **given).eval()
+
+
+def prefixes(count: int, length: int) -> Tensor:
+    generator = torch.Generator(torch.get_default_device()).manual_seed(3)
+    return torch.randint(4, VOCABULARY, (count, length), generator=generator)
+
+
+def memory() -> tuple[Tensor, Tensor]:
+    return vectors(2, 4, DIM, seed=1), ends_after(4, 2)
+
+
+@kinds
+@norms
+@torch.no_grad()
+def test_features_are_vectors_and_logits_are_made_of_them(kind: str, normalize_before: bool) -> None:
+    decoder, tokens = make(kind, normalize_before=normalize_before), prefixes(2, 5)
+    features = decoder.features(tokens, *memory())
+    assert features.shape == (2, 5, DIM) and features.isfinite().all()
+    logits = decoder(tokens, *memory())
+    assert logits.shape == (2, 5, VOCABULARY)
+    assert logits.equal(decoder.logits(features)) and logits.equal(features @ decoder.embedder.tokens.weight.T)
+
+
+@kinds
+@norms
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (5,)])
+@torch.no_grad()
+def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
+    kind: str, normalize_before: bool, steps: tuple[int, ...]
+) -> None:
+    decoder, tokens, cache = make(kind, normalize_before=normalize_before), prefixes(4, 5), make(kind).new_cache()
+    assert (cache.length, cache.documents, cache.width) == (0, 0, 0)
+    found = []
+    for new in tokens.split(steps, dim=1):
+        found.append(decoder.features(new, *memory(), cache))
+        assert (cache.length, cache.documents, cache.width) == (sum(len(one[0]) for one in found), 2, 2)
+    whole = decoder.features(tokens, *(x.repeat_interleave(2, dim=0) for x in memory()))
+    torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-5)
+
+
+@kinds
+@torch.no_grad()
+def test_two_caches_know_nothing_of_each_other(kind: str) -> None:
+    decoder, tokens = make(kind), prefixes(2, 2)
+    first, second = decoder.new_cache(), decoder.new_cache()
+    alone = decoder.features(tokens[:, :1], *memory(), first)
+    decoder.features(tokens[:, 1:], *memory(), first)
+    assert decoder.features(tokens[:, :1], *memory(), second).equal(alone)
+
+
+@kinds
+@torch.no_grad()
+def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: str) -> None:
+    decoder, tokens, (read, padding) = make(kind), prefixes(2, 5), memory()
+    before = decoder.features(tokens, read, padding)
+    changed = tokens.clone()
+    changed[:, 3:] = 3
+    torch.testing.assert_close(decoder.features(changed, read, padding)[:, :3], before[:, :3])
+    torch.testing.assert_close(decoder.features(tokens, read.masked_fill(padding[..., None], 1e3), padding), before)
+
+
+@kinds
+def test_gradients_reach_the_memory_and_every_parameter(kind: str) -> None:
+    decoder, (read, padding) = make(kind).train(), memory()
+    read.requires_grad_()
+    targets = prefixes(2, 5)
+    F.cross_entropy(decoder(targets, read, padding).flatten(0, 1), targets.flatten()).backward()
+    assert read.grad is not None and ((read.grad.abs().sum(dim=-1) > 0) == ~padding).all()
+    for name, weight in decoder.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all(), name
+        # A bias of all keys alike leaves every attention weight as it is.
+        assert weight.grad.any() or "k_proj.bias" in name, name
+
+
+@kinds
+def test_it_tells_how_each_position_spends_its_attention_to_the_memory(kind: str) -> None:
+    decoder, (read, padding) = make(kind), memory()
+    assert decoder.tells_weights
+    weights = decoder.cross_attention_weights(prefixes(2, 5), read.requires_grad_(), padding)
+    assert weights.shape == (2, 5, 4) and weights.dtype == torch.float32 and not weights.requires_grad
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 5))
+    assert (weights >= 0).all() and weights[1, :, 2:].eq(0).all() and (weights[0] > 0).all()
+    # Not of dropout, and not only of the whole: a longer prefix changes nothing before it.
+    shorter = decoder.cross_attention_weights(prefixes(2, 5)[:, :2], read, padding)
+    torch.testing.assert_close(weights[:, :2], shorter)
+
+
+class Silent(FullAttention):
+    """Attention that cannot tell its weights."""
+
+    @classmethod
+    def tells(cls, what: str) -> bool:
+        return what != "weights" and super().tells(what)
+
+
+@kinds
+def test_it_says_whether_its_attention_can_tell(kind: str) -> None:
+    decoder = make(kind)
+    crossing = [part for part in decoder.modules() if isinstance(part, CrossAttention)]
+    if not crossing:
+        return  # what else a decoder may attend with, it tells by itself
+    crossing[-1].attention = Silent()
+    assert not decoder.tells_weights
+
+
+@kinds
+def test_prefixes_are_as_many_of_each_document(kind: str) -> None:
+    with pytest.raises(ValueError, match="as many prefixes of each document, but 3 are of 2"):
+        make(kind).features(prefixes(3, 2), *memory())
+
+
+@kinds
+def test_the_same_seed_drops_the_same_and_evaluation_drops_nothing(kind: str) -> None:
+    decoder, found = make(kind, dropout=0.3), []
+    for _ in range(2):
+        torch.manual_seed(5)
+        found.append(decoder.train().features(prefixes(2, 5), *memory()))
+    expected = make(kind).features(prefixes(2, 5), *memory())
+    assert torch.equal(*found) and not found[0].equal(expected)
+    assert decoder.eval().features(prefixes(2, 5), *memory()).equal(expected)
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{DECODER[kind].__name__} \(decoder '{kind}'\) has no option 'depht'"):
+        DECODER.build(kind, {"depht": 1}, **SETTING, embedder=None, layers=[], stack=None, output=None, norm=None)

@@ -1,0 +1,76 @@
+"""What every feed-forward part promises; a new kind is held to it by being registered."""
+
+import pytest
+import torch
+from small_parts import DIM, SETTING, ends_after, vectors
+from torch import Tensor
+
+from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
+from pyramidions.nn.sublayer import LayerContext
+
+kinds = pytest.mark.parametrize("kind", FEED_FORWARD.names)
+
+
+def make(kind: str, dropout: float = 0.0, **options: object) -> FeedForward:
+    torch.manual_seed(0)
+    return FEED_FORWARD.build(kind, options, **{**SETTING, "activation_dropout": dropout}).eval()
+
+
+def run(part: FeedForward, x: Tensor) -> Tensor:
+    return part(x, LayerContext())
+
+
+@kinds
+def test_positions_that_change_places_take_their_outputs_along(kind: str) -> None:
+    part, x, order = make(kind), vectors(2, 7, DIM), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    torch.testing.assert_close(run(part, x[:, order]), run(part, x)[:, order])
+
+
+@kinds
+def test_a_position_reads_itself_alone_so_that_padding_never_leaks(kind: str) -> None:
+    part, x, padding = make(kind), vectors(2, 7, DIM), ends_after(7, 3)
+    before, context = run(part, x), LayerContext(padding)
+    after = part(x.masked_fill(padding[..., None], 1e4), context)
+    assert after.shape == x.shape and after[~padding].equal(before[~padding])
+    torch.testing.assert_close(run(part, x[1:, :3]), before[1:, :3])
+
+
+@kinds
+def test_a_step_is_a_pass(kind: str) -> None:
+    part, x = make(kind), vectors(2, 3, DIM)
+    torch.testing.assert_close(part.step(x, LayerContext(), part.new_state()), run(part, x))
+
+
+@kinds
+def test_dropout_acts_in_training_only_and_a_seed_repeats_it(kind: str) -> None:
+    part, x = make(kind, dropout=0.5), vectors(2, 7, DIM)
+    expected = run(part, x)
+    assert run(part, x).equal(expected) and run(make(kind), x).equal(expected)
+    dropped = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        dropped.append(run(part.train(), x))
+    assert torch.equal(*dropped) and not dropped[0].equal(expected)
+    assert run(make(kind).train(), x).equal(expected)
+
+
+@kinds
+def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
+    part, x = make(kind, dropout=0.1).train(), vectors(2, 7, DIM).requires_grad_()
+    run(part, x).square().sum().backward()
+    assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
+    for name, weight in part.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all() and weight.grad.any(), name
+
+
+@kinds
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_the_output_has_the_precision_of_the_input(kind: str, dtype: torch.dtype) -> None:
+    out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))
+    assert out.dtype == dtype and out.isfinite().all()
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{FEED_FORWARD[kind].__name__} .* has no option 'activaton'"):
+        make(kind, activaton="relu")

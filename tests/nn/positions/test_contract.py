@@ -1,0 +1,72 @@
+"""What every kind of positions promises; a new kind is held to it by being registered."""
+
+import copy
+
+import pytest
+import torch
+from small_parts import DIM, SETTING
+
+from pyramidions.nn.positions import POSITIONS, Positions
+
+kinds = pytest.mark.parametrize("kind", POSITIONS.names)
+
+
+def make(kind: str) -> Positions:
+    torch.manual_seed(0)
+    return POSITIONS.build(kind, {}, **SETTING)
+
+
+def state(positions: Positions) -> dict[str, torch.Size]:
+    """Return what data-parallel training sends from process to process, and what a checkpoint holds."""
+    tensors = [*positions.named_parameters(), *positions.named_buffers(), *positions.state_dict().items()]
+    return {name: tensor.shape for name, tensor in tensors}
+
+
+@kinds
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+def test_each_position_has_an_embedding_in_float32(kind: str, shape: tuple[int, ...]) -> None:
+    where = torch.ones(shape, dtype=torch.long)
+    for positions in (make(kind), make(kind).half()):
+        found = positions(where, 9)
+        assert found.shape == (*shape, DIM) and found.dtype == torch.float32 and found.isfinite().all()
+
+
+@kinds
+def test_no_two_positions_are_alike(kind: str) -> None:
+    found = make(kind)(torch.arange(100), 100)
+    distance = (found[:, None] - found).abs().amax(dim=-1)
+    assert (distance.fill_diagonal_(1.0) > 1e-3).all()
+
+
+@kinds
+def test_an_embedding_depends_on_its_position_alone(kind: str) -> None:
+    positions, where = make(kind), torch.tensor([0, 3, 1, 4, 4])
+    expected = positions(where, 5)
+    assert positions(torch.arange(5), 5)[where].equal(expected)
+    assert positions(where.expand(3, 5), 5).equal(expected.expand(3, 5, DIM))
+    for length in (6, 1025, 3000, 5):
+        assert positions(where, length).equal(expected)
+        assert make(kind)(where, length).equal(expected)
+
+
+@kinds
+def test_no_state_has_a_size_that_differs_between_processes(kind: str) -> None:
+    positions = make(kind)
+    before = state(positions)
+    positions(torch.arange(3000), 3000)
+    assert state(positions) == before
+
+
+@kinds
+def test_embeddings_stand_on_the_device_of_the_positions(kind: str) -> None:
+    positions, where = make(kind), torch.arange(5)
+    expected = positions(where, 5)
+    elsewhere = copy.deepcopy(positions).to("meta")(where.to("meta"), 5)
+    assert elsewhere.device.type == "meta" and elsewhere.shape == expected.shape
+    assert positions(where, 5).equal(expected) and expected.device == where.device
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{POSITIONS[kind].__name__} .* has no option 'frist'"):
+        POSITIONS.build(kind, {"frist": 1}, **SETTING)

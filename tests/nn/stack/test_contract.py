@@ -1,0 +1,116 @@
+"""What every stack promises; a new kind is held to it by being registered."""
+
+import pytest
+import torch
+from small_parts import DECODING, DIM, SETTING, ends_after, layer, vectors
+from torch import Tensor
+
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.stack import STACK, Stack
+from pyramidions.nn.sublayer import LayerContext
+
+kinds = pytest.mark.parametrize("kind", STACK.names)
+norms = pytest.mark.parametrize("normalize_before", [False, True])
+
+
+def make(kind: str) -> Stack:
+    return STACK.build(kind, {}, **SETTING)
+
+
+def layers(*names: str, count: int = 3, **options: float) -> list[Layer]:
+    torch.manual_seed(0)
+    return [layer(*names, **options) for _ in range(count)]
+
+
+def context() -> LayerContext:
+    """Return what layers of a decoder read beside their input: a memory that ends with padding."""
+    return LayerContext(None, vectors(2, 4, DIM, seed=1), ends_after(4, 2))
+
+
+def one_after_the_other(run: list[Layer], x: Tensor, context: LayerContext) -> Tensor:
+    for one in run:
+        x = one(x, context)
+    return x
+
+
+@kinds
+@norms
+def test_layers_run_one_after_the_other(kind: str, normalize_before: bool) -> None:
+    run, x, padding = layers(normalize_before=normalize_before), vectors(2, 5, DIM), LayerContext(ends_after(5, 3))
+    torch.testing.assert_close(make(kind)(run, x, padding), one_after_the_other(run, x, padding))
+
+
+@kinds
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_gradients_are_those_of_the_layers_one_after_the_other(kind: str, dropout: float) -> None:
+    run, read = layers(*DECODING, dropout=dropout), context()
+    weights = [weight for one in run for weight in one.parameters()]
+    found: list[tuple[Tensor, ...]] = []
+    for stack in (one_after_the_other, make(kind)):
+        x, memory = vectors(2, 5, DIM).requires_grad_(), vectors(2, 4, DIM, seed=1).requires_grad_()
+        torch.manual_seed(7)
+        out = stack(run, x, read._replace(memory=memory))
+        found.append((out, *torch.autograd.grad(out.square().sum(), [x, memory, *weights])))
+    for expected, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, expected)
+    assert found[1][1].any() and found[1][2].any()
+
+
+@kinds
+def test_parameters_have_gradients_where_the_input_needs_none(kind: str) -> None:
+    run = layers()
+    make(kind)(run, vectors(2, 5, DIM), LayerContext()).square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for one in run for weight in one.parameters())
+
+
+@kinds
+@norms
+def test_a_watcher_is_shown_what_its_function_reads_without_gradients(kind: str, normalize_before: bool) -> None:
+    run, x = layers(normalize_before=normalize_before), vectors(2, 5, DIM).requires_grad_()
+    seen: list[Tensor] = []
+    watched = run[1].sublayers["self_attention"]
+    make(kind)(run, x, LayerContext(watchers={watched.function: seen.append}))
+    (read,) = seen
+    before = run[0](x, LayerContext())
+    torch.testing.assert_close(read, watched.norm(before) if normalize_before else before)
+    assert not read.requires_grad
+
+
+@kinds
+def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
+    run, seen = layers(*DECODING), []
+    functions = [sublayer.function for one in run for sublayer in one.sublayers.values()]
+    watchers = {
+        function: lambda x, number=number: seen.append((number, x.shape)) for number, function in enumerate(functions)
+    }
+    make(kind)(run, vectors(2, 5, DIM), context()._replace(watchers=watchers))
+    assert seen == [(number, (2, 5, DIM)) for number in range(9)]
+
+
+@kinds
+@norms
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 3, 1), (5,)])
+@torch.no_grad()
+def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: tuple[int, ...]) -> None:
+    stack, x, read = make(kind), vectors(2, 5, DIM), context()
+    run = layers(*DECODING, is_causal=True, normalize_before=normalize_before)
+    whole = stack(run, x, read)
+    states, lineage, found = [one.new_states() for one in run], Lineage(), []
+    for new in x.split(steps, dim=1):
+        hidden = lineage.extend(2, 1, new.size(1), x.device)
+        found.append(stack.step(run, new, read._replace(padding_mask=hidden), states))
+    torch.testing.assert_close(torch.cat(found, dim=1), whole)
+
+
+@kinds
+def test_steps_need_as_many_states_as_layers(kind: str) -> None:
+    run = layers(is_causal=True)
+    with pytest.raises(ValueError, match="shorter"):
+        make(kind).step(run, vectors(1, 1, DIM), LayerContext(), [run[0].new_states()])
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{STACK[kind].__name__} \(stack '{kind}'\) has no option 'depht'"):
+        STACK.build(kind, {"depht": 3}, **SETTING)

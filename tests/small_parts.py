@@ -1,0 +1,67 @@
+"""Parts built by hand, without a config: tiny, and with the same weights each time."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention import ATTENTION, CrossAttention, SelfAttention
+from pyramidions.nn.feed_forward import DenseFeedForward
+from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.sublayer import SublayerFunction
+
+DIM, HEADS, WIDTH, VOCABULARY = 8, 2, 16, 20
+#: what the model offers each part
+SETTING: dict[str, Any] = {
+    "embed_dim": DIM,
+    "num_heads": HEADS,
+    "head_dim": DIM // HEADS,
+    "ffn_embed_dim": WIDTH,
+    "vocab_size": VOCABULARY,
+    "activation_dropout": 0.0,
+}
+#: what a layer of a decoder is made of
+DECODING = ("self_attention", "cross_attention", "feed_forward")
+
+
+def function(
+    name: str, kind: str = "full", *, is_causal: bool = False, dropout: float = 0.0, **options: Any
+) -> SublayerFunction:
+    """Return what a sublayer of that name computes; ``kind`` and ``options`` are those of attention."""
+    if name == "feed_forward":
+        return DenseFeedForward(DIM, WIDTH, activation_dropout=dropout)
+    projections = DenseProjections(DIM, HEADS, ATTENTION[kind].shares_query_key)
+    attention = ATTENTION.build(kind, options, dropout=dropout)
+    if name == "cross_attention":
+        return CrossAttention(projections, attention)
+    return SelfAttention(projections, attention, is_causal)
+
+
+def layer(
+    *names: str, dropout: float = 0.0, normalize_before: bool = False, is_causal: bool = False, **options: Any
+) -> Layer:
+    """Return a layer with sublayers of these names; without any, one of an encoder."""
+    names = names or ("self_attention", "feed_forward")
+    of_self = {"is_causal": is_causal, **options}
+    functions = {
+        name: function(name, dropout=dropout, **(of_self if name == "self_attention" else {})) for name in names
+    }
+    sublayers = {name: Sublayer(made, DIM, dropout, normalize_before) for name, made in functions.items()}
+    attention = functions.get("self_attention")
+    made = Layer(sublayers, attention.attention.confined_to if isinstance(attention, SelfAttention) else None)
+    with torch.no_grad():
+        for weight in made.parameters():
+            # Neither biases of 0 nor norms of scale 1 hide a mistake.
+            weight.add_(torch.randn_like(weight), alpha=0.1)
+    return made
+
+
+def vectors(*shape: int, seed: int = 0) -> Tensor:
+    """Return normal values on the default device."""
+    return torch.randn(*shape, generator=torch.Generator(torch.get_default_device()).manual_seed(seed))
+
+
+def ends_after(*lengths: int, width: int | None = None) -> Tensor:
+    """Return the padding mask of documents of these lengths: (B, L)."""
+    return torch.arange(width or max(lengths)) >= torch.tensor(lengths)[:, None]
