@@ -79,7 +79,7 @@ class LSHAttention(CoreAttention):
             return torch.randn(*shape, columns, device=device, dtype=torch.float32)
         generator = torch.Generator().manual_seed(self.seed)
         pieces = [
-            torch.randn(*shape, self._COLUMNS, generator=generator, dtype=torch.float32)
+            torch.randn(*shape, self._COLUMNS, generator=generator, device="cpu", dtype=torch.float32)
             for _ in range(0, max(columns, 1), self._COLUMNS)
         ]
         return torch.cat(pieces, dim=-1)[..., :columns].to(device)

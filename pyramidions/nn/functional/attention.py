@@ -39,9 +39,9 @@ def scaled_dot_product_attention(
     if dropout == 0.0 or nothing or not draws_coins(q):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=is_causal)
     if is_causal:
-        allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool).tril()
+        allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool, device=q.device).tril()
     # A seed, instead of a mask that is as large as the matrix of weights.
-    seed = int(torch.randint(2**62, ()))
+    seed = int(torch.randint(2**62, (), device="cpu"))
     if allowed is not None:
         allowed = allowed if allowed.dtype == torch.bool else allowed.eq(0.0)
         allowed = allowed.expand(*q.shape[:-2], *allowed.shape[-2:])

@@ -27,7 +27,8 @@ def coins(shape: torch.Size, probability: float, generator: torch.Generator | No
         A mask of ``shape``, True where a value is dropped, and by what the others are multiplied to keep the mean.
     """
     faces = min(round(probability * _SIDES), _SIDES - 1)
-    numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64, device="cpu")
+    numbers.random_(-(2**63), None, generator=generator)
     dropped = numbers.view(torch.int16)[: shape.numel()] < faces - _SIDES // 2
     return dropped.view(shape), _SIDES / (_SIDES - faces)
 

@@ -14,7 +14,7 @@ _usual = True  # what the first of them found
 
 def on_device(numbers: Sequence[int], device: torch.device) -> Tensor:
     """Return ``numbers`` on a device, without waiting until it has done all that it was given before."""
-    return torch.tensor(numbers, dtype=torch.long).to(device, non_blocking=True)
+    return torch.tensor(numbers, dtype=torch.long, device="cpu").to(device, non_blocking=True)
 
 
 @contextmanager

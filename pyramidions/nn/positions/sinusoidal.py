@@ -33,8 +33,9 @@ class SinusoidalPositions(Positions):
 
     def _rows(self, count: int, device: torch.device) -> Tensor:
         half = self.embed_dim // 2
-        frequency = torch.exp(torch.arange(half, dtype=torch.float) * -(math.log(10000) / (half - 1)))
-        angle = torch.arange(self.first, self.first + count, dtype=torch.float)[:, None] * frequency
+        frequency = torch.exp(torch.arange(half, dtype=torch.float, device="cpu") * -(math.log(10000) / (half - 1)))
+        numbers = torch.arange(self.first, self.first + count, dtype=torch.float, device="cpu")
+        angle = numbers[:, None] * frequency
         return torch.cat([angle.sin(), angle.cos()], dim=1).to(device)
 
     def forward(self, position: Tensor, length: int) -> Tensor:

@@ -29,5 +29,6 @@ class RandomScorer(Scorer):
         if self.training:
             return torch.rand(batch, length, device=sequence.x.device)
         chunks = range(-(-length // self._CHUNK))
-        fixed = [torch.rand(self._CHUNK, generator=torch.Generator().manual_seed(self.seed + c)) for c in chunks]
+        seeded = (torch.Generator().manual_seed(self.seed + c) for c in chunks)
+        fixed = [torch.rand(self._CHUNK, generator=generator, device="cpu") for generator in seeded]
         return torch.cat(fixed)[:length].to(sequence.x.device).expand(batch, length)
