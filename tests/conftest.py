@@ -21,7 +21,7 @@ def pytest_configure() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the device on which contract tests of `pyramidions.nn` run."""
-    parser.addoption("--device", default="cpu", help="of tests/nn/**/test_contract.py: cpu or cuda")
+    parser.addoption("--device", default="cpu", help="of the files that tests/nn/conftest.py names: cpu or cuda")
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
 
 def batch(*lengths: int, seed: int = 0) -> Tensor:
     """Documents of these lengths, their end included, padded on the right: (B, L)."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     tokens = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
     for row, length in enumerate(lengths):
         tokens[row, length - 1] = 2

@@ -24,8 +24,12 @@ def make(cross: str, positions: str, stack: str, **overrides: Any) -> Transforme
     return tiny("full", "soft_topk", **fields).eval()
 
 
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator(torch.get_default_device()).manual_seed(seed)
+
+
 def prefixes(count: int, length: int, seed: int = 7) -> Tensor:
-    return torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(seed))
+    return torch.randint(4, VOCABULARY, (count, length), generator=seeded(seed))
 
 
 @every
@@ -48,7 +52,7 @@ def test_a_token_changes_nothing_before_it(cross: str, positions: str, stack: st
 def test_cached_decoding_equals_uncached_for_several_hypotheses_that_replace_each_other(
     cross: str, positions: str, stack: str, steps: tuple[int, ...]
 ) -> None:
-    model, width, generator = make(cross, positions, stack), 3, torch.Generator().manual_seed(2)
+    model, width, generator = make(cross, positions, stack), 3, seeded(2)
     memory, mask = encode(model, batch(*LENGTHS))
     cache, written = model.decoder.new_cache(), torch.empty(len(memory) * width, 0, dtype=torch.long)
     first = torch.arange(0, len(memory) * width, width)[:, None]
@@ -104,7 +108,7 @@ def test_what_follows_a_prefix_does_not_depend_on_padding_behind_it(cross: str, 
 @every
 def test_gradients_reach_the_memory_and_every_parameter(cross: str, positions: str, stack: str) -> None:
     model = make(cross, positions, stack).train()
-    memory = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    memory = torch.randn(3, 5, 8, generator=seeded(1)).requires_grad_()
     decode(model, prefixes(3, 4), memory, None).square().sum().backward()
     assert memory.grad is not None and (memory.grad.abs().sum(dim=-1) > 0).all()
     for name, weight in model.decoder.named_parameters():

@@ -51,7 +51,8 @@ def test_features_are_vectors_and_logits_are_made_of_them(kind: str, normalize_b
     assert features.shape == (2, 5, DIM) and features.isfinite().all()
     logits = decoder(tokens, *memory())
     assert logits.shape == (2, 5, VOCABULARY)
-    assert logits.equal(decoder.logits(features)) and logits.equal(features @ decoder.embedder.tokens.weight.T)
+    torch.testing.assert_close(logits, decoder.logits(features))
+    torch.testing.assert_close(logits, features @ decoder.embedder.tokens.weight.T)
 
 
 @kinds
