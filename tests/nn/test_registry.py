@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 
 from pyramidions.nn.registry import Registry
@@ -10,6 +12,15 @@ class Part:
 
 class Bare:
     pass
+
+
+class Wide(Bare):
+    def __init__(self, widths: list[int], scales: list[float] | None = None) -> None:
+        self.widths, self.scales = widths, scales
+
+
+def twice(width: int, times: int = 2) -> Wide:
+    return Wide([width] * times)
 
 
 def registry() -> Registry[object]:
@@ -28,6 +39,40 @@ def test_what_the_model_knows_goes_to_those_who_name_it() -> None:
 
 def test_names_are_listed_in_order() -> None:
     assert registry().names == ("bare", "part")
+
+
+def test_an_option_may_be_a_list() -> None:
+    parts: Registry[Bare] = Registry("axis")
+    parts.register("wide")(Wide)
+    made = parts.build("wide", {"widths": [3, 4], "scales": [1, 0.5]})
+    assert made.__dict__ == {"widths": [3, 4], "scales": [1, 0.5]}
+    assert parts.build("wide", {"widths": [], "scales": None}).__dict__ == {"widths": [], "scales": None}
+    for wrong in (3, [3, "4"], [3, True], [2.5], {"0": 3}, None):
+        with pytest.raises(ValueError, match=r"'widths' of Wide \(axis 'wide'\) must be of type list of int, but is"):
+            parts.build("wide", {"widths": wrong})
+    with pytest.raises(ValueError, match=r"'scales' .* must be of type list of float or null, but is \[None\]."):
+        parts.build("wide", {"widths": [], "scales": [None]})
+
+
+def test_a_function_makes_the_part_that_it_says() -> None:
+    parts: Registry[Bare] = Registry("axis")
+    assert parts.register("twice")(twice) is twice
+    parts.register("wide")(Wide)
+    assert parts["twice"] is parts["wide"] is Wide
+    assert parts.build("twice", {"times": 3}, width=5, height=9).__dict__["widths"] == [5, 5, 5]
+    assert parts.takes("twice", "times") and not parts.takes("twice", "widths") and parts.takes("wide", "widths")
+    for options, message in (
+        ({"widths": [1]}, r"twice \(axis 'twice'\) has no option 'widths'; it knows times."),
+        ({"times": 1.5}, r"The option 'times' of twice \(axis 'twice'\) must be of type int, but is 1.5."),
+    ):
+        with pytest.raises(ValueError, match=message):
+            parts.build("twice", options, width=5)
+
+
+@pytest.mark.parametrize("ask", [lambda parts: parts["pert"], lambda parts: parts.takes("pert", "width")])
+def test_an_unknown_name_is_named_whatever_is_asked(ask: Callable[[Registry[object]], object]) -> None:
+    with pytest.raises(ValueError, match="axis must be one of bare, part, but is 'pert'."):
+        ask(registry())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,177 @@
+"""What a flat config says, in types."""
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from typing import Any
+
+import pytest
+
+from pyramidions.models import PRESETS, PyramidionConfig, preset
+from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.parse import spec_of
+from pyramidions.models.spec import (
+    AttentionSpec,
+    DecoderSpec,
+    EmbedderSpec,
+    EncoderSpec,
+    FeedForwardSpec,
+    LayerSpec,
+    ModelSpec,
+    Part,
+    PoolingSpec,
+    StageSpec,
+)
+
+presets = pytest.mark.parametrize("name", PRESETS)
+
+DENSE = Part("dense")
+FEED_FORWARD = FeedForwardSpec(DENSE)
+BLOCKS = LayerSpec((AttentionSpec(Part("blockwise", {"block_size": 512}), DENSE), FEED_FORWARD))
+DECODING = LayerSpec(
+    (
+        AttentionSpec(Part("full"), DENSE, is_causal=True),
+        AttentionSpec(Part("full"), DENSE, reads="memory"),
+        FEED_FORWARD,
+    )
+)
+
+
+def shallow(*stages: StageSpec) -> ModelSpec:
+    """Return what table 5's models have in common, around the encoder's stages."""
+    return ModelSpec(
+        embed_dim=512,
+        ffn_embed_dim=2048,
+        num_heads=8,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        normalize_before=False,
+        encoder=EncoderSpec(EmbedderSpec(Part("sinusoidal")), stages, Part("plain")),
+        decoder=DecoderSpec(
+            Part("cross_attending"), EmbedderSpec(None), (DECODING, DECODING), Part("plain"), Part("tied")
+        ),
+    )
+
+
+def test_pyramidion_pools_after_each_of_its_layers() -> None:
+    linear = Part("linear")
+    assert spec_of(preset("pyramidion")) == shallow(
+        StageSpec((BLOCKS,), 8192, PoolingSpec(Part("soft_topk"), 2048, 4, linear)),
+        StageSpec((BLOCKS,), 2048, PoolingSpec(Part("soft_topk"), 512, 4, linear)),
+    )
+
+
+def test_funnel_is_an_hourglass_whose_pooler_owns_the_second_layer() -> None:
+    assert spec_of(preset("funnel")) == shallow(
+        StageSpec(
+            (BLOCKS,),
+            8192,
+            PoolingSpec(Part("funnel"), 512, 16, scorer=None, layer=BLOCKS, upsampler=Part("repeat")),
+        ),
+    )
+
+
+def test_what_is_upsampled_holds_all_that_follows() -> None:
+    config = preset(
+        "vanilla", encoder_layers=4, pooling="mean", pooling_lengths="None,64,16,None", upsampling="repeat",
+        max_source_positions=128,
+    )  # fmt: skip
+    layer = LayerSpec((AttentionSpec(Part("full"), DENSE), FEED_FORWARD))
+    pooling = [
+        PoolingSpec(Part("mean"), length, window, upsampler=Part("repeat")) for length, window in ((64, 2), (16, 4))
+    ]
+    innermost = StageSpec((layer,), 16)
+    inner = StageSpec((layer,), 64, pooling[1], (innermost,))
+    outer = StageSpec((layer, layer), 128, pooling[0], (inner,))
+    encoder = spec_of(config).encoder
+    assert encoder.stages == (outer,)
+    assert list(encoder.all_stages()) == [outer, inner, innermost]
+    assert encoder.poolings == {1: pooling[0], 2: pooling[1]}
+
+
+def test_each_layer_and_pooling_has_its_own_kind_and_options() -> None:
+    config = preset(
+        "vanilla", encoder_layers=3, decoder_layers=1, self_attention="full,blockwise,blockwise",
+        self_attention_args='[{}, {"block_size": 8}, {"block_size": 4}]', pooling="mean,soft_topk",
+        pooling_args='[{}, {"base": 2.0}]', pooling_lengths="64,None,16", scorer="random,linear",
+        scorer_args='[{"seed": 3}, {}]', feed_forward_args='[{}, {}, {}, {"activation": "gelu"}]',
+    )  # fmt: skip
+    spec = spec_of(config)
+    assert [layer.sublayers[0].attention for stage in spec.encoder.stages for layer in stage.layers] == [
+        Part("full"),
+        Part("blockwise", {"block_size": 8}),
+        Part("blockwise", {"block_size": 4}),
+    ]
+    assert [(pooling.pooler, pooling.scorer) for pooling in spec.encoder.poolings.values()] == [
+        (Part("mean"), None),
+        (Part("soft_topk", {"base": 2.0}), Part("linear")),
+    ]
+    assert spec.decoder.layers[0].sublayers[-1] == FeedForwardSpec(Part("dense", {"activation": "gelu"}))
+
+
+def layers_of(spec: EncoderSpec) -> int:
+    owned = [pooling for pooling in spec.poolings.values() if pooling.layer is not None]
+    return sum(len(stage.layers) for stage in spec.all_stages()) + len(owned)
+
+
+@presets
+def test_a_spec_has_all_that_its_preset_says(name: str) -> None:
+    config = preset(name)
+    spec = spec_of(config)
+    for field in ("embed_dim", "ffn_embed_dim", "num_heads", "dropout", "normalize_before"):
+        assert getattr(spec, field) == getattr(config, field)
+    assert (layers_of(spec.encoder), len(spec.decoder.layers)) == (config.encoder_layers, config.decoder_layers)
+    lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    assert {layer: pooling.length for layer, pooling in spec.encoder.poolings.items()} == lengths
+    kinds = {layer.sublayers[0].attention.kind for stage in spec.encoder.all_stages() for layer in stage.layers}
+    assert kinds == {config.self_attention}
+    assert {pooling.pooler.kind for pooling in spec.encoder.poolings.values()} <= {config.pooling}
+    assert spec_of(config) == spec and spec_of(preset(name, dropout=0.2)) != spec
+
+
+def parts_of(value: Any) -> list[Any]:
+    """Return all dataclasses in a spec, itself first."""
+    found = [value] if is_dataclass(value) else []
+    inner = [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else value
+    if isinstance(inner, list | tuple):
+        for one in inner:
+            found += parts_of(one)
+    return found
+
+
+@presets
+def test_nothing_of_a_spec_can_be_changed(name: str) -> None:
+    found = parts_of(spec_of(preset(name)))
+    assert len(found) > 10
+    for part in found:
+        with pytest.raises(FrozenInstanceError):
+            setattr(part, fields(part)[0].name, None)
+        assert not any(isinstance(getattr(part, field.name), list | dict | set) for field in fields(part))
+        if isinstance(part, Part):
+            with pytest.raises(TypeError):
+                part.options["block_size"] = 1  # type: ignore[index]
+
+
+def test_options_are_no_one_elses() -> None:
+    options = {"block_size": 4}
+    part = Part("blockwise", options)
+    options["block_size"] = 8
+    assert part.options == {"block_size": 4}
+    first, second = (stage.layers[0].sublayers[0] for stage in spec_of(preset("pyramidion")).encoder.stages)
+    assert first.attention == second.attention and first.attention.options is not second.attention.options
+    assert Part("full").options is not Part("full").options
+
+
+def test_a_config_is_left_as_it_was() -> None:
+    config = preset("deep_pyramidion")
+    spec_of(config)
+    assert config == preset("deep_pyramidion") and isinstance(config, PyramidionConfig)
+
+
+def test_an_attention_sublayer_is_named_after_what_it_reads() -> None:
+    assert [sublayer.name for sublayer in DECODING.sublayers] == ["self_attention", "cross_attention", "feed_forward"]
+
+
+def test_checkpointed_activations_are_a_stack() -> None:
+    spec = spec_of(preset("vanilla", checkpoint_activations=True))
+    assert spec.encoder.stack == spec.decoder.stack == Part("recomputing")
+    assert spec == spec_of(preset("vanilla", stack="recomputing"))

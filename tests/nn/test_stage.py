@@ -1,0 +1,178 @@
+"""Stages of parts by hand, beside plain references that read one document at a time."""
+
+import pytest
+import torch
+from small_parts import DIM, ends_after, layer, vectors
+from torch import Tensor, nn
+
+from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.functional.topk import hard_topk
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.pooling import MeanPooler, Pooled, Pooler, TopKPooler
+from pyramidions.nn.scorer import AttentionScorer
+from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.stage import Stage
+from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.upsampling import RepeatUpsampler
+
+LENGTHS = (13, 7, 1)
+stacks = pytest.mark.parametrize("stack", STACK.names)
+
+
+def layers(count: int, **options: object) -> list[Layer]:
+    torch.manual_seed(0)
+    return [layer(**options) for _ in range(count)]
+
+
+def documents(*lengths: int, known: bool = True) -> Sequence:
+    position = torch.arange(max(lengths)).expand(len(lengths), -1)
+    x = vectors(len(lengths), max(lengths), DIM)
+    return Sequence(x, ends_after(*lengths), position, list(lengths) if known else None)
+
+
+def alone(layer: Layer, x: Tensor) -> Tensor:
+    """Run a layer on one document (L, D)."""
+    return layer(x[None], LayerContext())[0]
+
+
+def means(x: Tensor, window: int) -> Tensor:
+    return torch.stack([part.mean(dim=0) for part in x.split(window)])
+
+
+def repeated(x: Tensor, window: int, like: Tensor) -> Tensor:
+    return torch.stack([x[place // window] for place in range(len(like))]) + like
+
+
+@stacks
+@pytest.mark.parametrize("known", [True, False])
+@torch.no_grad()
+def test_an_hourglass_within_an_hourglass(stack: str, known: bool) -> None:
+    first, second, innermost, third, last = layers(5)
+    inner = Stage([second], MeanPooler(3), (Stage([innermost]),), RepeatUpsampler(3))
+    outer = Stage([first], MeanPooler(2), (inner, Stage([third])), RepeatUpsampler(2))
+    assert [stage.layers for stage in outer.all_stages()] == [[first], [second], [innermost], [third]]
+
+    given, composed = documents(*LENGTHS, known=known), STACK.build(stack, {})
+    found, poolings = outer(given, composed)
+    found, none = Stage([last])(found, composed)
+    assert none == [] and [pooled.x.size(1) for pooled in poolings] == [7, 3]
+    assert found.lengths == given.lengths
+    assert found.padding_mask is given.padding_mask and found.position is given.position
+
+    for row, length in enumerate(LENGTHS):
+        long = alone(first, given.x[row, :length])
+        middle = alone(second, means(long, 2))
+        short = alone(innermost, means(middle, 3))
+        middle = alone(third, repeated(short, 3, middle))
+        expected = alone(last, repeated(middle, 2, long))
+        torch.testing.assert_close(found.x[row, :length], expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_what_is_not_upsampled_goes_on_pooled() -> None:
+    first, second = layers(2)
+    given = documents(*LENGTHS)
+    found, poolings = Stage([first], MeanPooler(4), (Stage([second]),))(given, STACK.build("plain", {}))
+    assert found.lengths == [4, 2, 1] and found.padding_mask.equal(ends_after(4, 2, 1))
+    for row, length in enumerate(LENGTHS):
+        expected = alone(second, means(alone(first, given.x[row, :length]), 4))
+        torch.testing.assert_close(found.x[row, : len(expected)], expected, rtol=0, atol=1e-5)
+    # The strongest of equal members is the first one.
+    assert found.position is not None and found.position[0].tolist() == [0, 4, 8, 12]
+    assert len(poolings) == 1
+
+
+class Unforeseen(MeanPooler):
+    """Does not say how many vectors it hands on."""
+
+    def kept(self, length: int) -> None:
+        return None
+
+
+@torch.no_grad()
+def test_lengths_are_unknown_behind_a_pooler_that_cannot_foresee_them() -> None:
+    (only,) = layers(1)
+    found, _ = Stage([only], Unforeseen(4))(documents(*LENGTHS), STACK.build("plain", {}))
+    assert found.lengths is None and found.attention_mask is found.padding_mask
+
+
+SIZES = [None, 4, 4, 3, 64]
+
+
+def of_different_blocks() -> list[Layer]:
+    torch.manual_seed(0)
+    return [layer(**({} if size is None else {"kind": "blockwise", "block_size": size})) for size in SIZES]
+
+
+@stacks
+@pytest.mark.parametrize("known", [True, False])
+@torch.no_grad()
+def test_layers_of_different_blocks_stand_in_one_stage(stack: str, known: bool) -> None:
+    run, given = of_different_blocks(), documents(*LENGTHS, known=known)
+    assert [one.confined_to for one in run] == SIZES
+    found, _ = Stage(run)(given, STACK.build(stack, {}))
+    for row, length in enumerate(LENGTHS):
+        x = given.x[row, :length]
+        for one, size in zip(run, SIZES, strict=True):
+            x = torch.cat([alone(one, block) for block in x.split(size or length)])
+        torch.testing.assert_close(found.x[row, :length], x, rtol=0, atol=1e-5)
+
+
+def scored() -> Pooler:
+    return TopKPooler(4, AttentionScorer(), hard_topk, hard_topk)
+
+
+def received(attention: nn.Module, x: Tensor) -> Tensor:
+    """Return how much attention each position of one document (L, D) receives, of all heads and queries: (L)."""
+    assert isinstance(attention, SelfAttention)
+    q, k, _ = attention.projections(x[None])
+    return (q @ k.transpose(2, 3) / q.size(-1) ** 0.5).softmax(dim=-1).sum(dim=(0, 1, 2))
+
+
+@pytest.mark.parametrize("normalize_before", [False, True])
+@pytest.mark.parametrize("block_size", [None, 4])
+@torch.no_grad()
+def test_a_scorer_reads_what_the_attention_of_the_last_layer_received(
+    normalize_before: bool, block_size: int | None
+) -> None:
+    blocks = {} if block_size is None else {"kind": "blockwise", "block_size": block_size}
+    run, given = layers(3, normalize_before=normalize_before, **blocks), documents(*LENGTHS)
+    read: list[Tensor] = []
+    pooler = scored()
+    pooler.scorer.register_forward_hook(lambda module, inputs, scores: read.append(scores))
+    Stage(run, pooler)(given, STACK.build("plain", {}))
+    (scores,) = read
+    assert scores.masked_select(given.padding_mask).eq(0).all()
+    attention = run[-1].sublayers["self_attention"]
+    for row, length in enumerate(LENGTHS):
+        parts = []
+        for block in given.x[row, :length].split(block_size or length):
+            for one in run[:-1]:
+                block = alone(one, block)
+            parts.append(received(attention.function, attention.entering(block)))
+        torch.testing.assert_close(scores[row, :length], torch.cat(parts), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_every_stack_shows_a_scorer_the_same(training: bool) -> None:
+    found: list[tuple[list[Pooled], tuple[Tensor, ...]]] = []
+    for stack in STACK.names:
+        run = [one.train(training) for one in layers(3, dropout=0.2)]
+        given = documents(*LENGTHS)
+        x = given.x.requires_grad_()
+        torch.manual_seed(3)
+        out, poolings = Stage(run, scored().train(training))(given, STACK.build(stack, {}))
+        weights = [weight for one in run for weight in one.parameters()]
+        found.append((poolings, torch.autograd.grad(out.x.square().sum(), [x, *weights])))
+    (plain, gradients), *others = found
+    for poolings, further in others:
+        assert poolings[0].sources.equal(plain[0].sources)
+        torch.testing.assert_close(poolings[0].x, plain[0].x)
+        torch.testing.assert_close(further, gradients, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("names", [(), ("feed_forward",)])
+def test_a_scorer_that_reads_attention_needs_some_before_it(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="no self-attention comes before it"):
+        Stage([layer(*names)] if names else [], scored())(documents(5), STACK.build("plain", {}))
