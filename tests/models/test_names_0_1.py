@@ -27,7 +27,7 @@ NAMES = {
         "decoder.layers.1.sublayers.cross_attention.function.projections.k_proj.weight"
     ),
     "decoder.layers.1.around_cross_attention.norm.weight": "decoder.layers.1.sublayers.cross_attention.norm.weight",
-    "decoder.layers.1.around_attention.norm.weight": "decoder.layers.1.sublayers.self_attention.norm.weight",
+    "decoder.layers.1.around_self_attention.norm.weight": "decoder.layers.1.sublayers.self_attention.norm.weight",
     # Funnel pooling's own layer attends from pooled to unpooled positions.
     "encoder.core.poolers.0.layer.self_attention.v_proj.weight": (
         "encoder.core.poolers.0.layer.sublayers.cross_attention.function.projections.v_proj.weight"
@@ -46,6 +46,7 @@ NAMES = {
     "encoder.poolers.0.scorer.dense.bias": "encoder.poolers.0.scorer.dense.bias",
     "encoder.norm.weight": "encoder.norm.weight",
     "decoder.core.norm.bias": "decoder.core.norm.bias",
+    "vocabulary": "vocabulary",
 }
 
 
