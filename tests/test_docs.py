@@ -200,7 +200,7 @@ def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Calla
     [
         ("attention/test_contract.py", "windowed", {"window": 2}, 10),
         ("pooling/test_contract.py", "gated_topk", {}, 7),
-        ("test_scorer.py", "norm", {}, 3),
+        ("scorer/test_contract.py", "norm", {}, 5),
     ],
 )
 def test_the_parts_of_the_page_keep_their_contracts(

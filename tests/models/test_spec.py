@@ -88,6 +88,17 @@ def test_what_is_upsampled_holds_all_that_follows() -> None:
     assert encoder.poolings == {1: pooling[0], 2: pooling[1]}
 
 
+def test_poolings_are_numbered_by_layers_and_a_layer_that_a_pooler_owns_counts() -> None:
+    first = PoolingSpec(Part("funnel"), 32, 2, layer=BLOCKS)
+    second, third = (PoolingSpec(Part("mean"), length, 2) for length in (16, 8))
+    inner = StageSpec((BLOCKS, BLOCKS), 32, second)
+    encoder = EncoderSpec(
+        EmbedderSpec(None), (StageSpec((BLOCKS,), 64, first, (inner,)), StageSpec((BLOCKS,), 16, third)), Part("plain")
+    )
+    # Of the layers 0 to 4, the pooler after layer 0 owns layer 1.
+    assert encoder.poolings == {0: first, 3: second, 4: third}
+
+
 def test_each_layer_and_pooling_has_its_own_kind_and_options() -> None:
     config = preset(
         "vanilla", encoder_layers=3, decoder_layers=1, self_attention="full,blockwise,blockwise",
