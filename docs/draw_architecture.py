@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from pyramidions.models import PyramidionConfig, preset
-from pyramidions.models.config import parse_pooling_lengths
+from pyramidions.models.fields import parse_pooling_lengths
 
 SOURCE = 8192
 PANEL, GAP, LEFT, TOP = 400, 70, 40, 72
