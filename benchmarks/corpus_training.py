@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import pyramidions  # noqa: F401  (registers the models, the task and the criterion)
 from pyramidions.measure import Lengths, cost_of
 from pyramidions.nn import stage
-from pyramidions.nn.functional.chunking import BlockLayout
+from pyramidions.nn.block_layout import BlockLayout
 
 
 class EveryBlock(BlockLayout):

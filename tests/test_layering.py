@@ -18,6 +18,8 @@ MAY_IMPORT = {
     "pyramidions.nn.registry": (),
     "pyramidions.nn.functional": ("nn.functional",),
     # Parts.
+    "pyramidions.nn.block_layout": ("nn.functional",),
+    "pyramidions.nn.ngram": (),
     "pyramidions.nn.sequence": (),
     "pyramidions.nn.sublayer": (),
     "pyramidions.nn.context": (),
@@ -31,16 +33,17 @@ MAY_IMPORT = {
     "pyramidions.nn.embedding": ("nn.functional", "nn.positions"),
     "pyramidions.nn.layer": ("nn.functional", "nn.sublayer"),
     "pyramidions.nn.pooling": (
-        *("nn.registry", "nn.functional", "nn.sequence", "nn.context", "nn.sublayer", "nn.scorer", "nn.layer"),
+        *("nn.registry", "nn.functional", "nn.block_layout", "nn.sequence", "nn.context", "nn.sublayer", "nn.scorer"),
+        "nn.layer",
         "nn.pooling",
     ),
     # What composes them.
     "pyramidions.nn.stack": ("nn.registry", "nn.functional", "nn.sublayer", "nn.layer", "nn.stack"),
     "pyramidions.nn.stage": (
-        *("nn.functional", "nn.sequence", "nn.sublayer", "nn.context", "nn.attention", "nn.layer", "nn.pooling"),
+        *("nn.block_layout", "nn.sequence", "nn.sublayer", "nn.context", "nn.attention", "nn.layer", "nn.pooling"),
         *("nn.upsampling", "nn.stack"),
     ),
-    "pyramidions.nn.encoder": ("nn.functional", "nn.sequence", "nn.embedding", "nn.pooling", "nn.stack", "nn.stage"),
+    "pyramidions.nn.encoder": ("nn.block_layout", "nn.sequence", "nn.embedding", "nn.pooling", "nn.stack", "nn.stage"),
     "pyramidions.nn.decoder": (
         *("nn.registry", "nn.functional", "nn.sublayer", "nn.embedding", "nn.attention", "nn.layer", "nn.stack"),
         *("nn.output", "nn.decoder"),
@@ -59,7 +62,7 @@ MAY_IMPORT = {
         "errors",
         "files",
         "text",
-        "nn.functional",
+        "nn.ngram",
         "models.config",
         "models.fields",
         "scoring",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.functional.ngram import block_repeated_ngrams
+from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.transformer import Transformer
 
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
-from pyramidions.nn.functional.chunking import lengths_of
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack

@@ -6,8 +6,8 @@ from itertools import groupby
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.block_layout import BlockLayout
 from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.functional.chunking import BlockLayout
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.pooling import Pooled, Pooler
 from pyramidions.nn.sequence import Sequence

@@ -8,7 +8,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from torch import Tensor, nn
 
 from pyramidions.errors import UserError
-from pyramidions.nn.functional.ngram import block_repeated_ngrams
+from pyramidions.nn.ngram import block_repeated_ngrams
 
 #: fairseq's generation argument to the model config's field
 _FIELDS = {

@@ -2,8 +2,8 @@
 
 from typing import cast
 
+from pyramidions.nn.block_layout import BlockLayout
 from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.functional.chunking import BlockLayout
 from pyramidions.nn.functional.windows import window_mask, window_mean
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler

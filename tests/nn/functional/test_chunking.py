@@ -3,7 +3,8 @@ from gpu_work import work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.nn.functional.chunking import BlockLayout, lengths_of, pad_to_multiple
+from pyramidions.nn.block_layout import BlockLayout, lengths_of
+from pyramidions.nn.functional.chunking import pad_to_multiple
 
 
 def mask_of(*lengths: int, width: int | None = None) -> torch.Tensor:

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.nn.functional.ngram import block_repeated_ngrams
+from pyramidions.nn.ngram import block_repeated_ngrams
 
 
 @settings(max_examples=100, deadline=None)
