@@ -1,6 +1,7 @@
-"""What figures were computed with: commit, versions and hardware."""
+"""What computes: commit, versions and hardware, and why torch finds no GPU."""
 
 import platform
+import re
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -41,11 +42,37 @@ def hardware(device: str) -> dict[str, Any]:
         name = torch.cuda.get_device_name()
     else:
         cpus = Path("/proc/cpuinfo")
-        lines = cpus.read_text().splitlines() if cpus.exists() else []
-        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        name = models[0] if models else platform.processor() or platform.machine()
+        found = re.search(r"^model name\s*: *(.*\S)", cpus.read_text() if cpus.exists() else "", re.MULTILINE)
+        name = found[1] if found else platform.processor() or platform.machine()
     return {
         "device": name,
         "threads": torch.get_num_threads(),
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
     }
+
+
+def why_no_gpu() -> str:
+    """Return why torch finds no GPU, in words that go on after a colon, and what helps."""
+    name = _first_gpu()
+    if name is None:
+        return "torch finds no GPU"
+    if torch.version.cuda is None:
+        plain = torch.__version__.partition("+")[0]
+        return (
+            f"torch {torch.__version__} is built without CUDA and cannot use this machine's GPU ({name}); "
+            f"TORCH=torch=={plain} scripts/setup.sh installs a build that can"
+        )
+    return (
+        f"torch {torch.__version__} finds none, though this machine has a GPU ({name}): its driver may be too old for "
+        f"CUDA {torch.version.cuda}, or CUDA_VISIBLE_DEVICES may hide it"
+    )
+
+
+def _first_gpu() -> str | None:
+    """Return the name of the first NVIDIA GPU that the driver lists."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False, timeout=30).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r"^GPU \d+: (.*) \(UUID", listed, re.MULTILINE)
+    return found[1] if found else None

@@ -97,6 +97,7 @@ MAY_IMPORT = {
     "pyramidions.cli": (
         "curves",
         "data",
+        "environment",
         "errors",
         "files",
         "text",

@@ -152,7 +152,10 @@ def _escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+
+
+@click.group(cls=Commands, invoke_without_command=True, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="pyramidions")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context

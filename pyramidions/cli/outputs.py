@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import click
+
 from pyramidions.errors import UserError
+
+#: The type of an argument that is a file or a folder.
+PATH = click.Path(path_type=Path)
 
 
 def _is_text(begin: bytes) -> bool:

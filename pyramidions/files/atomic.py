@@ -64,6 +64,12 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     _sync_folder(target.parent)
 
 
+def write_file(path: str | Path, content: bytes) -> None:
+    """Write a whole file, as `atomic_file` does."""
+    with atomic_file(path) as file:
+        file.write(content)
+
+
 @contextmanager
 def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
     """Make a folder that takes the place of `path` only when the block ends without an error.
