@@ -4,17 +4,13 @@ from pathlib import Path
 
 import click
 
+from pyramidions.cli.outputs import PATH, check_output
+
 
 @click.command(short_help="Put our results beside the paper's, on one page.")
-@click.argument("out", type=click.Path(path_type=Path))
-@click.option(
-    "--configs",
-    default=Path("configs"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder of configs, with paper.csv.",
-)
-@click.option("--to", type=click.Path(path_type=Path), help="The page, a .md file.  [default: OUT/report.md]")
+@click.argument("out", type=PATH)
+@click.option("--configs", default="configs", type=PATH, help="Folder of configs, with paper.csv.")
+@click.option("--to", type=PATH, help="The page, a .md file.  [default: OUT/report.md]")
 def report(out: Path, configs: Path, to: Path | None) -> None:
     """Gather what `pyramidions reproduce` left in OUT: a page in Markdown, the same as CSV, and plots.
 
@@ -26,7 +22,6 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     Example:
       pyramidions report reproduced/paper --to report.md
     """
-    from pyramidions.cli.outputs import check_output
     from pyramidions.errors import UserError
     from pyramidions.reproduce.report import write_report
 
@@ -37,6 +32,6 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
         if mine := next((path for path in beside if path.exists()), None):
             raise UserError(f"--to must be a page beside which no other report's files lie, but there is {mine}.")
     written = write_report(out, configs, to)
-    for path in (written.page, written.table, *written.plots):
+    for path in written.files:
         click.echo(f"wrote {path}")
     click.echo(written.summary)

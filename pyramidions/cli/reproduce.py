@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.reproduce.jobs import Job
+    from pyramidions.reproduce.catalogue import Job
     from pyramidions.reproduce.plan import Step
     from pyramidions.reproduce.runner import Run, Runner
 
@@ -25,31 +26,22 @@ _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and ben
     "--scale",
     type=click.Choice(["paper", "tiny"]),
     default="paper",
-    show_default=True,
     help="tiny divides lengths by 16 and widths by 8, for the sample papers and a CPU.",
 )
 @click.option(
     "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]"
 )
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
-@click.option(
-    "--nodes", type=click.IntRange(1), default=1, show_default=True, help="Machines that train together, with --slurm."
-)
+@click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --slurm.")
 @click.option("--slurm", is_flag=True, help="Run every step as a job of SLURM, and wait for it.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder with arxiv and pubmed, prepared or not.  [default: from the hub; tiny: the sample]",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder of results.  [default: reproduced/SCALE]")
-@click.option(
-    "--configs",
-    type=click.Path(path_type=Path),
-    default=Path("configs"),
-    show_default=True,
-    help="Folder with base.yaml and paper.csv.",
-)
+@click.option("--out", type=PATH, help="Folder of results.  [default: reproduced/SCALE]")
+@click.option("--configs", type=PATH, default="configs", help="Folder with base.yaml and paper.csv.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and run nothing.")
 def reproduce(
     targets: tuple[str, ...],
@@ -78,10 +70,9 @@ def reproduce(
     if scale == "tiny":
         # A second thread does not make models of this size faster, and much slower where the machine is shared.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from pyramidions.reproduce.catalogue import read_catalogue
-    from pyramidions.reproduce.jobs import jobs_for
+    from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
     from pyramidions.reproduce.plan import Machines, Planner
-    from pyramidions.reproduce.run import check_programs
+    from pyramidions.reproduce.run import check_programs, run_step
     from pyramidions.reproduce.runner import Runner
     from pyramidions.reproduce.scale import SCALES, scaled_configs
 
@@ -94,23 +85,33 @@ def reproduce(
     if rows and not tables:
         raise UserError(f"--rows applies only to tables and figure4, not to {', '.join(targets)}.")
     machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
-    jobs = jobs_for(catalogue, tables, _names(rows)) if tables else []
+    names = [name.strip() for given in rows for name in given.split(",")]
+    jobs = jobs_for(catalogue, tables, names) if tables else []
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
-    at_scale = scaled_configs(configs, out / "configs", SCALES[scale], write=not dry_run)
+    at_scale = out / "configs" if scale == "tiny" else configs
     planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora)
-    runner = Runner(planner, configs, _say, _run_step(out / "slurm" if slurm and not dry_run else None))
-    steps = {job.name: runner.steps(job) for job in jobs}
+    run: Run = run_step
+    if slurm and not dry_run:
+        from pyramidions.reproduce.slurm import Cluster
+
+        run = Cluster(out / "slurm").run
+    runner = Runner(planner, configs, click.echo, run)
     others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
     if dry_run:
-        for corpus in runner.corpora(jobs):
-            step = planner.prepare(corpus)
-            _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
-        for name, chosen in (*steps.items(), *((step.name, [step]) for step in others)):
-            click.echo()
-            _print(name, chosen)
+        _print_commands(runner, jobs, others)
         return
-    check_programs([*(step for chosen in steps.values() for step in chosen), *others])
+    scaled_configs(configs, at_scale, SCALES[scale])
+    check_programs([*(step for job in jobs for step in runner.steps(job)), *others])
     _run(runner, jobs, others, out, configs)
+
+
+def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -> None:
+    for corpus in runner.corpora(jobs):
+        step = runner.planner.prepare(corpus)
+        _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
+    for name, steps in (*((job.name, runner.steps(job)) for job in jobs), *((step.name, [step]) for step in others)):
+        click.echo()
+        _print(name, steps)
 
 
 def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, configs: Path) -> None:
@@ -138,24 +139,6 @@ def _folder(out: Path) -> Path:
     return out
 
 
-def _names(rows: tuple[str, ...]) -> list[str]:
-    names = [name.strip() for given in rows for name in given.split(",")]
-    if "" in names:
-        raise UserError(f"--rows must be names with commas between them, but is {','.join(rows)!r}.")
-    return names
-
-
-def _run_step(jobs: Path | None) -> "Run":
-    """Return what runs a step: here, or as a job of SLURM with its scripts and output in a folder."""
-    from pyramidions.reproduce.run import run_step
-
-    if jobs is None:
-        return run_step
-    from pyramidions.reproduce.slurm import Cluster
-
-    return Cluster(jobs).run
-
-
 def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
     """Return how many GPUs to use, having looked for as many unless they are elsewhere."""
     if scale == "tiny" and asked is None:
@@ -164,7 +147,7 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
         return asked
     import torch
 
-    from pyramidions.measure.gpus import why_no_gpu
+    from pyramidions.environment import why_no_gpu
 
     there = torch.cuda.device_count()
     if asked is None and there == 0:
@@ -185,11 +168,6 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
     if lacking := sorted(name for name in needed if not (data / name).is_dir()):
         raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
     return {name: (data / name).absolute() for name in needed}
-
-
-def _say(line: str) -> None:
-    click.echo(line)
-    sys.stdout.flush()
 
 
 def _print(title: str, steps: "list[Step]") -> None:

@@ -1,14 +1,21 @@
-"""Curves of several runs in one picture: loss, ROUGE and selection sharpness over the updates."""
+"""Curves of several runs in one picture, and what all our pictures share: a figure drawn without a screen."""
 
+import io
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyramidions.curves.drawing import STYLES, image, literal, new_figure
 from pyramidions.curves.training_log import TRAIN, Curve, TrainingLog
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+#: Colours that the colour-blind can tell apart (Okabe and Ito, 2008), each with a marker of its own.
+STYLES = (
+    *(("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"), ("#CC79A7", "D")),
+    *(("#E69F00", "v"), ("#56B4E9", "P"), ("#000000", "X")),
+)
 _LINES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.3)), (0, (6, 2, 1, 2)), (0, (3, 1.5, 1, 1.5, 1, 1.5)))
 _GREY = "#555555"
 _GRID = "#E4E4E4"
@@ -36,7 +43,7 @@ def draw_training(runs: Mapping[str, TrainingLog], kind: Literal["png", "svg"]) 
     from matplotlib.ticker import MaxNLocator
 
     panels = {label: drawn for label in _PANELS if (drawn := _drawn(label, list(runs.values())))}
-    names = [_shown(name) for name in runs]
+    names = [literal(name if len(name) <= _NAME else f"…{name[1 - _NAME :]}") for name in runs]
     columns = max(1, min(len(runs), 100 // (max(map(len, names)) + 6)))
     figure = new_figure(8.5, 0.7 + 2.7 * len(panels) + 0.22 * -(-len(runs) // columns))
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False).flatten()
@@ -113,6 +120,25 @@ def _look(number: int, runs: int) -> tuple[Any, str]:
     return colormaps["turbo"](0.05 + 0.9 * number / (runs - 1)), marker
 
 
-def _shown(name: str) -> str:
-    """Return a name at a length that fits."""
-    return literal(name if len(name) <= _NAME else f"…{name[1 - _NAME :]}")
+def literal(text: str) -> str:
+    """Return text that matplotlib does not take for a formula."""
+    return text.replace("$", r"\$")
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """Return an empty figure; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    return Figure((width, height), layout="constrained", facecolor="white")
+
+
+def image(figure: "Figure", kind: str = "png") -> bytes:
+    """Return a figure as "png" or "svg"; the same figure gives the same bytes."""
+    from matplotlib import rc_context
+
+    buffer = io.BytesIO()
+    # By default an SVG has random ids and the date.
+    with rc_context({"svg.hashsalt": "pyramidions"}):
+        figure.savefig(buffer, format=kind, dpi=140, metadata={"Date": None} if kind == "svg" else {})
+    return buffer.getvalue()

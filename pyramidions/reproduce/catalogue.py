@@ -1,8 +1,9 @@
-"""The rows of the paper's tables and figures: which config each has, and what the paper reports."""
+"""The rows of the paper's tables and figures, what the paper reports of them, and the jobs that they need."""
 
 import csv
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator
 
@@ -14,6 +15,15 @@ QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8")
 TIMED_TABLES = ("table2", "table7", "table8")
 #: The paper's figures of a row.
 FIGURES = ("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+
+#: The steps of a row, by table.
+_STEPS = {
+    **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
+    "table10": ("time",),
+    "figure4": ("time-training",),
+}
+#: The order of steps.
+ORDER = ("train", "generate", "score", "time", "time-training")
 
 
 class PaperRow(BaseModel, frozen=True):
@@ -71,3 +81,56 @@ def rows_of(catalogue: list[PaperRow], table: str) -> list[PaperRow]:
     """Return the rows of a table or figure, in the paper's order; table 10 is made of rows of other tables."""
     tables = TIMED_TABLES if table == "table10" else (table,)
     return [row for row in catalogue if row.table in tables]
+
+
+class Job(NamedTuple):
+    """A config on a corpus, which rows of several tables may share.
+
+    Attributes:
+        row: one of those rows.
+        wanted: names of the steps to run.
+    """
+
+    row: PaperRow
+    wanted: frozenset[str]
+
+    @property
+    def name(self) -> str:
+        """Corpus and config."""
+        return f"{self.row.data}/{self.row.config}"
+
+    @property
+    def reads_corpus(self) -> bool:
+        """Whether a step reads documents; timing makes up its own."""
+        return bool(self.wanted & {"train", "generate", "score"})
+
+
+def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = ()) -> list[Job]:
+    """Return the jobs that tables need, each config once and after the one that it is fine-tuned from.
+
+    Args:
+        catalogue: all rows.
+        tables: their names, and those of figures.
+        only: rows of those tables, by the paper's number or name; none for all.
+
+    Raises:
+        UserError: none of the tables has such a row.
+    """
+    only = list(only)
+    wanted: dict[tuple[str, str], Job] = {}
+
+    def want(row: PaperRow, steps: Iterable[str]) -> None:
+        job = wanted.setdefault((row.config, row.data), Job(row, frozenset()))
+        wanted[row.config, row.data] = job._replace(wanted=job.wanted | set(steps))
+
+    found = [(table, row) for table in tables for row in rows_of(catalogue, table)]
+    known = [row.row for _, row in found]
+    if unknown := [name for name in only if name not in known]:
+        raise UserError(f"--rows must be of {', '.join(known)}, but one is {unknown[0]!r}.")
+    for table, row in found:
+        if only and row.row not in only:
+            continue
+        if row.starts_from and "train" in _STEPS[table]:
+            want(next(r for r in catalogue if (r.config, r.data) == (row.starts_from, row.data)), ("train",))
+        want(row, _STEPS[table])
+    return list(wanted.values())

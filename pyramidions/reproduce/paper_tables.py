@@ -2,9 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import groupby
-from typing import TypeVar
 
 from pyramidions.markdown import plain
 from pyramidions.reproduce.catalogue import PaperRow
@@ -12,7 +10,6 @@ from pyramidions.reproduce.comparison import OBSTACLES, Line
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
 
-_Value = TypeVar("_Value")
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
@@ -24,11 +21,7 @@ CLAIMED = {"pyramidion-16": 3.8}
 
 def quality_table(lines: Sequence[Line]) -> list[str]:
     """Return a table of ROUGE and, if the paper times the rows, of speed-ups."""
-    columns: list[_Column] = [
-        (f"{name} {whose}", partial(show, metric=metric))
-        for metric, name in (("r1", "R-1"), ("r2", "R-2"))
-        for whose, show in (("paper", _paper_score), ("ours", _our_score))
-    ]
+    columns = [*_scores("r1", "R-1"), *_scores("r2", "R-2")]
     if any("train_s" in line.row.paper for line in lines):
         columns += [*_speed_ups("train_s", "train × "), *_speed_ups("infer512_s", "decode × ")]
     return _table(lines, columns)
@@ -36,21 +29,60 @@ def quality_table(lines: Sequence[Line]) -> list[str]:
 
 def seconds_table(lines: Sequence[Line], phase: str) -> list[str]:
     """Return one part of table 10: seconds a batch and speed-ups; ``phase`` is one of `PHASES`."""
-    seconds = [("paper, s", partial(_paper_seconds, phase=phase)), ("ours, s", partial(_our_seconds, phase=phase))]
-    return _table(lines, [*seconds, *_speed_ups(phase, "× ")])
+    return _table(lines, [*_seconds(phase), *_speed_ups(phase, "× ")])
 
 
 def layers_table(lines: Sequence[Line]) -> list[str]:
     """Return the table of figure 4."""
-    ours = partial(_our_seconds, phase="train_s"), partial(_our_speed_up, phase="train_s")
-    return _table(lines, [("ours, s", ours[0]), ("× paper", _claimed), ("× ours", ours[1])])
+
+    def claimed(line: Line) -> str:
+        return line.time_obstacle or _shown(CLAIMED.get(line.row.row), _NOTHING, "up to {}".format)
+
+    _, seconds = _seconds("train_s")
+    _, speed_ups = _speed_ups("train_s", "× ")
+    return _table(lines, [seconds, ("× paper", claimed), speed_ups])
+
+
+def _scores(metric: str, head: str) -> list[_Column]:
+    def paper(line: Line) -> str:
+        return line.score_obstacle or _shown(line.paper_score(metric), _NOTHING, form(line))
+
+    def ours(line: Line) -> str:
+        return f"{_shown(line.our_score(metric), NOT_RUN, form(line))}{_MARKS[line.difference(metric)]}"
+
+    def form(line: Line) -> Callable[[float], str]:
+        return ("{:.2f}" if line.row.table in _TWO_DECIMALS else "{:.1f}").format
+
+    return [(f"{head} paper", paper), (f"{head} ours", ours)]
 
 
 def _speed_ups(phase: str, head: str) -> list[_Column]:
-    return [
-        (f"{head}paper", partial(_paper_speed_up, phase=phase)),
-        (f"{head}ours", partial(_our_speed_up, phase=phase)),
-    ]
+    def paper(line: Line) -> str:
+        return line.time_obstacle or _shown(line.paper_speed_ups.get(phase), _NOTHING, three_digits)
+
+    def ours(line: Line) -> str:
+        return _shown(line.our_speed_up(phase), NOT_RUN if line.is_comparable else "other reference", three_digits)
+
+    return [(f"{head}paper", paper), (f"{head}ours", ours)]
+
+
+def _seconds(phase: str) -> list[_Column]:
+    def paper(line: Line) -> str:
+        return line.time_obstacle or _shown(line.row.paper.get(phase), _NOTHING, "{:.2f}".format)
+
+    def ours(line: Line) -> str:
+        timing = line.timing(phase)
+        if timing is None:
+            return NOT_RUN
+        return f"{three_digits(timing.mean)} ± {timing.standard_deviation:.{_decimals(timing.mean)}f}"
+
+    return [("paper, s", paper), ("ours, s", ours)]
+
+
+def _shown(value: Interval | float | None, absent: str, show: Callable[[float], str]) -> str:
+    if isinstance(value, Interval):
+        return f"{show(value.value)} [{show(value.low)}, {show(value.high)}]"
+    return absent if value is None else show(value)
 
 
 def row_name(line: Line) -> str:
@@ -90,56 +122,6 @@ def _names(line: Line) -> list[str]:
     blocks = "no blocks" if row.block_size is None else f"blocks of {row.block_size // divisor}"
     architecture = f"{row.architecture}, {blocks}" if row.table == "table8" else row.architecture
     return [row_name(line), cell(architecture), lengths(row, divisor)]
-
-
-def _score(value: Interval | float, table: str) -> str:
-    return _interval(value, f"{{:.{2 if table in _TWO_DECIMALS else 1}f}}".format)
-
-
-def _interval(value: Interval | float, show: Callable[[float], str]) -> str:
-    if isinstance(value, Interval):
-        return f"{show(value.value)} [{show(value.low)}, {show(value.high)}]"
-    return show(value)
-
-
-def _stated(value: _Value | None, show: Callable[[_Value], str], obstacle: str) -> str:
-    """Return a figure of the paper, or why it is not there."""
-    return obstacle or (_NOTHING if value is None else show(value))
-
-
-def _paper_score(line: Line, metric: str) -> str:
-    return _stated(line.paper_score(metric), partial(_score, table=line.row.table), line.score_obstacle)
-
-
-def _our_score(line: Line, metric: str) -> str:
-    ours = line.our_score(metric)
-    return NOT_RUN if ours is None else f"{_score(ours, line.row.table)}{_MARKS[line.difference(metric)]}"
-
-
-def _paper_seconds(line: Line, phase: str) -> str:
-    return _stated(line.row.paper.get(phase), "{:.2f}".format, line.time_obstacle)
-
-
-def _claimed(line: Line) -> str:
-    return _stated(CLAIMED.get(line.row.row), "up to {}".format, line.time_obstacle)
-
-
-def _paper_speed_up(line: Line, phase: str) -> str:
-    return _stated(line.paper_speed_ups.get(phase), three_digits, line.time_obstacle)
-
-
-def _our_speed_up(line: Line, phase: str) -> str:
-    if not line.is_comparable:
-        return "other reference"
-    ours = line.our_speed_up(phase)
-    return NOT_RUN if ours is None else _interval(ours, three_digits)
-
-
-def _our_seconds(line: Line, phase: str) -> str:
-    timing = line.timing(phase)
-    if timing is None:
-        return NOT_RUN
-    return f"{three_digits(timing.mean)} ± {timing.standard_deviation:.{_decimals(timing.mean)}f}"
 
 
 def _table(lines: Sequence[Line], columns: Sequence[_Column]) -> list[str]:

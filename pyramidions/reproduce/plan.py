@@ -12,10 +12,7 @@ from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
 #: Source of a corpus that the user does not have, with flags of `pyramidions prepare`.
-HUB = {
-    "arxiv": ("ccdv/arxiv-summarization", "--config", "document", "--skip-empty"),
-    "pubmed": ("ccdv/pubmed-summarization", "--config", "document", "--skip-empty"),
-}
+HUB = {name: (f"ccdv/{name}-summarization", "--config", "document", "--skip-empty") for name in ("arxiv", "pubmed")}
 
 
 class Command(NamedTuple):
@@ -96,6 +93,10 @@ class Machines:
     def update_freq(self, documents: int, batch_size: int) -> int:
         """Return over how many batches gradients add up to about so many documents an update."""
         return max(1, round(documents / (self.processes * batch_size)))
+
+    def documents_an_update(self, documents: int, batch_size: int) -> int:
+        """Return how many documents an update really sees."""
+        return self.update_freq(documents, batch_size) * self.processes * batch_size
 
 
 @dataclass(frozen=True)
@@ -221,11 +222,6 @@ class Planner:
         """Return a step that computes on the first GPU, if there is any."""
         gpus = min(self.machines.gpus, 1)
         return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
-
-
-def documents_an_update(machines: Machines, scale: Scale, batch_size: int) -> int:
-    """Return how many documents an update really sees."""
-    return machines.update_freq(scale.documents, batch_size) * machines.processes * batch_size
 
 
 def _program(name: str, *arguments: object) -> tuple[str, ...]:

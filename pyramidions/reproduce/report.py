@@ -2,17 +2,17 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pyramidions.curves.picture import STYLES, image, literal, new_figure
 from pyramidions.errors import UserError
-from pyramidions.files.atomic import atomic_file
+from pyramidions.files.atomic import write_file
 from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.paper_tables import CLAIMED
-from pyramidions.reproduce.plots import draw_speed_ups
 from pyramidions.reproduce.results import PHASES, Interval, read_results, read_topk
 from pyramidions.scoring import LABELS
 
@@ -22,14 +22,12 @@ class Report(NamedTuple):
 
     Attributes:
         page: the Markdown file.
-        table: the CSV file, one line a row of the paper.
-        plots: PNG files.
+        files: the page, the CSV file with one line a row of the paper, and PNG files.
         summary: how many rows were run, in one sentence.
     """
 
     page: Path
-    table: Path
-    plots: list[Path]
+    files: list[Path]
     summary: str
 
 
@@ -52,28 +50,20 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     catalogue = read_catalogue(configs)
     lines = compare(catalogue, read_results(out, catalogue))
     topk = read_topk(out)
-    images = {
-        "figure4": _figure4(lines),
-        "topk": (out / "topk" / "topk.png").read_bytes() if topk else None,
-    }
+    images = {"figure4": _figure4(lines), "topk": (out / "topk" / "topk.png").read_bytes() if topk else None}
     drawn = {}
-    for figure, image in images.items():
+    for figure, content in images.items():
         path = to.with_name(f"{to.stem}-{figure}.png")
-        if image is None:
+        if content is None:
             # One of an earlier report would show other results than the page.
             path.unlink(missing_ok=True)
         else:
-            _write(path, image)
+            write_file(path, content)
             drawn[figure] = path.name
-    _write(to.with_suffix(".csv"), table(lines).encode())
-    _write(to, page(lines, topk, drawn).encode())
-    plots = [to.with_name(name) for name in drawn.values()]
-    return Report(to, to.with_suffix(".csv"), plots, summary(lines, topk))
-
-
-def _write(path: Path, content: bytes) -> None:
-    with atomic_file(path) as file:
-        file.write(content)
+    write_file(to.with_suffix(".csv"), table(lines).encode())
+    write_file(to, page(lines, topk, drawn).encode())
+    files = [to, to.with_suffix(".csv"), *(to.with_name(name) for name in drawn.values())]
+    return Report(to, files, summary(lines, topk))
 
 
 def _figure4(lines: Sequence[Line]) -> bytes | None:
@@ -97,6 +87,45 @@ def _figure4(lines: Sequence[Line]) -> bytes | None:
     return draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
 
 
+def draw_speed_ups(series: Mapping[str, Sequence[tuple[int, Interval]]], paper: tuple[int, float] | None) -> bytes:
+    """Draw figure 4: speed-up of a training step over the vanilla model with as many layers.
+
+    Args:
+        series: by label, numbers of layers with speed-ups.
+        paper: number of layers and speed-up that the paper states; None to leave it out.
+
+    Returns:
+        A PNG image.
+    """
+    figure = new_figure(7.0, 5.0)
+    axes = figure.subplots()
+    axes.axhline(1, color="#666666", linewidth=1.2, label="vanilla, as many layers")
+    for number, (label, points) in enumerate(series.items()):
+        colour, marker = STYLES[number % len(STYLES)]
+        layers, speed_ups = zip(*points, strict=True)
+        # Rounding may leave a value outside of its interval by the last digit.
+        around = [(max(0.0, s.value - s.low), max(0.0, s.high - s.value)) for s in speed_ups]
+        axes.errorbar(
+            *(layers, [s.value for s in speed_ups]),
+            yerr=list(zip(*around, strict=True)),
+            color=colour,
+            marker=marker,
+            capsize=4,
+            label=literal(label),
+        )
+    if paper is not None:
+        star: dict[str, Any] = {"marker": "*", "color": "#000000", "markersize": 13, "linestyle": "none"}
+        axes.plot(*paper, label="the paper's pyramidion (up to)", **star)
+    numbers = {n for points in series.values() for n, _ in points} | ({paper[0]} if paper else set())
+    axes.set_xticks(sorted(numbers))
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("layers of the encoder, and as many of the decoder")
+    axes.set_ylabel("speed-up of a training step (×)")
+    axes.grid(axis="y", color="#DDDDDD")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    return image(figure)
+
+
 def table(lines: Sequence[Line]) -> str:
     """Return all rows as CSV: "paper_" before what the paper says, seconds end in "_s", speed-ups in "_speed_up".
 
@@ -110,42 +139,35 @@ def table(lines: Sequence[Line]) -> str:
     return buffer.getvalue()
 
 
-def _csv_row(line: Line) -> dict[str, object]:
-    row, result = line.row, line.result
-    training, times = (result.training, result.times) if result else (None, None)
-    cells: dict[str, object] = {
-        **{name: getattr(row, name) for name in ("table", "row", "config", "data", "reference")},
-        "status": line.status,
-        "scale": result.scale if result else "",
-        "corpus": result.corpus.name if result and result.corpus else "",
-        **{f"paper_{name}": row.paper.get(name, "") for name in FIGURES},
-    }
+def _csv_row(line: Line) -> dict[str, str]:
+    result = line.result
+    cells = _cells(line.row, "table", "row", "config", "data", "reference") | {"status": line.status}
+    cells |= _cells(result, "scale") | _cells(result and result.corpus, corpus="name")
+    cells |= {f"paper_{name}": _text(line.row.paper.get(name)) for name in FIGURES}
     for metric in LABELS:
         cells |= _interval(metric, getattr(result and result.scores, metric, None))
     for phase in PHASES:
-        timing = line.timing(phase)
-        cells |= {phase: _number(timing, "mean"), f"{phase}_deviation": _number(timing, "standard_deviation")}
+        cells |= _cells(line.timing(phase), **{phase: "mean", f"{phase}_deviation": "standard_deviation"})
     for phase in PHASES:
         name = f"{phase.removesuffix('_s')}_speed_up"
-        cells[f"paper_{name}"] = _rounded(line.paper_speed_ups.get(phase))
+        cells[f"paper_{name}"] = _text(line.paper_speed_ups.get(phase))
         cells |= _interval(name, line.our_speed_up(phase))
-    cells["training_s"] = _number(training, "seconds")
-    cells |= {name: getattr(training, name, "") for name in ("updates", "epochs")}
-    cells["generation_s"] = _number(result and result.generation, "seconds")
-    cells["decode_tokens"] = " ".join(map(str, times.decoded)) if times else ""
-    cells |= {name: getattr(result, name, "") for name in ("commit", "data_hash", "seed")}
-    hardware = result and result.hardware
-    return cells | {name: getattr(hardware, name, "") for name in ("device", "threads", "gpus", "nodes")}
+    cells |= _cells(result and result.training, "updates", "epochs", training_s="seconds")
+    cells |= _cells(result and result.generation, generation_s="seconds")
+    cells["decode_tokens"] = " ".join(map(str, result.times.decoded)) if result and result.times else ""
+    cells |= _cells(result, "commit", "data_hash", "seed")
+    return cells | _cells(result and result.hardware, "device", "threads", "gpus", "nodes")
 
 
 def _interval(name: str, interval: Interval | None) -> dict[str, str]:
-    fields = {name: "value", f"{name}_low": "low", f"{name}_high": "high"}
-    return {column: _number(interval, field) for column, field in fields.items()}
+    return _cells(interval, **{name: "value", f"{name}_low": "low", f"{name}_high": "high"})
 
 
-def _number(part: object, field: str) -> str:
-    return _rounded(getattr(part, field, None))
+def _cells(part: object, *names: str, **fields: str) -> dict[str, str]:
+    """Return fields of a part by column, those of ``names`` by their own; empty if the part is None."""
+    fields = {**dict(zip(names, names, strict=True)), **fields}
+    return {column: _text(getattr(part, field, None)) for column, field in fields.items()}
 
 
-def _rounded(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _text(value: object) -> str:
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -20,7 +20,7 @@ from typing import IO, Any
 import click
 
 from pyramidions.errors import UserError
-from pyramidions.files.atomic import atomic_file
+from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.reproduce.plan import Command, Step
 
 Say = Callable[[str], None]
@@ -117,8 +117,7 @@ def run_step(
         _join(step)
         about = {"seconds": round(seconds, 1), "made_from": made_from, **_provenance(step)}
         # Last of all: output without a mark is made again.
-        with atomic_file(step.mark) as file:
-            file.write((json.dumps(about, indent=1) + "\n").encode())
+        write_file(step.mark, (json.dumps(about, indent=1) + "\n").encode())
         return seconds
 
 

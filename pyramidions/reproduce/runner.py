@@ -1,55 +1,51 @@
-"""Runs jobs one after the other, here or on a cluster."""
+"""Runs jobs one after the other, here or on a cluster, and gathers what their steps left in one file per row."""
 
 import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from pyramidions.data.folder import DataFolder
 from pyramidions.data.manifest import file_hash
+from pyramidions.files.archive import is_whole_checkpoint
+from pyramidions.files.atomic import write_file
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.models.experiment import read_experiment
-from pyramidions.reproduce.gather import write_result
-from pyramidions.reproduce.jobs import ORDER, Job
-from pyramidions.reproduce.plan import Planner, Step, documents_an_update
+from pyramidions.reproduce.catalogue import ORDER, Job, PaperRow
+from pyramidions.reproduce.plan import Planner, Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, is_done, run_step
+from pyramidions.scoring import LABELS
+
+#: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
+Run = Callable[..., float | None]
 
 
-class Run(Protocol):
-    """Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job."""
-
-    def __call__(self, step: Step, made_from: Hashes, say: Say, *, waits: bool = False) -> float | None: ...
-
-
+@dataclass
 class Runner:
     """Runs jobs one after the other; the rest go on when one fails.
 
-    Args:
+    Attributes:
         planner: knows the commands.
         configs: the folder of configs at the paper's size, which say how many documents fit on a GPU.
         say: receives progress, one line at a time.
-        run: runs a step.
+        run_one: runs a step.
     """
 
-    def __init__(self, planner: Planner, configs: Path, say: Say, run: Run = run_step) -> None:
-        self.planner = planner
-        self.configs = configs
-        self.say = say
-        self._run = run
+    planner: Planner
+    configs: Path
+    say: Say
+    run_one: Run = run_step
 
     def steps(self, job: Job) -> list[Step]:
         """Return the steps of a job, in order."""
         planner, row = self.planner, job.row
         dataset, size = self._settings(job)["dataset"], self._batch_size(job)
-        make: dict[str, Callable[[], Step]] = {
-            "train": partial(planner.train, row, size),
-            "generate": partial(planner.generate, row, dataset["batch_size_valid"]),
-            "score": partial(planner.score, row),
-            "time": partial(planner.time, row, size),
-            "time-training": partial(planner.time, row, size, decodes=False),
-        }
-        return [make[name]() for name in ORDER if name in job.wanted]
+        trained = planner.train(row, size), planner.generate(row, dataset["batch_size_valid"]), planner.score(row)
+        steps = (*trained, planner.time(row, size), planner.time(row, size, decodes=False))
+        return [step for step in steps if step.name in job.wanted]
 
     def corpora(self, jobs: list[Job]) -> list[str]:
         """Return the corpora that jobs read."""
@@ -91,12 +87,10 @@ class Runner:
         start = self.planner.out / job.row.data / job.row.starts_from
         if job.row.starts_from and not (start / "train.ran.json").is_file():
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
-        scale, size = self.planner.scale, self._batch_size(job)
-        documents = documents_an_update(self.planner.machines, scale, size)
-        if documents != scale.documents:
-            self.say(
-                f"  an update has {documents} documents: batches of {size} on each GPU do not make {scale.documents}"
-            )
+        wanted, size = self.planner.scale.documents, self._batch_size(job)
+        documents = self.planner.machines.documents_an_update(wanted, size)
+        if documents != wanted:
+            self.say(f"  an update has {documents} documents: batches of {size} on each GPU do not make {wanted}")
 
     def _made_from(self, job: Job, step: Step) -> dict[str, str]:
         """Return hashes of the configs that a step reads and, if it reads documents, of their manifest."""
@@ -112,7 +106,7 @@ class Runner:
         taken = None
         if not is_done(step, made_from):
             self.say(f"  {step.name} ... (log: {step.log})")
-            taken = self._run(step, made_from, self.say, waits=waits)
+            taken = self.run_one(step, made_from, self.say, waits=waits)
         self.say(f"  {step.name}: {'done before' if taken is None else f'{taken:.0f} s'}")
 
     def _batch_size(self, job: Job) -> int:
@@ -121,3 +115,73 @@ class Runner:
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return read_experiment(str(self.configs / f"{job.row.config}.yaml")).run
+
+
+def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
+    """Write result.json of a row from the steps that are done; do nothing if none is.
+
+    Commit, versions and hardware come from the marks, which later runs do not change. Hardware and versions are those
+    of the first step, commits are those of all steps.
+    """
+    folder = planner.folder(row)
+    files = {name: folder / f"{name}.ran.json" for name in ORDER}
+    ran = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
+    if not ran:
+        return
+    first = next(iter(ran.values()))
+    timed = bool(ran.keys() & {"time", "time-training"})
+    result = {
+        "config": row.config,
+        "data": row.data,
+        "corpus": _corpus(planner.data(row.data)) if "train" in ran else None,
+        "scale": planner.scale.name,
+        "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
+        "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
+        "versions": first["versions"],
+        "hardware": first["hardware"],
+        "seed": seed,
+        "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
+        "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
+        "scores": _scores(folder / "scores.json") if "score" in ran else None,
+        "times": _times(folder, planner.scale.decode_tokens) if timed else None,
+    }
+    write_file(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode())
+
+
+def training(path: Path) -> dict[str, Any] | None:
+    """Return what the checkpoint of a run says about it; None if it is damaged or not of a run."""
+    facts = RunFacts.of(path) if is_whole_checkpoint(path) else None
+    if facts is None:
+        return None
+    best = None if facts.best is None else {"metric": facts.metric, "value": facts.best}
+    return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
+
+
+def _corpus(folder: Path) -> dict[str, Any]:
+    """Return the name of the corpus and its documents by split."""
+    splits = DataFolder(folder).manifest["splits"]
+    return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
+
+
+def _scores(path: Path) -> dict[str, Any]:
+    scores = json.loads(path.read_text())
+    ours = next(iter(scores["systems"].values()))
+    return {"signature": scores["signature"], **{metric: ours[metric] for metric in LABELS}}
+
+
+def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:
+    """Return the times of a row, and their ratios to those of its reference."""
+    times: dict[str, Any] | None = None
+    for name in ("training-times.json", "times.json"):
+        path = folder / name
+        if path.is_file():
+            told = json.loads(path.read_text())
+            own = told["configs"][-1]
+            kept = {key: told[key] for key in ("repeats", "train_batch", "decode_batch", "precision")}
+            kept |= {"reference": told["configs"][0]["config"], "device": told["hardware"]["device"]}
+            times = {"decode_tokens": list(decode_tokens), **kept}
+            for phase in ("train_step", *(f"decode_{tokens}" for tokens in decode_tokens)):
+                if phase in own:
+                    numbers = {key: own[phase][key] for key in ("mean", "standard_deviation", "median")}
+                    times[phase] = {**numbers, "ratio_to_reference": own[phase]["ratio_to_first"]}
+    return times

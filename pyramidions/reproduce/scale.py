@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.errors import UserError
-from pyramidions.files.atomic import atomic_file
+from pyramidions.files.atomic import write_file
 
 
 class Scale(NamedTuple):
@@ -46,15 +46,15 @@ SCALES = {
     "tiny": Scale("tiny", 16, 8, 8, 4, (16, 32), _TINY_TIMING, _TINY_OPERATORS, 2000),
 }
 
+_WIDTHS = ("model.embed_dim", "model.ffn_embed_dim")
 _LENGTHS = (
-    *("task.max_source_positions", "task.max_target_positions"),
+    *("task.max_source_positions", "task.max_target_positions", "model.pooling_lengths"),
     *("model.decoding_min_length", "model.decoding_max_length"),
 )
-_WIDTHS = ("model.embed_dim", "model.ffn_embed_dim")
-# Lengths in a text, which the second group matches: those between commas, and options of attention kinds.
-_TEXTS = {
-    "model.pooling_lengths": r"()(\d+)",
-    "model.self_attention_args": r'("(?:block_size|bucket_size|window)": *)(\d+)',
+# What is divided in a field.
+_NUMBERS = {
+    **dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b"),
+    "model.self_attention_args": r'(?<="block_size": )\d+|(?<="bucket_size": )\d+|(?<="window": )\d+',
 }
 _TINY_RUN = {
     "dataset.validate_interval": 1,
@@ -67,19 +67,16 @@ _TINY_RUN = {
 }
 
 
-def scaled_configs(configs: Path, out: Path, scale: Scale, *, write: bool = True) -> Path:
+def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     """Return a folder with the configs at a scale: ``configs`` itself, or ``out`` with smaller ones.
 
-    Every file keeps its name and place, so that all commands are the same at any scale. Unless ``write``, only the
-    folder's name is returned.
+    Every file keeps its name and place, so that all commands are the same at any scale.
 
     Raises:
         UserError: a length that cannot be divided.
     """
     if scale.lengths == 1:
         return configs
-    if not write:
-        return out
     from omegaconf import OmegaConf
 
     for path in sorted((configs / "base.yaml", *configs.glob("*/*.yaml"))):
@@ -94,27 +91,21 @@ def scaled_configs(configs: Path, out: Path, scale: Scale, *, write: bool = True
                 fields[group][name] = value
         target = out / path.relative_to(configs)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(target) as file:
-            file.write(f"# @package _global_\n{OmegaConf.to_yaml(OmegaConf.create(fields))}".encode())
+        write_file(target, f"# @package _global_\n{OmegaConf.to_yaml(OmegaConf.create(fields))}".encode())
     return out
 
 
 def _scaled(field: str, value: Any, scale: Scale) -> Any:
-    def divided(length: re.Match[str]) -> str:
-        return f"{length[1]}{_divided(field, int(length[2]), scale.lengths)}"
+    by = scale.widths if field in _WIDTHS else scale.lengths
+
+    def divided(found: re.Match[str]) -> str:
+        if int(found[0]) < by:
+            raise UserError(f"`{field}` must be at least {by} at this scale, but is {found[0]}.")
+        return str(int(found[0]) // by)
 
     if field in _TINY_RUN:
         return _TINY_RUN[field]
-    if field in _LENGTHS and isinstance(value, int):
-        return _divided(field, value, scale.lengths)
-    if field in _WIDTHS:
-        return _divided(field, value, scale.widths)
-    if field in _TEXTS and value is not None:
-        return re.sub(_TEXTS[field], divided, str(value))
-    return value
-
-
-def _divided(field: str, value: int, by: int) -> int:
-    if value < by:
-        raise UserError(f"`{field}` must be at least {by} at this scale, but is {value}.")
-    return value // by
+    if field not in _NUMBERS or value is None:
+        return value
+    text = re.sub(_NUMBERS[field], divided, str(value))
+    return int(text) if isinstance(value, int) else text

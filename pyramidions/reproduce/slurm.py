@@ -1,6 +1,7 @@
 """Steps as SLURM jobs: `submitit` submits them, watches them, and requeues them when their time is up."""
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from submitit import AutoExecutor
@@ -17,17 +18,17 @@ _CPUS = 4  # per GPU
 _CPUS_WITHOUT_GPU = 16
 
 
+@dataclass
 class StepJob(Checkpointable):
     """A step as each machine of a job calls it; the first one locks, joins and marks."""
 
-    def __init__(self, step: Step, made_from: Hashes, waits: bool) -> None:
-        self._step = step
-        self._made_from = made_from
-        self._waits = waits
+    step: Step
+    made_from: Hashes
+    waits: bool
 
     def __call__(self) -> float | StepError | None:
         """Return the seconds that the step took, None if it was done before, or why it failed."""
-        step, job = self._step, TorchDistributedEnvironment()
+        step, job = self.step, TorchDistributedEnvironment()
         torchrun = {
             "PET_NODE_RANK": str(job.rank),
             "PET_MASTER_ADDR": job.master_addr,
@@ -37,7 +38,7 @@ class StepJob(Checkpointable):
             run_commands(step, step.folder / f"{step.name}.{job.rank}.log", None, print, torchrun)
             return None
         try:
-            return run_step(step, self._made_from, print, waits=self._waits, environment=torchrun)
+            return run_step(step, self.made_from, print, waits=self.waits, environment=torchrun)
         except StepError as error:
             return error
 

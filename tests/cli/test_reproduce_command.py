@@ -68,8 +68,8 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
         (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
         (["table2", "--data", "."], "--data must hold a folder arxiv, but . has none."),
-        (["table2", "--rows", ""], "--rows must be names with commas between them, but is ''."),
-        (["table2", "--rows", "1,,2"], "--rows must be names with commas between them, but is '1,,2'."),
+        (["table2", "--rows", ""], ", but one is ''."),
+        (["table2", "--rows", "1,,2"], ", but one is ''."),
         (["table2", "--out", __file__], f"--out must be a folder, but {__file__} is a file."),
         (["table2", "--nodes", "2", "--gpus", "0"], "--gpus must be at least 1 where --nodes is 2, but is 0."),
     ],
@@ -97,5 +97,5 @@ def test_gpus_that_are_not_there_are_refused(
     fail: Any, monkeypatch: pytest.MonkeyPatch, there: int, asked: list[str], sentence: str
 ) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: there)
-    monkeypatch.setattr("pyramidions.measure.gpus._first_gpu", lambda: None)
+    monkeypatch.setattr("pyramidions.environment._first_gpu", lambda: None)
     assert fail("reproduce", "table2", *asked, *CONFIGS) == sentence

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import torch
 
-from pyramidions.reproduce.gather import training
+from pyramidions.reproduce.runner import training
 
 
 def test_a_damaged_checkpoint_tells_nothing_of_its_training(tmp_path: Path) -> None:

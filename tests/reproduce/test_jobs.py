@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.jobs import jobs_for
+from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

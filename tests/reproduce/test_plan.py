@@ -5,7 +5,7 @@ from torch.distributed.run import get_args_parser
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
-from pyramidions.reproduce.plan import Machines, Planner, Step, documents_an_update
+from pyramidions.reproduce.plan import Machines, Planner, Step
 from pyramidions.reproduce.scale import SCALES
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -38,11 +38,11 @@ def prepared(raw: Path | None, corpus: str = "arxiv") -> list[str]:
 def test_an_update_has_256_documents_whatever_computes(gpus: int, nodes: int, batch: int, freq: int) -> None:
     machines = Machines(gpus, nodes)
     assert machines.update_freq(256, batch) == freq
-    assert documents_an_update(machines, SCALES["paper"], batch) == 256
+    assert machines.documents_an_update(256, batch) == 256
 
 
 def test_where_gpus_do_not_divide_256_an_update_has_about_as_many() -> None:
-    assert [documents_an_update(Machines(gpus), SCALES["paper"], 4) for gpus in (3, 5, 6, 7)] == [252, 260, 264, 252]
+    assert [Machines(gpus).documents_an_update(256, 4) for gpus in (3, 5, 6, 7)] == [252, 260, 264, 252]
 
 
 def test_one_machine_trains_with_a_process_a_gpu_that_fairseq_starts() -> None:

@@ -252,7 +252,7 @@ def test_no_line_of_prose_is_long(out, lines):
 
 def test_the_csv_file_has_one_line_a_row(out, configs):
     write(out)
-    with write_report(out, configs).table.open(newline="") as file:
+    with write_report(out, configs).files[1].open(newline="") as file:
         rows = {row["row"]: row for row in csv.DictReader(file)}
     assert list(rows) == ["3", "8", "11", "mean", "pyramidion-16"]
     assert {name: rows["8"][name] for name in ("table", "config", "data", "status", "scale", "commit", "device")} == {

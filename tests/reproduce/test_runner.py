@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from pyramidions.reproduce import runner as module
-from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.jobs import jobs_for
+from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
 from pyramidions.reproduce.plan import Machines, Planner, Step
 from pyramidions.reproduce.run import StepError
 from pyramidions.reproduce.runner import Runner
