@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyramidions.cli.columns import columns
+from pyramidions.cli.outputs import PATH, check_output
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -14,16 +16,9 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Draw loss, ROUGE and sharpness of training runs.")
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--out",
-    default=Path("training.png"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The picture, a .png or .svg file.",
-)
-@click.option("--csv", "table", type=click.Path(path_type=Path), help="Write all points to this file.")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--out", default="training.png", type=PATH, help="The picture, a .png or .svg file.")
+@click.option("--csv", "table", type=PATH, help="Write all points to this file.")
 def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
 
@@ -39,11 +34,9 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     """
     import matplotlib  # noqa: F401  (before the work, so that it is not in vain where this is not installed)
 
-    from pyramidions.cli.outputs import check_output
     from pyramidions.curves.picture import draw_training
-    from pyramidions.curves.runs import find_log, run_names
-    from pyramidions.curves.training_log import read_training_log
-    from pyramidions.files.atomic import atomic_file
+    from pyramidions.curves.training_log import find_log, read_training_log, run_names
+    from pyramidions.files.atomic import write_file
 
     image = out.suffix.lower()
     if image not in (".png", ".svg"):
@@ -53,19 +46,14 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     if twice := next((path for n, path in enumerate(paths) if places[n] in places[:n]), None):
         raise UserError(f"Each RUN must be another log, but {twice} is given twice.")
     check_output("--out", out, f"a {image} file", places)
-    check_output("--csv", table, "a CSV file with our columns", places)
-    if table is not None and table.resolve() == out.resolve():
-        raise UserError(f"--csv and --out must be two files, but both are {out}.")
-
+    check_output("--csv", table, "a CSV file with our columns", places, [out])
     logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
     if not any(log.curves for log in logs.values()):
         raise UserError(f"RUN must hold at least one finite number, but {', '.join(map(str, paths))} holds none.")
-    with atomic_file(out) as file:
-        file.write(draw_training(logs, "png" if image == ".png" else "svg"))
+    write_file(out, draw_training(logs, "png" if image == ".png" else "svg"))
     click.echo(f"wrote {out}")
     if table is not None:
-        with atomic_file(table) as file:
-            file.write(_points(logs).encode())
+        write_file(table, _points(logs).encode())
         click.echo(f"wrote {table}")
     click.echo(f"\n{_table(logs)}")
     for name, log in logs.items():
@@ -90,9 +78,7 @@ def _table(logs: "dict[str, TrainingLog]") -> str:
         losses = [f"{split} {value:.3f}" for (split, _), value in _last(log, "loss", "nll_loss").items()]
         sharpness = [f"layer {layer}: {value:.3f}" for layer, value in sorted(_sharpness(log).items())]
         rows.append((name, f"{log.updates:,}", ", ".join(losses) or "-", _rouge(log), ", ".join(sharpness) or "-"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    form = "  ".join(f"{{:{'>' if n == 1 else '<'}{width}}}" for n, width in enumerate(widths))
-    return "\n".join(form.format(*row).rstrip() for row in rows)
+    return "\n".join(columns(rows, left=(0, 2, 3, 4)))
 
 
 def _last(log: "TrainingLog", *measures: str) -> dict[tuple[str, str], float]:

@@ -1,4 +1,4 @@
-"""How a training went: `training_log` reads what fairseq wrote of it, `runs` finds and names logs, `picture` draws.
+"""How a training went: `training_log` finds and reads what fairseq wrote of it, `picture` draws.
 
 Imports neither fairseq nor torch.
 """

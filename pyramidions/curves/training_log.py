@@ -1,11 +1,14 @@
-"""What fairseq-train and fairseq-hydra-train write about a training, read back from their logs."""
+"""Logs of fairseq-train and fairseq-hydra-train: where that of a run lies, what to call the run, and its curves."""
 
 import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from pyramidions.errors import UserError
 
 #: Split of the training curve; a validation curve has the name of its subset, such as "valid".
 TRAIN = "train"
@@ -18,6 +21,10 @@ _RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d{1,9} @ (\d{1,12}) updates
 _JSON = re.compile(r'\{"epoch"'), re.compile(r'"(\w+)": "?([-+.\w]+)(?=[",}])')
 _INTERVAL = re.compile(r"\bepoch \d{1,9}: "), re.compile(r"(\w+)=([-+.\w]+)(?=[,\]])")
 _EPOCH = re.compile(r"\bepoch \d{1,9} (?=\|)"), re.compile(r"\| (\w+) ([-+.\w]+)(?= \||\n)")
+_USUAL = "train.log"  # as `pyramidions reproduce` calls the log of a training
+_NAMED = 5  # logs that an error names
+_WRONG = "RUN must be a log of fairseq-train or a folder with one, but"
+_LINE = "line of training or validation with num_updates"
 
 
 class Curve(NamedTuple):
@@ -63,12 +70,6 @@ class _Record(NamedTuple):
     values: Mapping[str, float]
 
 
-class _Resumed(NamedTuple):
-    """A start of the training, and the last update of its checkpoint; -1 without a checkpoint."""
-
-    update: int
-
-
 def read_training_log(path: Path) -> TrainingLog:
     """Read the curves in a log of fairseq 0.12 in any of its formats.
 
@@ -82,9 +83,9 @@ def read_training_log(path: Path) -> TrainingLog:
     resumed: int | None = None
     latest = -1
     for found in _entries(path):
-        if isinstance(found, _Resumed):
+        if isinstance(found, int):
             # Nothing is dropped before something takes its place.
-            resumed = found.update
+            resumed = found
             continue
         # A log may lack the message of a start: updates that go back tell the same.
         if resumed is not None or found.update < latest:
@@ -121,12 +122,13 @@ def _log(splits: Mapping[str, Mapping[int, Mapping[str, float]]]) -> TrainingLog
     return TrainingLog(tuple(sorted(curves, key=lambda curve: curve.split != TRAIN)), left_out)
 
 
-def _entries(path: Path) -> Iterator[_Record | _Resumed]:
+def _entries(path: Path) -> Iterator[_Record | int]:
+    """Yield lines with numbers and, where training starts, the last update of its checkpoint; -1 without one."""
     # A progress bar overwrites its line: "\r" ends a line as well.
     with path.open(encoding="utf-8", errors="replace", newline=None) as file:
         for line in iter(partial(file.readline, _LONGEST), ""):
             if "checkpoint" in line and (match := _RESUMED.search(line)):
-                yield _Resumed(int(match[1] or -1))
+                yield int(match[1] or -1)
             elif "num_updates" in line and (found := _record(line)):
                 yield found
 
@@ -164,3 +166,49 @@ def _number(text: str) -> float | None:
 def _validated(subset: str) -> str:
     """Return the split of a validation, which differs from that of the training even on the same documents."""
     return f"{subset} (validation)" if subset in (TRAIN, _INNER) else subset
+
+
+def find_log(run: Path) -> Path:
+    """Return the log of a run.
+
+    Args:
+        run: a log, or a folder: train.log in it, else the only log of a training in it, else the only one below it.
+
+    Raises:
+        UserError: there is no log of a training, or several.
+    """
+    if run.is_file():
+        if not is_training_log(run):
+            raise UserError(f"{_WRONG} {run} has no {_LINE} (--log-format none writes none).")
+        return run
+    if not run.is_dir():
+        raise UserError(f"{_WRONG} {run} does not exist.")
+    for pattern in (_USUAL, "*.log", "**/*.log"):
+        found = [path for path in sorted(run.glob(pattern)) if path.is_file() and is_training_log(path)]
+        if len(found) > 1:
+            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            named = f"{', '.join(map(str, found[:_NAMED]))}{more}"
+            raise UserError(f"RUN must hold one log of a training, but {run} holds {len(found)}: choose among {named}.")
+        if found:
+            return found[0]
+    raise UserError(f"{_WRONG} no *.log in {run} has a {_LINE}.")
+
+
+def run_names(runs: Sequence[Path]) -> list[str]:
+    """Return a name for each run: its path below the folder that all share, and the last part of a single one.
+
+    Args:
+        runs: logs and folders; train.log is called after its folder.
+    """
+    paths = [os.path.abspath(run) for run in runs]  # noqa: PTH100  (resolves `..` and keeps the names of links)
+    named = [path.removesuffix(f"/{_USUAL}").removesuffix(".log") for path in paths]
+    if len(set(named)) < len(named):
+        return [_printable(str(run)) for run in runs]
+    shared = os.path.commonpath(named) if len(named) > 1 else os.path.dirname(named[0])  # noqa: PTH120
+    return [_printable(os.path.relpath(name, shared) if name != shared else Path(name).name) for name in named]
+
+
+def _printable(name: str) -> str:
+    """Return a name as one line of valid UTF-8."""
+    text = os.fsencode(name).decode(errors="replace")
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)

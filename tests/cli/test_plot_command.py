@@ -84,7 +84,7 @@ def test_bad_input_is_one_sentence(run, fail, here):
     )
     assert (
         fail("plot", "out/pooled", "-o", "a.svg", "--csv", "a.svg")
-        == "--csv and --out must be two files, but both are a.svg."
+        == "--csv must not replace another output, but is a.svg."
     )
     assert "loss=9.5" in (here / "out" / "pooled" / "train.log").read_text()
     assert run("plot").exit_code == 2

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.curves.runs import find_log, run_names
+from pyramidions.curves.training_log import find_log, run_names
 from pyramidions.errors import UserError
 
 LINE = "epoch 001 | loss 8 | num_updates 25 | wall 5\n"
