@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.cli.naming import option
+from pyramidions.cli.outputs import PATH, check_output, write_json
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ _TARGET, _PIECES = 512, 32768
 @click.option("--vocab-size", type=click.IntRange(1), help=f"Pieces, specials included.  [default: {_PIECES}]")
 @click.option("--check", is_flag=True, help="Compare with a real run of a small instance of each config.")
 @click.option("--claims", "with_claims", is_flag=True, help="Count what the paper claims; needs no config.")
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
+@click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
 def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | None, **sizes: int | None) -> None:
     """Count multiplications, activation memory and parameters of configs, by part.
 
@@ -42,14 +44,16 @@ def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | N
       pyramidions cost configs/table3/deep_pyramidion.yaml task.max_source_positions=4096
       pyramidions cost --claims
     """
-    from pyramidions.cli.outputs import check_output, write_json
+    from pyramidions.cli.cost_tables import claim_table, comparison_table, cost_table
     from pyramidions.measure import claims, compare, cost_of, orders, shrink
-    from pyramidions.measure.cost_tables import claim_table, comparison_table, cost_table, order_table
 
-    overrides = tuple(given for given in configs if "=" in given)
-    names = [given for given in configs if given not in overrides]
-    if not names:
-        _check_without_config(with_claims, {"An override": overrides, **sizes, "check": check})
+    overrides = tuple(word for word in configs if "=" in word)
+    names = [word for word in configs if word not in overrides]
+    given = {"An override": overrides, **{option(name): size for name, size in sizes.items()}, "--check": check}
+    if not names and not with_claims:
+        raise UserError("Name at least one config, or ask for --claims.")
+    if not names and (useless := [name for name, value in given.items() if value]):
+        raise UserError(f"{useless[0]} has a meaning only with a config.")
     if repeated := [name for i, name in enumerate(names) if name in names[:i]]:
         raise UserError(f"CONFIG must name another one each time, but {repeated[0]} comes twice.")
     check_output("--json", out, "an older file of costs", [Path(name) for name in names])
@@ -68,21 +72,12 @@ def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | N
     if with_claims:
         told, growths = claims(), orders()
         result |= {"claims": [c._asdict() for c in told], "orders": [c._asdict() for c in growths]}
-        texts += [claim_table(told), order_table(growths)]
+        texts.append(claim_table("The paper claims", told))
+        texts.append(claim_table("Table 1: scores and mixes when a letter is doubled", growths))
     click.echo("\n\n".join(texts))
     write_json(out, result)
     if differing := [name for name, comparison in comparisons.items() if not comparison.agrees()]:
         raise UserError(f"What is counted differs from a run for {', '.join(differing)}.")
-
-
-def _check_without_config(with_claims: bool, given: dict[str, object]) -> None:
-    from pyramidions.cli.naming import option
-
-    if not with_claims:
-        raise UserError("Name at least one config, or ask for --claims.")
-    for name, value in given.items():
-        if value:
-            raise UserError(f"{name if ' ' in name else option(name)} has a meaning only with a config.")
 
 
 def _read(name: str, overrides: tuple[str, ...], sizes: dict[str, int | None]) -> "tuple[PyramidionConfig, Lengths]":

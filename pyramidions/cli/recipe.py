@@ -1,6 +1,7 @@
 """`pyramidions recipe`."""
 
 import math
+import re
 import shlex
 import textwrap
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,24 +22,18 @@ _WIDTH = 100
 
 
 @click.command(short_help="Print a training command that fits a corpus.")
-@click.argument("prepared", type=click.Path(path_type=Path))
+@click.argument("prepared", type=PATH)
 @click.option(
     "--gpus", type=click.IntRange(0, 4096), help="GPUs that train; 0 for the CPU.  [default: all that torch finds]"
 )
-@click.option(
-    "--gpu-memory",
-    type=click.FloatRange(1, 1e6),
-    default=40,
-    show_default=True,
-    help="Memory of each, or of the CPU, in GB.",
-)
+@click.option("--gpu-memory", type=click.FloatRange(1, 1e6), default=40, help="Memory of each, or of the CPU, in GB.")
 @click.option(
     "--tflops",
     type=click.FloatRange(1e-6, 1e6),
     help="10^12 operations a second that each sustains.  "
     f"[default: {_GPU_TFLOPS:g}, about half of an A100 in float32; CPU: {_CPU_TFLOPS:g}]",
 )
-@click.option("--save-dir", default="checkpoints", show_default=True, help="Folder of checkpoints.")
+@click.option("--save-dir", default="checkpoints", help="Folder of checkpoints.")
 def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | None, save_dir: str) -> None:
     """Print a fairseq-train command for the folder PREPARED, with the memory and the hours that it needs.
 
@@ -85,15 +81,9 @@ def _corpus(prepared: Path) -> "Corpus":
 def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
     words = ["--task", "long_document_summarization", *found.flags, "--save-dir", save_dir]
     words += ["--distributed-world-size", str(gpus)] if gpus else ["--cpu"]
-    flags: list[str] = []
-    for word in words:
-        if word.startswith("--"):
-            flags.append(word)
-        else:
-            flags[-1] += f" {shlex.quote(word)}"
     lines = [f'fairseq-train {shlex.quote(str(prepared))} --user-dir "$(pyramidions user-dir)"', "   "]
     # A flag and its values stay on one line.
-    for flag in flags:
+    for flag in re.split(" (?=--)", shlex.join(words)):
         if len(lines[-1]) + len(flag) > _WIDTH + 3:
             lines.append("   ")
         lines[-1] += f" {flag}"
@@ -130,7 +120,7 @@ def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[s
 
     each = "GPU" if gpus else "CPU"
     hours = found.operations / (rate * 1e12) / 3600
-    weights, kept, total = (_rounded(size / 1e9) for size in (found.weight_bytes, found.activation_bytes, found.memory))
+    weights, kept, total = (_rounded(size / 1e9) for size in (*found.memory, sum(found.memory)))
     notes = [
         f"{counted(found.epoch_updates, 'update')} an epoch, {found.updates:,} in at most {found.tier.epochs} epochs; "
         f"warm-up {found.warmup:,}.",
@@ -139,7 +129,7 @@ def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[s
         f"Time, estimated: {_rounded(hours)} {each} hours, {_rounded(hours / max(gpus, 1))} by the clock, if each "
         f"sustains {rate:g} x 10^12 operations a second (assumed; --tflops). Validation comes on top.",
     ]
-    if found.memory > gpu_memory * 1e9:
+    if sum(found.memory) > gpu_memory * 1e9:
         notes.append(f"This is more than --gpu-memory {gpu_memory:g}: see --checkpoint-activations.")
     return notes
 

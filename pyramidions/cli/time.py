@@ -1,12 +1,14 @@
 """`pyramidions time`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.cli.columns import columns
+from pyramidions.cli.outputs import PATH, check_output, write_json
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,10 +33,8 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 
 @click.command("time", short_help="Time a training step and decoding.")
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG... [OVERRIDES]")
-@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="What computes.")
-@click.option(
-    "--precision", default="fp32", show_default=True, type=click.Choice(["fp32", "bf16"]), help="bf16: by autocast."
-)
+@click.option("--device", default="cpu", type=click.Choice(["cpu", "cuda"]), help="What computes.")
+@click.option("--precision", default="fp32", type=click.Choice(["fp32", "bf16"]), help="bf16: by autocast.")
 @click.option("--train-batch", type=click.IntRange(1), help="Documents of a training step.  [default: 64; on a CPU 2]")
 @click.option("--micro-batch", type=click.IntRange(1), help="Documents of it in memory at a time.  [default: all]")
 @click.option("--source-tokens", type=click.IntRange(2), help="Tokens of a document.  [default: the config's most]")
@@ -48,11 +48,11 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     metavar="N,...",
     help="How many tokens are written, in one timing each; none times training alone.  [default: 256,512; on a CPU 32]",
 )
-@click.option("--repeats", default=5, show_default=True, type=click.IntRange(2), help="Timings of each kind.")
-@click.option("--warmup", default=2, show_default=True, type=click.IntRange(0), help="Turns before them, not counted.")
-@click.option("--vocab-size", default=32768, show_default=True, type=click.IntRange(5), help="Tokens the models know.")
-@click.option("--seed", default=1, show_default=True, help="Of weights, documents and dropout.")
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
+@click.option("--repeats", default=5, type=click.IntRange(2), help="Timings of each kind.")
+@click.option("--warmup", default=2, type=click.IntRange(0), help="Turns before them, not counted.")
+@click.option("--vocab-size", default=32768, type=click.IntRange(5), help="Tokens the models know.")
+@click.option("--seed", default=1, help="Of weights, documents and dropout.")
+@click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
 def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path | None, **settings: Any) -> None:
     """Time a training step and the decoding of an exact number of tokens, on synthetic documents of full length.
 
@@ -69,7 +69,6 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
       pyramidions time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.cli.outputs import check_output, write_json
     from pyramidions.measure.timing import Plan, report, time_models
     from pyramidions.models.experiment import read_experiment, with_lengths
 
@@ -124,25 +123,23 @@ def _bar(phase: str, calls: int) -> Iterator[Callable[[], object]]:
 
 
 def _table(names: list[str], results: "list[dict[str, Timed]]") -> str:
-    first, width = results[0], max(map(len, [*names, "config"]))
+    first = results[0]
 
-    def row(name: str, cells: Iterable[str]) -> str:
-        return "  ".join([f"{name:{width}}", *(f"{cell:>22}" for cell in cells)])
-
-    def rows(cell: "Callable[[Timed, Timed], str]", start: int = 0) -> list[str]:
-        named = list(zip(names, results, strict=True))[start:]
-        return [row(name, (cell(result[phase], first[phase]) for phase in first)) for name, result in named]
+    def rows(cell: "Callable[[Timed, Timed], str]") -> list[list[str]]:
+        named = zip(names, results, strict=True)
+        return [[name, *(cell(result[phase], first[phase]) for phase in first)] for name, result in named]
 
     def ratio(timed: "Timed", first: "Timed") -> str:
         between = timed.ratio_to(first)
         return f"{between['medians']:.3f} [{between['low']:.3f}, {between['high']:.3f}]"
 
-    lines = [row("config", (f"{phase}, s" for phase in first))]
-    lines += rows(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}")
+    heads = ["config", *(f"{phase}, s" for phase in first)]
+    lines = columns([heads, *rows(lambda timed, _: f"{timed.mean:.4g} ± {timed.deviation:.2g}")])
     if any(timed.peak_bytes is not None for timed in first.values()):
-        lines += ["\nPeak memory, GiB:", *rows(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}")]
+        lines += ["\nPeak memory, GiB:", *columns(rows(lambda timed, _: f"{(timed.peak_bytes or 0) / 2**30:.2f}"))]
     if len(names) > 1:
-        lines += [f"\nRatio of medians to {names[0]} [lowest, highest of two neighbouring turns]:", *rows(ratio, 1)]
+        title = f"\nRatio of medians to {names[0]} [lowest, highest of two neighbouring turns]:"
+        lines += [title, *columns(rows(ratio)[1:])]
     return "\n".join(lines)
 
 

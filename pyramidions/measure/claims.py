@@ -1,6 +1,9 @@
-"""What the paper claims about cost, beside what we count."""
+"""What the paper claims about cost, and the orders of its table 1, beside what we count."""
 
+import re
+from collections.abc import Mapping
 from functools import cache
+from json import dumps, loads
 from typing import Any, NamedTuple
 
 from pyramidions.measure.cost import Lengths, cost_of
@@ -39,13 +42,9 @@ def claims() -> list[Claim]:
     return [*_savings(), *_decoder(), *_further()]
 
 
-def count(name: str, lengths: Lengths, **overrides: Any) -> dict[Part, int]:
-    """Return the multiplications of a preset, made for documents of that length, by part."""
-    return dict(_counted(name, lengths, **overrides))
-
-
 @cache
-def _counted(name: str, lengths: Lengths, **overrides: Any) -> dict[Part, int]:
+def count(name: str, lengths: Lengths, **overrides: Any) -> Mapping[Part, int]:
+    """Return the multiplications of a preset, made for documents of that length, by part."""
     config = preset(name, **{"max_source_positions": lengths.source, **overrides})
     return cost_of(config, lengths).multiplications()
 
@@ -94,28 +93,26 @@ def _decoder() -> list[Claim]:
     )
     unmasked = f"{_INFERENCE} tokens, the masked half of self-attention counted too, as training computes it"
     everything = f"everything: {_INFERENCE} tokens, all projections, feed-forward and the output layer of 32768 pieces"
-    return [
-        Claim(claim, "13x", _saved(_INFERENCE, attention), usual),
-        Claim(claim, "13x", _saved(512, attention), "the same with 512 tokens"),
-        Claim(claim, "13x", _saved(_INFERENCE, attention, causal=False), unmasked),
-        Claim(
-            claim,
-            "13x",
-            _saved(512, (*attention, Part.MEMORY_PROJECTIONS)),
-            "512 tokens, keys and values of the memory projected once, too",
+    ours = {
+        usual: _saved(_INFERENCE, attention),
+        "the same with 512 tokens": _saved(512, attention),
+        unmasked: _saved(_INFERENCE, attention, causal=False),
+        "512 tokens, keys and values of the memory projected once, too": _saved(
+            512, (*attention, Part.MEMORY_PROJECTIONS)
         ),
-        Claim(claim, "13x", _saved(_INFERENCE, DECODER), everything),
-        Claim(claim, "13x", _saved(512, DECODER), "everything, 512 tokens"),
-    ]
+        everything: _saved(_INFERENCE, DECODER),
+        "everything, 512 tokens": _saved(512, DECODER),
+    }
+    return [Claim(claim, "13x", times, assumptions) for assumptions, times in ours.items()]
 
 
 def _saved(target: int, parts: tuple[Part, ...], causal: bool = True) -> float:
     """Return how many times less these parts of DeepPyramidion's decoder multiply than those of blockwise."""
     counts = [count(name, Lengths(_LONGEST, target)) for name in ("deep_blockwise", "deep_pyramidion")]
     if causal:
-        for counted in counts:
-            # Token i attends to i tokens: T (T + 1) / 2 pairs instead of T T.
-            counted[Part.DECODER_ATTENTION] = counted[Part.DECODER_ATTENTION] * (target + 1) // (2 * target)
+        # Token i attends to i tokens: T (T + 1) / 2 pairs instead of T T.
+        own = Part.DECODER_ATTENTION
+        counts = [{**counted, own: counted[own] * (target + 1) // (2 * target)} for counted in counts]
     before, after = (sum(counted[part] for part in parts) for counted in counts)
     return before / after
 
@@ -142,3 +139,65 @@ def _further() -> list[Claim]:
             " tokens",
         ),
     ]
+
+
+def _attention(**options: int) -> dict[str, Any]:
+    return {"self_attention_args": dumps(options)}
+
+
+_N: dict[str, Any] = {"source": 4096}
+_D = {"embed_dim": 512}
+_BLOCK = _attention(block_size=256)
+_PYRAMID = {"pooling_lengths": "1024,512"}
+_POWER = {"self_attention": "full", "self_attention_args": "{}"}
+_GLOBAL = _attention(local_heads=0)
+_FAR = "no local heads"
+_HASHED = "no local heads; with hashing into n/m buckets, which is itself of h n n d / m"
+_C = "pooling lengths grow with n, so that c stays"
+# The model and its order, the letter that is doubled, the part that the order is of, and by how much it should grow;
+# our preset, the overrides and lengths whose numbers are doubled, those that stay, and what the count assumes.
+_TABLE: tuple[tuple[str, str, Part, int, str, dict[str, Any], dict[str, Any], str], ...] = (
+    ("Vanilla, l n n d", "n", _SELF, 4, "vanilla", _N, {}, ""),
+    ("Vanilla, l n n d", "l", _SELF, 2, "vanilla", {"encoder_layers": 2}, {}, ""),
+    ("Vanilla, l n n d", "d", _SELF, 2, "vanilla", _D, {}, ""),
+    ("Vanilla, t n d", "n", _CROSS, 2, "vanilla", _N, {}, ""),
+    ("Vanilla, t n d", "t", _CROSS, 2, "vanilla", {"target": 512}, {}, ""),
+    ("Sparse, l m n d", "n", _SELF, 2, "blockwise", _N, {}, ""),
+    ("Sparse, l m n d", "m", _SELF, 2, "blockwise", _BLOCK, {}, ""),
+    ("LSH, l m h n d", "n", _SELF, 2, "lsh", _N, _GLOBAL, _HASHED),
+    ("LSH, l m h n d", "m", _SELF, 2, "lsh", _attention(local_heads=0, bucket_size=64), {}, _HASHED),
+    ("LSH, l m h n d", "h", _SELF, 2, "lsh", _attention(local_heads=0, num_hashes=4), {}, _HASHED),
+    ("Efficient, l n d d", "n", _SELF, 2, "efficient", _N, _GLOBAL, _FAR),
+    ("Efficient, l n d d", "d", _SELF, 4, "efficient", _D, _GLOBAL, _FAR),
+    ("PoWER, c n n d", "n", _SELF, 4, "power", _N | _PYRAMID, _POWER, _C),
+    ("Transpooler, l m n d", "n", _SELF, 2, "transpooler", _N, {}, ""),
+    ("Transpooler, l m n d", "m", _SELF, 2, "transpooler", _BLOCK, {}, ""),
+    ("Transpooler, t k d", "k", _CROSS, 2, "transpooler", {"pooling_lengths": "None,512"}, {}, ""),
+    ("Transpooler, t k d", "n", _CROSS, 1, "transpooler", _N, {}, ""),
+    ("Pyramidion, c m n d", "n", _SELF, 2, "pyramidion", _N | _PYRAMID, {}, _C),
+    ("Pyramidion, c m n d", "m", _SELF, 2, "pyramidion", _BLOCK, {}, ""),
+    ("Pyramidion, t k d", "k", _CROSS, 2, "pyramidion", _PYRAMID, {}, ""),
+    ("Pyramidion, t k d", "n", _CROSS, 1, "pyramidion", _N, {}, ""),
+)
+
+
+def orders() -> list[Claim]:
+    """Return the growth of scores and mixes for every row of table 1 that can be built: all but Linformer.
+
+    Pietruszka et al. 2022, table 1: l layers, n input tokens, d width, t target tokens, m tokens that one attends to,
+    h hashes, k pooled representations, c effective layers.
+    """
+    found = []
+    for row, letter, part, factor, model, some, others, remark in _TABLE:
+        before, after = (_counted(model, part, **sizes, **others) for sizes in (some, _doubled(some)))
+        found.append(Claim(f"{row}: {letter}", f"{factor}x", after / before, remark))
+    return found
+
+
+def _doubled(overrides: dict[str, Any]) -> dict[str, Any]:
+    doubled: dict[str, Any] = loads(re.sub(r"\d+", lambda number: str(2 * int(number[0])), dumps(overrides)))
+    return doubled
+
+
+def _counted(model: str, part: Part, source: int = 8192, target: int = 512, **overrides: Any) -> int:
+    return count(model, Lengths(source, target), **overrides)[part]

@@ -1,7 +1,7 @@
 """Counts what torch does while a model runs, by part of the model."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ _ATEN = torch.ops.aten
 _WITH_A_VECTOR = {_ATEN.mv: 0, _ATEN.addmv: 1, _ATEN.dot: 0, _ATEN.vdot: 0}
 
 
-class PartCounter:
+class PartCounter(TorchDispatchMode):
     """Counts the work of a forward pass, and what it keeps for the backward pass.
 
     Args:
@@ -32,6 +32,7 @@ class PartCounter:
     """
 
     def __init__(self, model: nn.Module) -> None:
+        super().__init__()
         self.products: Counter[Part] = Counter()
         self.weighted: Counter[Part] = Counter()
         self.kept: Counter[Part] = Counter()
@@ -49,7 +50,7 @@ class PartCounter:
             if (part := part_of(name, module)) is not None:
                 handles += self._follow(module, part)
         try:
-            with saved_tensors_hooks(self._keep, lambda x: x), _Operators(self._multiplied):
+            with saved_tensors_hooks(self._keep, lambda x: x), self:
                 yield
         finally:
             for handle in handles:
@@ -85,8 +86,13 @@ class PartCounter:
             self.kept[self._at_work[-1]] += storage.nbytes()
         return x
 
-    def _multiplied(self, operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any) -> None:
-        part = self._at_work[-1]
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run an operator and count its multiplications."""
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        operator, part = func.overloadpacket, self._at_work[-1]
         if operator in flop_registry:
             # An operation is a multiplication or an addition.
             self.products[part] += flop_registry[operator](*args, **kwargs, out_val=out) // 2
@@ -97,19 +103,4 @@ class PartCounter:
         elif operator in (_ATEN._embedding_bag, _ATEN._embedding_bag_forward_only):
             vectors, members = args[:2]
             self.weighted[part] += members.numel() * vectors.size(1)
-
-
-class _Operators(TorchDispatchMode):
-    """Reports each operator that runs, with its arguments and its result."""
-
-    def __init__(self, report: Callable[[Any, tuple[Any, ...], Mapping[str, Any], Any], None]) -> None:
-        super().__init__()
-        self._report = report
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        out = func(*args, **kwargs)
-        self._report(func.overloadpacket, args, kwargs, out)
         return out

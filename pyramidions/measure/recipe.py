@@ -134,19 +134,9 @@ class Recipe(NamedTuple):
         return self.tier.epochs * self.epoch_updates
 
     @property
-    def weight_bytes(self) -> int:
-        """Bytes of weights, gradients and Adam's moments."""
-        return _WEIGHT_BYTES * self.cost.parameters
-
-    @property
-    def activation_bytes(self) -> int:
-        """Bytes of the activations of a batch of the longest documents."""
-        return sum(self.cost.activations.values())
-
-    @property
-    def memory(self) -> int:
-        """Bytes that each worker needs, without the framework and short-lived buffers."""
-        return self.weight_bytes + self.activation_bytes
+    def memory(self) -> tuple[int, int]:
+        """Bytes of each worker for weights, gradients and moments, and for activations of the longest documents."""
+        return _WEIGHT_BYTES * self.cost.parameters, sum(self.cost.activations.values())
 
 
 def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
@@ -184,7 +174,7 @@ def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
         return Recipe(tier, flags, lengths, epoch_updates, warmup, cost_of(config, lengths), operations)
 
     found = with_batch(max(1, tier.update // workers))
-    while found.lengths.batch > 1 and found.memory > memory:
+    while found.lengths.batch > 1 and sum(found.memory) > memory:
         found = with_batch(found.lengths.batch // 2)
     return found
 
@@ -201,7 +191,5 @@ def _fields(tier: Tier, source: int, corpus: Corpus) -> dict[str, Any]:
 
 
 def _model_flags(fields: dict[str, Any]) -> list[str]:
-    words = []
-    for name, value in fields.items():
-        words += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    return words
+    flags = {f"--{name.replace('_', '-')}": [] if value is True else [str(value)] for name, value in fields.items()}
+    return [word for flag, values in flags.items() for word in (flag, *values)]

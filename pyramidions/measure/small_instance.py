@@ -1,14 +1,14 @@
-"""Small instances of configs, which keep the proportions."""
+"""Small instances of configs, which keep the proportions, and what they cost while they compute."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 from inspect import signature
 from json import dumps, loads
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyramidions.measure.cost import Lengths
-from pyramidions.models import PyramidionConfig
+from pyramidions.measure.cost import Cost, Lengths, cost_of, cost_of_run
+from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.fields import parse_pooling_lengths
 from pyramidions.nn.attention import ATTENTION
@@ -17,6 +17,39 @@ from pyramidions.nn.pooling import POOLING
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
 _LENGTH_OPTIONS = ("block_size", "bucket_size", "window")
+
+
+class Comparison(NamedTuple):
+    """What a small instance costs.
+
+    Attributes:
+        counted: without computing.
+        measured: while it computes.
+    """
+
+    counted: Cost
+    measured: Cost
+
+    def agrees(self) -> bool:
+        """Return whether all figures are equal."""
+        return self.counted == self.measured
+
+    def as_json(self) -> dict[str, Any]:
+        """Return both as plain values."""
+        return {"counted": self.counted.as_json(), "measured": self.measured.as_json(), "agrees": self.agrees()}
+
+
+def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
+    """Count what a model costs without computing, then while it computes on random tokens on the CPU.
+
+    Args:
+        config: the model's shape, small.
+        lengths: of the batch, short.
+
+    Raises:
+        UserError: as `cost_of`.
+    """
+    return Comparison(cost_of(config, lengths), cost_of_run(build(config, lengths.vocab_size).train(), lengths))
 
 
 def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:

@@ -18,21 +18,26 @@ def test_one_config_is_listed_by_part(run):
     result = run("cost", "deep_pyramidion")
     assert result.exit_code == 0, result.output
     assert result.output.startswith("deep_pyramidion: documents of 8192 tokens, summaries of 512, batch 1,")
-    assert row(result.output, "encoder self-attention") == ["15.703", "7.7%", "246.0"]
-    assert row(result.output, "cross-attention") == ["2.416", "1.2%", "37.8"]
-    assert row(result.output, "parameters") == ["124.4", "million"]
+    work, memory = result.output.split("\nMB ")
+    assert "batch 1, vocabulary 32768, 124.4 million parameters\n" in work
+    assert row(work, "encoder self-attention") == ["15.703", "7.7%"]
+    assert row(work, "cross-attention") == ["2.416", "1.2%"]
+    assert row(memory, "encoder self-attention")[0] == "246.0"
+    assert row(memory, "cross-attention")[0] == "37.8"
     assert "less" not in result.output
 
 
 def test_several_configs_stand_beside_the_first(run):
     result = run("cost", "deep_blockwise", "deep_pyramidion")
-    assert row(result.output, "encoder self-attention")[:5] == ["38.655", "7.4%", "605.6", "15.703", "2.46x"]
+    work, memory = result.output.split("\nMB ")
+    assert row(work, "encoder self-attention") == ["38.655", "7.4%", "15.703", "7.7%", "2.46x"]
+    assert row(memory, "encoder self-attention")[::2] == ["605.6", "246.0", "2.46x"]
     assert "less: how many times less than deep_blockwise." in result.output
 
 
 def test_lengths_change_the_count(run):
     result = run("cost", "vanilla", "--source-tokens", 4096, "--target-tokens", 2048, "--batch", 3, "--vocab-size", 10)
-    assert result.output.startswith("vanilla: documents of 4096 tokens, summaries of 2048, batch 3, vocabulary 10\n")
+    assert result.output.startswith("vanilla: documents of 4096 tokens, summaries of 2048, batch 3, vocabulary 10,")
     # two layers, 2 n n d
     assert row(result.output, "encoder self-attention")[0] == f"{3 * 2 * 2 * 4096**2 * 512 / 1e9:.3f}"
     assert row(result.output, "output layer")[0] == f"{3 * 2048 * 512 * 10 / 1e9:.3f}"
@@ -43,13 +48,13 @@ def test_a_file_and_its_overrides_are_read(run):
     assert result.exit_code == 0, result.output
     assert f"{DEEP}: documents of 4096 tokens, summaries of 300," in result.output
     # What is too long for a column is cut.
-    assert "  ...table3/deep_pyramidion.yaml\n" in result.output
+    assert "  ...table3/deep_pyramidion.yaml   share\n" in result.output
 
 
 def test_the_memory_of_every_preset_is_counted(run):
     result = run("cost", "lsh", "--check")
     assert result.exit_code == 0
-    assert row(result.output, "encoder self-attention")[-1] == "1,545.9"
+    assert row(result.output.split("\nMB ")[1], "encoder self-attention")[0] == "1,545.9"
     assert "All figures are equal." in result.output
 
 

@@ -2,8 +2,7 @@
 
 from pyramidions.measure.timing.contender import add_gradients
 from pyramidions.measure.timing.plan import Plan
-from pyramidions.measure.timing.report import report
 from pyramidions.measure.timing.stopwatch import Timed, clock
-from pyramidions.measure.timing.turns import time_models
+from pyramidions.measure.timing.turns import report, time_models
 
 __all__ = ["Plan", "Timed", "add_gradients", "clock", "report", "time_models"]

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
+from pyramidions.environment import why_no_gpu
 from pyramidions.errors import UserError
-from pyramidions.measure.gpus import why_no_gpu
 
 FIRST_TOKEN = 4  # of synthetic texts; smaller numbers are special, as in prepared data
 _DEVICES = ("cpu", "cuda")

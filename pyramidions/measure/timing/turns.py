@@ -1,8 +1,11 @@
 """Models take turns, so that whatever slows the machine for a while slows all of them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from typing import Any
 
+from pyramidions.environment import commit, hardware, versions
 from pyramidions.measure.timing.contender import Contender
 from pyramidions.measure.timing.plan import Plan
 from pyramidions.measure.timing.stopwatch import Timed, naming_what_took_memory
@@ -12,15 +15,10 @@ from pyramidions.models.experiment import Experiment
 Watch = Callable[[str, int], AbstractContextManager[Callable[[], object]]]
 
 
-@contextmanager
-def _unwatched(phase: str, calls: int) -> Iterator[Callable[[], object]]:
-    yield lambda: None
-
-
 def time_models(
     experiments: Sequence[Experiment],
     plan: Plan,
-    watch: Watch = _unwatched,
+    watch: Watch = lambda phase, calls: nullcontext(lambda: None),
     forecast: Callable[[float], object] | None = None,
 ) -> list[dict[str, Timed]]:
     """Time models that take turns.
@@ -69,3 +67,33 @@ def _turn(
         seconds, peak = contender.take_turn(tokens, tick)
         taken.append((seconds, None if peak is None else peak - others))
     return taken
+
+
+def report(
+    experiments: Sequence[Experiment], plan: Plan, results: list[dict[str, Timed]], overrides: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the timings, with the plan, the code and the machine.
+
+    Args:
+        experiments: the models.
+        plan: how they were timed.
+        results: what `time_models` returned.
+        overrides: with which the experiments were read.
+    """
+    return {
+        "overrides": list(overrides),
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(plan.device),
+        **asdict(plan),
+        "configs": [
+            {
+                "config": experiment.name,
+                "source_tokens": experiment.max_source_positions,
+                "target_tokens": plan.target_tokens or experiment.max_target_positions,
+                "beam": experiment.model.decoding_beam,
+                **{phase: timed.as_json(results[0][phase]) for phase, timed in result.items()},
+            }
+            for experiment, result in zip(experiments, results, strict=True)
+        ],
+    }
