@@ -57,7 +57,7 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
         padding_idx: the token that is padding.
 
     Raises:
-        UserError: a field, or an option of a part, that breaks a rule.
+        UserError: a field, or an option of a part, breaks a rule.
     """
     spec = spec_of(config)
     embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)
@@ -71,13 +71,13 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
     except UserError:
         raise
     except ValueError as error:
-        # Parts know their rules, but not who broke one: here it is always the config.
+        # Parts know their rules, but not who broke one; here it is always the config.
         raise UserError(str(error)) from error
 
 
 @dataclass(frozen=True)
 class _Setting:
-    """What every part is offered; it takes what its constructor names."""
+    """What every part is offered; a part takes what its constructor names."""
 
     embed_dim: int
     num_heads: int
@@ -88,7 +88,7 @@ class _Setting:
 
 
 class _Builder:
-    """Makes modules of specs.
+    """Makes modules from specs.
 
     Args:
         spec: of the whole model.
@@ -152,7 +152,7 @@ class _Builder:
         )
 
     def norm(self) -> nn.LayerNorm | None:
-        """Return what normalises the output of pre-norm layers."""
+        """Return the norm of the last layer's output, which pre-norm models have."""
         return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
 
     def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:

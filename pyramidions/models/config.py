@@ -1,4 +1,4 @@
-"""What a model is, as one flat list of fields: a point in the product of axes."""
+"""The config of a model: a flat list of fields, a point in the product of axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ from pyramidions.nn.upsampling import UPSAMPLING
 
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
-#: Tokens of a text that any model may be made for; a damaged number is far beyond.
+#: The longest text of any model, in tokens; a damaged number is far beyond it.
 LONGEST_TEXT = 2**24
-#: Stands for no part at all, where an axis allows that.
+#: Stands for no part, on axes that allow it.
 NONE = "none"
 
 
@@ -148,8 +148,7 @@ def config_of(values: Mapping[str, Any]) -> PyramidionConfig:
         values: from outside, by the names of the fields.
 
     Raises:
-        UserError: a field that does not exist, or a value of another type than the field's. Whether it may have that
-            value, `build` says.
+        UserError: a field that does not exist, or a value of the wrong type. `build` checks the values themselves.
     """
     hints = get_type_hints(PyramidionConfig)
     for name, value in values.items():
@@ -168,7 +167,7 @@ def shown(value: Any) -> str:
 
 
 def check_lengths(source: Any, target: Any) -> None:
-    """Refuse lengths of texts that no model can have.
+    """Refuse lengths that no model can have.
 
     Args:
         source: most tokens of a document, its end included.

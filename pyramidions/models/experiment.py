@@ -46,7 +46,7 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
 
     Args:
         config: the preset's name, or the path of the file or of base.yaml itself.
-        overrides: in Hydra's words, e.g. "model.embed_dim=64"; a preset has the group `model` and the two lengths of
+        overrides: in Hydra's syntax, e.g. "model.embed_dim=64"; a preset has the group `model` and the two lengths of
             the group `task`.
 
     Raises:
@@ -119,14 +119,14 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
 
 
 def _checked(config: PyramidionConfig) -> PyramidionConfig:
-    """Let the parts, which know their own rules, look at a config; on the meta device that takes no memory."""
+    """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
     with torch.device("meta"):
         build(config, vocab_size=8)
     return config
 
 
 def _parsed(text: str, kind: Any) -> Any:
-    """Return a value as Hydra would read it, where that is of the kind; else the text, which may be wrong."""
+    """Return a value as Hydra would read it if it has the type ``kind``; else the text, which may be wrong."""
     try:
         value = parse_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the strings of a flat config say: kinds, their options as JSON, lists of them, and pooled lengths."""
+"""Parses the strings of a flat config: kinds, their options as JSON, lists of them, and pooled lengths."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class FieldReader:
     """Reads kinds and their options.
 
     Args:
-        config: where they stand.
+        config: has the fields.
     """
 
     def __init__(self, config: PyramidionConfig) -> None:
@@ -41,7 +41,7 @@ class FieldReader:
         return Part(kind, parse_options(getattr(self.config, f"{name}_args"), f"{name}_args"))
 
     def one_or_none(self, name: str, registry: Registry[Any]) -> Part | None:
-        """Return likewise a part that may be "none"."""
+        """Return the part as `one` does, or None if its kind is "none"."""
         kind: str = getattr(self.config, name)
         _check_kind(name, kind, (NONE, *registry.names))
         if kind != NONE:
@@ -52,7 +52,7 @@ class FieldReader:
         return None
 
     def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
-        """Return likewise one part for each of ``count`` units, given as one for all of them or as a list."""
+        """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
         text: str = getattr(self.config, name)
         kinds = [kind.strip() for kind in text.split(",")]
         for kind in kinds:
@@ -130,7 +130,7 @@ def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
         layers: encoder layers.
 
     Raises:
-        UserError: not one entry per layer, an entry that is no positive integer or None, or lengths that grow.
+        UserError: not one entry per layer, an entry that is neither a positive integer nor None, or lengths that grow.
     """
     if text is None:
         return {}

@@ -22,7 +22,7 @@ _RENAMED = [
 def rename_from_0_1(weights: dict[str, Tensor]) -> None:
     """Rename, in place, weights that 0.1.0 saved; others stay as they are.
 
-    They stay in their order, too: an optimizer's state goes by it.
+    Their order stays, too: an optimizer's state goes by it.
     """
     renamed = {_today(name): weight for name, weight in weights.items()}
     weights.clear()

@@ -1,4 +1,4 @@
-"""From the flat config that fairseq hands over to a `ModelSpec`, once."""
+"""Parses fairseq's flat config to a `ModelSpec`; nothing else reads its strings."""
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, PyramidionConfig
@@ -28,7 +28,7 @@ from pyramidions.nn.upsampling import UPSAMPLING
 
 
 def spec_of(config: PyramidionConfig) -> ModelSpec:
-    """Return what a config says, in types.
+    """Return the typed spec of a config.
 
     Raises:
         UserError: a field that breaks a rule, or fields that contradict each other.
@@ -106,7 +106,7 @@ def _decoder(reader: FieldReader, feed_forwards: list[FeedForwardSpec], stack: P
 
 
 def _stages(reader: FieldReader, layers: list[LayerSpec]) -> tuple[StageSpec, ...]:
-    """Cut ``layers`` where something pools; what is upsampled again holds all that follows."""
+    """Cut ``layers`` at poolings; a stage with upsampling holds all later stages."""
     config = reader.config
     lengths = parse_pooling_lengths(config.pooling_lengths, len(layers))
     if not lengths:
@@ -144,14 +144,14 @@ def _stages(reader: FieldReader, layers: list[LayerSpec]) -> tuple[StageSpec, ..
 
 
 def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
-    """Return the scorer of each pooling, None where its kind asks none."""
+    """Return the scorer of each pooling, None if its kind takes none."""
     config = reader.config
     asking = [POOLING.takes(pooler.kind, "scorer") for pooler in poolers]
     if not any(asking):
         for name in ("scorer", "scorer_args"):
             if getattr(config, name) != getattr(PyramidionConfig, name):
                 raise UserError(
-                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} asks no scorer."
+                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} takes no scorer."
                 )
     scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
     return [scorer if asks else None for scorer, asks in zip(scorers, asking, strict=True)]
@@ -203,7 +203,7 @@ def _check_funnel(config: PyramidionConfig, lengths: dict[int, int], after: list
 
 
 def _refuse_unused(reader: FieldReader) -> None:
-    """Refuse options of pooling where nothing is pooled; kinds are held to their names all the same."""
+    """Refuse options of pooling if nothing is pooled; names of kinds are checked all the same."""
     config = reader.config
     reader.each("pooling", POOLING, 1, "pooling")
     reader.each("scorer", SCORER, 1, "pooling")

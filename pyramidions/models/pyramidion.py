@@ -54,8 +54,8 @@ class PyramidionEncoder(FairseqEncoder):
     ) -> dict[str, Any]:
         """Encode ``src_tokens`` (B, L); a batch padded on the left is padded on the right first.
 
-        ``lengths`` are those of ``src_lengths`` as numbers of the host, so that it need not wait for a GPU; they belong
-        to a batch that is padded on the right.
+        ``lengths`` are ``src_lengths`` as integers on the host, so that it need not wait for a GPU; such a batch is
+        padded on the right.
         """
         # A batch that comes with `lengths` is padded on the right; others may be padded on the left.
         tokens = src_tokens if lengths is not None else flush_right_padding(src_tokens, self.dictionary.pad())
@@ -74,7 +74,7 @@ class PyramidionEncoder(FairseqEncoder):
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
-        """Keep what the hypotheses ``new_order`` (B',) read; those of a document that stand together share one row."""
+        """Keep what the hypotheses ``new_order`` (B',) read; consecutive ones of a document share one row."""
         memory, mask = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
         held = mask[0].size(0)
         documents = _documents(new_order, encoder_out.get("width", 1), held)
@@ -154,14 +154,14 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
 
 @dataclass
 class PyramidionModelConfig(PyramidionConfig, FairseqDataclass):
-    """`PyramidionConfig` as fairseq wants it; how long documents are is the task's to say."""
+    """`PyramidionConfig` in fairseq's form; the task sets the length of documents."""
 
     max_source_positions: Optional[int] = II("task.max_source_positions")
 
 
 @register_model("pyramidion", dataclass=PyramidionModelConfig)
 class PyramidionModel(FairseqEncoderDecoderModel):
-    """Every architecture of the paper (Pietruszka et al. 2022): which one, the config says.
+    """Every architecture of the paper (Pietruszka et al. 2022); the config says which.
 
     Args:
         config: its shape and decoding settings.
@@ -206,13 +206,13 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         model_cfg: Optional[DictConfig] = None,
         args: Optional[Namespace] = None,
     ) -> Any:
-        """Copy weights, after a word on what does not fit.
+        """Copy weights, after checking that they fit.
 
         Raises:
             ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
         """
         self.upgrade_state_dict(state_dict)
-        # Numbers of the host: the model may be on a GPU, and what it is given on the CPU.
+        # Compared as integers: the model may be on a GPU, and the given weights on the CPU.
         if int(state_dict.setdefault("vocabulary", torch.tensor(self._fingerprint))) != self._fingerprint:
             raise ValueError(
                 "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
@@ -261,7 +261,7 @@ def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
 
 
 def can_be_asked(x: Tensor) -> bool:
-    """Whether a look at values waits for no GPU."""
+    """Whether reading values needs no waiting for a GPU."""
     return x.is_cpu
 
 

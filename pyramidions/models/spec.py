@@ -1,4 +1,4 @@
-"""What a model is made of: typed and frozen; `parse` makes it of a flat config, `builder` makes a model of it."""
+"""What a model is made of, typed and frozen: `parse` reads it from a flat config, `builder` builds a model of it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,8 +22,8 @@ class AttentionSpec:
     """An attention sublayer.
 
     Attributes:
-        attention: what happens between projected heads.
-        projections: how queries, keys, values and the output come about.
+        attention: the kind, between projected heads.
+        projections: of queries, keys, values and the output.
         reads: the layer's own sequence, or the memory.
         is_causal: position i sees positions up to i.
     """
@@ -35,7 +35,7 @@ class AttentionSpec:
 
     @property
     def name(self) -> str:
-        """How a layer calls it."""
+        """Its name in a layer."""
         return "self_attention" if self.reads == "itself" else "cross_attention"
 
 
@@ -61,10 +61,10 @@ class PoolingSpec:
     Attributes:
         pooler: the kind of pooling.
         length: representations that it hands on at most, K.
-        window: positions that one of them stands for, where a kind fixes that.
-        scorer: rates representations; None where the kind asks no scorer.
-        layer: owned by the pooler; None where the kind owns none.
-        upsampler: brings the output of the inner stages back to the length before; None where nothing does.
+        window: positions that one of them stands for, if the kind pools at a fixed ratio.
+        scorer: rates representations; None if the kind takes no scorer.
+        layer: owned by the pooler; None if the kind owns none.
+        upsampler: brings the output of the inner stages back to the length before, or None.
     """
 
     pooler: Part
@@ -77,7 +77,7 @@ class PoolingSpec:
 
 @dataclass(frozen=True)
 class StageSpec:
-    """Layers, what pools after them, and the stages that run on what it hands on where that is upsampled again.
+    """Layers, the pooling after them, and with upsampling the stages in between.
 
     Attributes:
         layers: in order.

@@ -15,7 +15,7 @@ class Hypothesis(NamedTuple):
     """One summary of a document.
 
     Attributes:
-        tokens: (T,), the end included, what the text starts with not.
+        tokens: (T,), with the end, without the start.
         score: sum of ``token_scores`` / T ** length penalty.
         token_scores: (T,), log-probability of each token.
     """
@@ -26,7 +26,7 @@ class Hypothesis(NamedTuple):
 
 
 class NoSummaryError(ValueError):
-    """A model and the rules for its summaries leave none: scores are NaN, or n-gram blocking forbids every token."""
+    """No summary is possible: scores are NaN, or n-gram blocking forbids every token."""
 
 
 class _Rows(NamedTuple):

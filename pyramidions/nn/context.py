@@ -1,4 +1,4 @@
-"""What a stage offers, beside the sequence, to its pooler and the scorer in it."""
+"""What a stage offers its pooler and scorer besides the sequence."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,8 +10,8 @@ class PoolingContext(NamedTuple):
     """What a pooler may ask for.
 
     Attributes:
-        received: returns how much attention each position received in the layer before, (B, L), zero at padding;
-            computed when it is asked for, without gradients.
+        received: returns how much attention each position received in the layer before, (B, L), zero at padding. It is
+            computed when called, without gradients.
     """
 
     received: Callable[[], Tensor]

@@ -1,4 +1,4 @@
-"""From tokens to the vectors that the first layer reads."""
+"""From tokens to the input of the first layer."""
 
 import math
 
@@ -36,7 +36,7 @@ class Embedder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """Embed ``tokens`` (B, L) that stand at ``start`` and after it: (B, L, D)."""
+        """Embed ``tokens`` (B, L), the first of which has position ``start``: (B, L, D)."""
         x = self.tokens(tokens) * self.scale
         if self.positions is not None:
             end = start + tokens.size(1)

@@ -19,9 +19,8 @@ class Encoded(NamedTuple):
     Attributes:
         memory: (B, K, D).
         padding_mask: (B, K), True at padding.
-        pooled: what each pooler handed on, by the number of the layer before it (from 0).
-        attention_mask: `padding_mask`, or None where nothing is known to be padding: attention without a mask is
-            faster.
+        pooled: the output of each pooler, by the number of the layer before it (from 0).
+        attention_mask: `padding_mask`, or None if there is known to be no padding: attention without a mask is faster.
     """
 
     memory: Tensor
@@ -67,8 +66,8 @@ class Encoder(nn.Module):
         Args:
             tokens: (B, L).
             padding_mask: (B, L), True at padding.
-            lengths: real tokens of each document, B numbers, where padding comes after all of them; None asks the mask,
-                so that the host waits for a GPU.
+            lengths: number of real tokens of each document, B integers, if all padding is on the right. With None they
+                are read from the mask, for which the host waits for a GPU.
         """
         lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)

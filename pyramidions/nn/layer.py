@@ -12,10 +12,10 @@ Function = TypeVar("Function", bound=SublayerFunction)
 
 
 class Sublayer(nn.Module):
-    """Adds what a function computes to its input, normalised before the function or after the sum.
+    """Adds a function's output to its input; the norm is before the function or after the sum.
 
     Args:
-        function: what is computed.
+        function: computes the output.
         embed_dim: D.
         dropout: probability of dropping a value of the function's output while training.
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
@@ -51,7 +51,7 @@ class Sublayer(nn.Module):
         return self.leaving(x + self.dropout(self.function.step(self.entering(x), context, state)))
 
     def leaving(self, x: Tensor) -> Tensor:
-        """Return what the sublayer hands on of the sum ``x``: (B, L, D) -> (B, L, D)."""
+        """Return the sublayer's output, given the sum ``x``: (B, L, D) -> (B, L, D)."""
         return x if self.normalize_before else self.norm(x)
 
 
@@ -60,8 +60,7 @@ class Layer(nn.Module):
 
     Args:
         sublayers: by name, in their order, e.g. "self_attention" and "feed_forward".
-        confined_to: positions interact only within blocks of this many, counted from the first; None where that is not
-            so.
+        confined_to: positions interact only within blocks of this many, counted from the first; None for no such limit.
     """
 
     def __init__(self, sublayers: Mapping[str, Sublayer], confined_to: int | None = None) -> None:
@@ -70,7 +69,7 @@ class Layer(nn.Module):
         self.confined_to = confined_to
 
     def function(self, kind: type[Function]) -> Function | None:
-        """Return the first of the layer's functions that is of this ``kind``, or None."""
+        """Return the layer's first function of this ``kind``, or None."""
         functions = (cast(Sublayer, sublayer).function for sublayer in self.sublayers.values())
         return next((function for function in functions if isinstance(function, kind)), None)
 
@@ -81,7 +80,7 @@ class Layer(nn.Module):
         return x
 
     def new_states(self) -> list[State | None]:
-        """Return what cached steps start from, one a sublayer."""
+        """Return the states before the first cached step, one per sublayer."""
         return [cast(Sublayer, sublayer).function.new_state() for sublayer in self.sublayers.values()]
 
     def step(self, x: Tensor, context: LayerContext, states: Sequence[State | None]) -> Tensor:

@@ -57,10 +57,10 @@ class Registry(Generic[Part]):
         Args:
             name: a registered name.
             options: what the user chose; every key must be an argument of the part.
-            given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes what it names.
+            given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes the arguments that it names.
 
         Raises:
-            ValueError: an unknown name or option, or an option that the part still misses.
+            ValueError: an unknown name or option, an option of the wrong type, or a missing one.
         """
         part = self._maker(name)
         # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
@@ -88,7 +88,7 @@ class Registry(Generic[Part]):
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value from JSON has the annotated type: a bool is no number, and a whole number is a float."""
+    """Return whether a value from JSON has the annotated type; a bool is no number, an integer is a float."""
     if get_origin(hint) in (Union, UnionType):
         return any(fits(value, choice) for choice in get_args(hint))
     if get_origin(hint) is list:

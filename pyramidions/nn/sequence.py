@@ -1,4 +1,4 @@
-"""What flows through an encoder: vectors, and what is known of each of them."""
+"""What flows through an encoder: vectors, and what is known about each of them."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ class Sequence(NamedTuple):
     Attributes:
         x: (B, L, D).
         padding_mask: (B, L), True at padding.
-        position: (B, L), where in its document each vector stands; of a vector that a pooler mixed, where its strongest
-            member stands. None behind a pooling without provenance.
-        lengths: real positions of each document, B numbers of the host, where padding comes after all of them; None if
-            unknown.
+        position: (B, L), the place of each vector in its document; a vector that a pooler mixed has the place of its
+            strongest member. None after a pooling without provenance.
+        lengths: number of real positions of each document, B integers on the host, if all padding is on the right;
+            None if unknown.
     """
 
     x: Tensor
@@ -24,6 +24,6 @@ class Sequence(NamedTuple):
 
     @property
     def attention_mask(self) -> Tensor | None:
-        """`padding_mask`, or None where nothing is known to be padding: attention without a mask is faster."""
+        """`padding_mask`, or None if there is known to be no padding: attention without a mask is faster."""
         full = self.lengths is not None and sum(self.lengths) == self.padding_mask.numel()
         return None if full else self.padding_mask

@@ -1,4 +1,4 @@
-"""A stage: layers, a pooler, and what runs on what it pooled."""
+"""A stage: layers, a pooler, and inner stages that run on its output."""
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -17,10 +17,10 @@ from pyramidions.nn.upsampling import Upsampler
 
 
 class Stage:
-    """Runs layers, then pools; where it also upsamples, inner stages run in between (an hourglass).
+    """Runs layers, then a pooler; with an upsampler, inner stages run in between (an hourglass).
 
-    A stage says in which order modules run, and owns none of them: the names of weights must not depend on where
-    poolings stand, so that a model without pooling can hand its weights to one with it.
+    A stage says in which order modules run, and owns none of them. So the names of weights do not depend on where
+    poolings are, and a model with pooling can start from the weights of one without.
 
     Args:
         layers: run first, one after the other.
@@ -48,7 +48,7 @@ class Stage:
             yield from stage.all_stages()
 
     def __call__(self, sequence: Sequence, stack: Stack) -> tuple[Sequence, list[Pooled]]:
-        """Return what the stage hands on, and what each pooler in it did; ``stack`` composes the layers."""
+        """Return the stage's output and that of each pooler in it; ``stack`` composes the layers."""
         context = PoolingContext(_cannot_be_received)
         for confined_to, group in groupby(self.layers, key=lambda layer: layer.confined_to):
             sequence, context = self._run(list(group), confined_to, sequence, stack)
@@ -69,10 +69,10 @@ class Stage:
     def _run(
         self, layers: list[Layer], confined_to: int | None, sequence: Sequence, stack: Stack
     ) -> tuple[Sequence, PoolingContext]:
-        """Run layers whose attention stays within the same blocks; those of pure padding are left out."""
+        """Run layers whose attention is confined to the same blocks; blocks of pure padding are left out."""
         layout = BlockLayout(sequence.padding_mask, confined_to, sequence.lengths)
         attention = None if self.pooler is None else layers[-1].function(SelfAttention)
-        # What the last attention read; the pooler may ask how much of it each position received.
+        # The input of the last attention: the pooler may ask how much attention each position received.
         read: list[Tensor] = []
         watchers: Mapping[nn.Module, Watcher] = NOBODY if attention is None else {attention: read.append}
         context = LayerContext(layout.attention_mask, watchers=watchers)

@@ -1,4 +1,4 @@
-"""The role of what a layer is made of: self-attention, cross-attention, a feed-forward part."""
+"""The role of a sublayer's function: self-attention, cross-attention or a feed-forward part."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -7,20 +7,20 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-#: is shown what a function reads
+#: receives what a function reads
 Watcher = Callable[[Tensor], None]
 NOBODY: Mapping[nn.Module, Watcher] = MappingProxyType({})
 
 
 class LayerContext(NamedTuple):
-    """What sublayers read beside their own input, the same for all layers of a stack.
+    """What sublayers read besides their own input; it is the same for all layers of a stack.
 
     Attributes:
-        padding_mask: (B, L), True at padding, of the layers' own input; or None. In a cached step what a position must
-            not see of all that is written, as an attention kind that masks by query takes it.
-        memory: (B, K, D), what cross-attention reads; None where there is none.
-        memory_padding_mask: (B, K), True at padding, or what `as_bias` makes of it, or None.
-        watchers: called with what that function reads, (B, L, D), without gradients, in each pass over its layer.
+        padding_mask: (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written
+            positions each query must not see, in the form that attention kinds with `masks_by_query` take.
+        memory: (B, K, D), what cross-attention reads, or None.
+        memory_padding_mask: (B, K), True at padding, or its `as_bias`, or None.
+        watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass.
     """
 
     padding_mask: Tensor | None = None
@@ -30,34 +30,34 @@ class LayerContext(NamedTuple):
 
 
 class State(ABC):
-    """What one sublayer keeps between cached steps."""
+    """What a sublayer keeps between cached steps."""
 
     @abstractmethod
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order.
 
-        None keeps all documents. A state that the hypotheses of a document share follows the documents alone.
+        None keeps all documents. A state that a document's hypotheses share depends on ``documents`` only.
         """
 
 
 class SublayerFunction(nn.Module, ABC):
-    """What a sublayer computes; norm, dropout and the residual connection stand around it, in `Sublayer`."""
+    """What a sublayer computes; `Sublayer` adds norm, dropout and the residual connection."""
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """Compute on whole sequences: (B, L, D) -> (B, L, D)."""
 
     def new_state(self) -> State | None:
-        """Return what cached steps start from; None where they need nothing of earlier ones."""
+        """Return the state before the first cached step; None if steps need nothing of earlier ones."""
         return None
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        """Compute on what follows all that ``state`` holds, and extend it in place.
+        """Compute on the positions that follow those in ``state``, and extend it in place.
 
         Args:
-            x: (B, WT, D), of each document the T new positions of its W hypotheses.
+            x: (B, WT, D), the T new positions of each of the W hypotheses of a document.
             context: of this step.
-            state: as `new_state` made it.
+            state: from `new_state`.
 
         Returns:
             (B, WT, D).

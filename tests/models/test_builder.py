@@ -150,7 +150,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),
         ({"pooling_lengths": "None,None", "pooling_args": '{"base": 2}'}, "but nothing is pooled"),
         ({"decoding_beam": 0}, "`decoding_beam` must be from 1 to 1,024, but is 0."),
-        ({"pooling": "mean", "pooling_lengths": "None,4", "scorer": "random"}, "`pooling` 'mean' asks no scorer."),
+        ({"pooling": "mean", "pooling_lengths": "None,4", "scorer": "random"}, "`pooling` 'mean' takes no scorer."),
         ({"pooling": "funnel", "pooling_lengths": "None,4"}, "must name one length, after a layer that another one"),
         (
             {

@@ -101,7 +101,7 @@ def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
 
 def test_what_a_decoder_cannot_do_is_refused() -> None:
     decoder = _decoder()
-    with pytest.raises(ValueError, match="as many prefixes of each document, but 3 are of 2"):
+    with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
         decoder.features(torch.ones(3, 2, dtype=torch.long), torch.randn(2, 5, DIM), None)
     with pytest.raises(ValueError, match="masks by query, but is BlockwiseAttention"):
         SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)

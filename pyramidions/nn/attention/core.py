@@ -16,11 +16,11 @@ class CoreAttention(nn.Module, ABC):
     shares_query_key: ClassVar[bool] = False
     #: whether queries may come from another sequence than keys
     crosses: ClassVar[bool] = True
-    #: whether it can see backwards only
+    #: whether it can be made to see earlier positions only
     can_be_causal: ClassVar[bool] = True
-    #: whether a mask may be another one for each query
+    #: whether the mask may differ from query to query
     masks_by_query: ClassVar[bool] = False
-    #: positions interact only within blocks of this many, counted from the first; None where that is not so
+    #: positions interact only within blocks of this many, counted from the first; None for no such limit
     confined_to: int | None = None
 
     @abstractmethod
@@ -39,24 +39,24 @@ class CoreAttention(nn.Module, ABC):
             q: (B, H, Lq, E).
             k: (B, H, Lk, E).
             v: (B, H, Lk, E).
-            key_padding_mask: (B, Lk), True at padding, or None; where `masks_by_query`, also (B, Lq, Lk), True at what
-                a query must not see, or, unless causal, what `as_bias` makes of either, for several layers.
+            key_padding_mask: (B, Lk), True at padding, or None. A kind that `masks_by_query` also takes (B, Lq, Lk),
+                True at keys that a query must not see, and, unless causal, the `as_bias` of either mask.
             is_causal: query i sees keys up to i; the last query sees every key.
 
         Returns:
             (B, H, Lq, E), finite everywhere; meaningless at queries that are padding.
 
         Raises:
-            ValueError: what a trait of the kind rules out.
+            ValueError: the kind's traits exclude these arguments.
         """
 
     @classmethod
     def tells(cls, what: str) -> bool:
-        """Say whether the kind can be asked for ``what``: "received", "weights" or "across"."""
+        """Return whether the kind has ``what``: "received", "weights" or "across"."""
         return getattr(cls, what) is not getattr(CoreAttention, what)
 
     def refuse(self, q: Tensor, k: Tensor, is_causal: bool) -> None:
-        """Raise ValueError where queries (B, H, Lq, E) and keys (B, H, Lk, E) ask for what the kind cannot do."""
+        """Raise ValueError if the kind cannot attend from queries (B, H, Lq, E) to keys (B, H, Lk, E)."""
         if not self.crosses and q.size(2) != k.size(2):
             raise ValueError(
                 f"{type(self).__name__} needs as many keys as queries, but {k.size(2)} keys met {q.size(2)} queries."
@@ -65,14 +65,14 @@ class CoreAttention(nn.Module, ABC):
             raise ValueError(f"{type(self).__name__} cannot be causal.")
 
     def keys_values(self, projections: Projections, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Project a memory to what queries read of it: (B, K, D) -> (B, H, Lk, E) twice; all of it, unless overridden.
+        """Project a memory to the keys and values that queries read: (B, K, D) -> (B, H, Lk, E) twice.
 
-        What is returned is what a decoder keeps between steps.
+        A decoder keeps them between steps. By default they are those of the whole memory.
         """
         return projections.keys_values(memory)
 
     def across(self) -> "CoreAttention":
-        """Return the attention by which other queries read the same keys, within a block where there are blocks.
+        """Return the attention by which other queries read the same keys, of one block if there are blocks.
 
         Raises:
             ValueError: the kind has none.
@@ -82,7 +82,7 @@ class CoreAttention(nn.Module, ABC):
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Return how much self-attention each position received, over all heads and real queries.
 
-        No matrix of L x L is ever held.
+        No L x L matrix is ever held in memory.
 
         Args:
             q: (B, H, L, E).

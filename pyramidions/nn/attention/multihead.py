@@ -13,12 +13,12 @@ class SelfAttention(SublayerFunction):
     """Multi-head attention among the positions of a sequence (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        projections: how queries, keys, values and the output come about.
-        attention: what happens between the heads.
+        projections: of queries, keys, values and the output.
+        attention: the kind, between projected heads.
         is_causal: position i sees positions up to i.
 
     Raises:
-        ValueError: causal attention of a kind that cannot hide from a hypothesis what others wrote.
+        ValueError: causal attention of a kind that does not mask by query.
     """
 
     def __init__(self, projections: Projections, attention: CoreAttention, is_causal: bool = False) -> None:
@@ -60,8 +60,8 @@ class CrossAttention(SublayerFunction):
     """Multi-head attention from a sequence to a memory (Vaswani et al. 2017, section 3.2.3).
 
     Args:
-        projections: how queries, keys, values and the output come about.
-        attention: what happens between the heads.
+        projections: of queries, keys, values and the output.
+        attention: the kind, between projected heads.
     """
 
     def __init__(self, projections: Projections, attention: CoreAttention) -> None:

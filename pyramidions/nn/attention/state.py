@@ -1,4 +1,4 @@
-"""What attention keeps between the steps of incremental decoding."""
+"""What attention keeps between cached steps."""
 
 import torch
 from torch import Tensor
@@ -7,17 +7,17 @@ from pyramidions.nn.sublayer import State
 
 
 class _Growing:
-    """A tensor (B, H, L, E) in room that doubles when it is full, so that appending copies nothing else."""
+    """A tensor (B, H, L, E) whose storage doubles when it is full, so that appending rarely copies it."""
 
     def __init__(self) -> None:
         self.length = 0
         self._room: Tensor | None = None
 
     def append(self, new: Tensor) -> Tensor:
-        """Append ``new`` (B, H, T, E); return all there is."""
+        """Append ``new`` (B, H, T, E); return the whole tensor."""
         start, self.length = self.length, self.length + new.size(2)
         if new.requires_grad:
-            # What a backward pass will read must not be written to.
+            # A backward pass will read this memory, so it must not be overwritten.
             self._room = new if self._room is None else torch.cat([self._room[:, :, :start], new], dim=2)
             return self._room
         if self._room is None or self._room.size(2) < self.length:
@@ -35,7 +35,7 @@ class _Growing:
 
 
 class KeysValues(State):
-    """Keys and values of all that was written for a document, (B, H, S, E) each, in common for its hypotheses."""
+    """Keys and values of a document's written tokens, (B, H, S, E) each, shared by its hypotheses."""
 
     def __init__(self) -> None:
         self._k = _Growing()
@@ -52,7 +52,7 @@ class KeysValues(State):
 
 
 class ProjectedMemory(State):
-    """Keys and values of a document's memory, (B, H, K, E) each, in common for its hypotheses."""
+    """Keys and values of a document's memory, (B, H, K, E) each, shared by its hypotheses."""
 
     def __init__(self) -> None:
         self.keys_values: tuple[Tensor, Tensor] | None = None

@@ -1,4 +1,4 @@
-"""What a decoder keeps between steps of incremental decoding."""
+"""What a decoder keeps between cached steps."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,10 @@ from pyramidions.nn.sublayer import State
 
 
 class Lineage:
-    """Which of the tokens written for a document belong to the past of which hypothesis.
+    """Which of a document's written tokens belong to the past of which hypothesis.
 
-    The W hypotheses of a document stand together; so do the S tokens that any of them ever wrote, each in the place
-    where it was written first. When hypotheses are replaced by descendants of others, no token moves.
+    The W hypotheses of a document are consecutive rows. The S tokens that any of them ever wrote are kept once, in the
+    order in which they were written. When descendants of other hypotheses replace some, no token moves.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Lineage:
         self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
 
     def extend(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
-        """Add ``tokens`` T further positions to each of ``width`` W hypotheses; return what these must not see.
+        """Add ``tokens`` T new positions to each of ``width`` W hypotheses; return what these must not see.
 
         Returns:
             (B, WT, S + WT), True at blocked positions: other hypotheses' tokens, and later tokens of the same one.
@@ -66,7 +66,7 @@ class DecoderCache:
         #: target positions already decoded
         self.length = 0
         self.lineage = Lineage()
-        #: what attention to the memory adds to its scores, (B, 1, 1, K), or None where nothing of it is padding
+        #: what cross-attention adds to its scores, (B, 1, 1, K), or None if the memory has no padding
         self.memory_bias: Tensor | None = None
 
     @property
@@ -80,7 +80,7 @@ class DecoderCache:
         return 0 if self.lineage.belongs is None else self.lineage.belongs.size(1)
 
     def advance(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
-        """Make place for ``tokens`` further positions of all hypotheses; return what `Lineage.extend` does."""
+        """Make room for ``tokens`` new positions of each hypothesis; return the mask of `Lineage.extend`."""
         self.length += tokens
         return self.lineage.extend(documents, width, tokens, device)
 

@@ -24,7 +24,7 @@ class Decoder(nn.Module, ABC):
         norm: normalises the last layer's output (pre-norm models), or None.
     """
 
-    #: what each layer is made of, in order
+    #: the names of each layer's sublayers, in order
     sublayers: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -53,22 +53,22 @@ class Decoder(nn.Module, ABC):
         """Return the last layer's output.
 
         Args:
-            tokens: (BW, T), prefixes, padded on the right if at all; those of a document stand together. With a
-                cache, what follows those it holds.
-            memory: (B, K, D); with a filled cache, what it holds of these documents is used instead.
+            tokens: (BW, T), prefixes, padded on the right if at all; those of a document are consecutive rows. With a
+                cache, only the tokens after those in the cache.
+            memory: (B, K, D); a filled cache is used in its place.
             memory_padding_mask: (B, K), True at padding, or None; likewise.
-            cache: of these hypotheses, extended in place; None computes the whole prefix.
+            cache: of these hypotheses, extended in place. With None the whole prefix is computed.
 
         Returns:
             (BW, T, D).
 
         Raises:
-            ValueError: not as many prefixes of each document.
+            ValueError: documents have different numbers of prefixes.
         """
 
     @abstractmethod
     def cross_attention_weights(self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None) -> Tensor:
-        """Return how much of its attention to the memory each position spends on each vector of it.
+        """Return how much each position attends to each vector of the memory.
 
         The mean over all layers and heads.
 
@@ -81,13 +81,13 @@ class Decoder(nn.Module, ABC):
             (B, T, K) in float32; each row sums to 1.
 
         Raises:
-            ValueError: the attention is of a kind that cannot tell.
+            ValueError: the attention kind has no `weights`.
         """
 
     @property
     @abstractmethod
     def tells_weights(self) -> bool:
-        """Whether `cross_attention_weights` can be asked."""
+        """Whether `cross_attention_weights` can be called."""
 
     def logits(self, features: Tensor) -> Tensor:
         """Score the vocabulary: (BW, T, D) -> (BW, T, V)."""

@@ -32,7 +32,9 @@ class CrossAttendingDecoder(Decoder):
     ) -> Tensor:
         documents = memory.size(0)
         if len(tokens) % documents:
-            raise ValueError(f"There must be as many prefixes of each document, but {len(tokens)} are of {documents}.")
+            raise ValueError(
+                f"`tokens` ({len(tokens)} rows) must be divisible by the number of documents ({documents})."
+            )
         if cache is None:
             context = LayerContext(None, memory, memory_padding_mask)
             x = self.stack(self._layers, self.embedder(tokens), context)

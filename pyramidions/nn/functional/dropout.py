@@ -1,4 +1,4 @@
-"""Dropout whose coins are cheap on the CPU, where torch's own draws them one by one."""
+"""Fast dropout on the CPU: four 16-bit Bernoulli samples per random integer."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-_SIDES = 2**16  # a 64-bit random number is four coins of so many sides
+_SIDES = 2**16  # values of a 16-bit sample; a 64-bit random integer has four of them
 
 
 def draws_coins(x: Tensor) -> bool:
@@ -24,7 +24,7 @@ def coins(shape: torch.Size, probability: float, generator: torch.Generator | No
         generator: where the randomness comes from; None is torch's default.
 
     Returns:
-        A mask of ``shape``, True where a value is dropped, and by what the others are multiplied to keep the mean.
+        A mask of ``shape``, True where a value is dropped, and the factor of the others that keeps the mean.
     """
     faces = min(round(probability * _SIDES), _SIDES - 1)
     numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64, device="cpu")
@@ -59,7 +59,7 @@ class _CoinDropout(torch.autograd.Function):
 
 
 class _ReluDropout(torch.autograd.Function):
-    """Keeps one tensor, which the next layer keeps too: where it is zero, so is the gradient."""
+    """Keeps only its output, which the next layer keeps anyway: where it is zero, so is the gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
@@ -91,7 +91,7 @@ def drop(x: Tensor, probability: float) -> Tensor:
 
 
 def relu_drop(x: Tensor, probability: float) -> Tensor:
-    """Return ``drop(relu(x), probability)``, of which less is kept for the backward pass."""
+    """Return ``drop(relu(x), probability)``, keeping less for the backward pass."""
     return x.relu() if probability == 0.0 else _ReluDropout.apply(x, probability)
 
 

@@ -1,4 +1,4 @@
-"""Avoids what makes a GPU idle: synchronisation with the host, and cuDNN planning its attention anew."""
+"""Avoids idle time of a GPU: synchronisation with the host, and new plans of cuDNN's attention."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 _lock = threading.Lock()
-_inside = 0  # how many are in the context at this moment, of all threads
-_usual = True  # what the first of them found
+_inside = 0  # threads that are in the context
+_usual = True  # the setting before the first entered
 
 
 def on_device(numbers: Sequence[int], device: torch.device) -> Tensor:
-    """Return ``numbers`` on a device, without waiting until it has done all that it was given before."""
+    """Return ``numbers`` on a device, without waiting for its earlier work."""
     return torch.tensor(numbers, dtype=torch.long, device="cpu").to(device, non_blocking=True)
 
 
@@ -21,8 +21,8 @@ def on_device(numbers: Sequence[int], device: torch.device) -> Tensor:
 def without_cudnn_attention() -> Iterator[None]:
     """Keep attention from cuDNN, whose kernels are planned anew for each number of keys.
 
-    A plan takes tens of milliseconds of the host; a decoder has one key more at each step. The switch is the
-    process's: of several threads the last one that leaves turns it back.
+    A plan takes tens of milliseconds on the host, and a decoder has one more key at each step. The switch belongs to
+    the process: the last of several threads to leave restores it.
     """
     global _inside, _usual
     with _lock:

@@ -9,8 +9,8 @@ def attendable(
 ) -> Tensor | None:
     """Return which keys each query may attend to, as `scaled_dot_product_attention` wants it.
 
-    A row without a single real key may attend to all of them: its output is never read, and a softmax over
-    nothing would be NaN and poison the gradients of the whole batch.
+    A row without any real key may attend to all keys: its output is never read, and a softmax over nothing
+    would be NaN and poison the gradients of the whole batch.
 
     Args:
         key_padding_mask: (B, Lk), True at padding, or None; or (B, Lq, Lk), True at what a query must not see.

@@ -15,8 +15,8 @@ class Output(nn.Module, ABC):
         """Return logits.
 
         Args:
-            features: (B, T, D), what the last layer wrote.
-            embedding: (V, D), of the tokens that the decoder reads.
+            features: (B, T, D), the output of the last layer.
+            embedding: (V, D), the decoder's token embeddings.
 
         Returns:
             (B, T, V).

@@ -1,4 +1,4 @@
-"""The output layer that is the embedding."""
+"""The output layer that shares the embedding."""
 
 import torch.nn.functional as F
 from torch import Tensor

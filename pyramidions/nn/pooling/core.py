@@ -1,4 +1,4 @@
-"""The role of a pooler, what it reads and hands on, and the registry of kinds."""
+"""The role of a pooler, its output, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
@@ -11,13 +11,13 @@ from pyramidions.nn.sequence import Sequence
 
 
 class Pooled(NamedTuple):
-    """What a pooler hands on.
+    """The output of a pooler.
 
     Attributes:
         x: (B, K, D).
         padding_mask: (B, K), True at padding.
-        sources: (B, K, G), which inputs each vector is made of; None where a kind has none.
-        weights: (B, K, G), how much of each; None where a kind has none.
+        sources: (B, K, G), which inputs each vector is made of; None if the kind has no provenance.
+        weights: (B, K, G), how much of each; None likewise.
     """
 
     x: Tensor
@@ -26,11 +26,11 @@ class Pooled(NamedTuple):
     weights: Tensor | None = None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
-        """Return how much of each vector its strongest member makes up, and which vectors that says something of.
+        """Return the share of each vector's strongest member, and for which vectors that is meaningful.
 
         Returns:
-            (B, K), the largest weights, and (B, K), True where a real vector has two members or more; None where a
-            kind has no provenance.
+            (B, K), the largest weights, and (B, K), True if a real vector has at least two members; None without
+            provenance.
         """
         if self.weights is None or self.sources is None:
             return None
@@ -38,7 +38,7 @@ class Pooled(NamedTuple):
         return self.weights.amax(-1), several & ~self.padding_mask
 
     def of_strongest(self, values: Tensor | None) -> Tensor | None:
-        """Return, of ``values`` (B, L), those of each vector's strongest member: (B, K); None without provenance."""
+        """Return the ``values`` (B, L) of each vector's strongest member: (B, K); None without provenance."""
         if values is None or self.weights is None or self.sources is None:
             return None
         strongest = self.weights.argmax(dim=-1, keepdim=True)
@@ -48,7 +48,7 @@ class Pooled(NamedTuple):
 class Pooler(nn.Module, ABC):
     """Shortens a sequence of representations."""
 
-    #: the kind of upsampling that belongs to the pooling as it is published; None where none does
+    #: the kind of upsampling that belongs to the pooling as published, or None
     upsampling: ClassVar[str | None] = None
 
     @abstractmethod
@@ -56,9 +56,9 @@ class Pooler(nn.Module, ABC):
         """Pool ``sequence`` of L positions to at most K vectors a document."""
 
     def kept(self, length: int) -> int | None:
-        """Return how many vectors a document of ``length`` positions is pooled to, padding after them.
+        """Return how many vectors a document of ``length`` positions is pooled to, with padding after them.
 
-        None where that is not known from its length: the encoder then asks masks, and waits for a GPU.
+        None if its length does not tell: the encoder then reads masks, for which it waits for a GPU.
         """
         return None
 

@@ -15,7 +15,7 @@ from pyramidions.nn.sequence import Sequence
 
 
 class TopKPooler(Pooler):
-    """Hands on k vectors.
+    """Hands on k vectors, selected or mixed by an operator.
 
     Args:
         k: representations to hand on.
@@ -35,10 +35,10 @@ class TopKPooler(Pooler):
         scores = self.scorer(sequence, context)
         operator = self.train_operator if self.training else self.evaluation_operator
         top = operator(sequence.x, scores, self.k, padding_mask=sequence.padding_mask)
-        # What passed through unchanged is made a tensor of its own, as every selection is.
+        # Vectors that pass through unchanged are copied: every selection is a tensor of its own.
         x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
-        # Where the selection does not depend on the scores (batches too short to be pooled, hard selection), the scorer
-        # stays in the graph all the same: data-parallel training waits for the gradient of every parameter.
+        # The scorer stays in the graph even if the selection does not depend on the scores (batches too short to be
+        # pooled, hard selection): data-parallel training waits for the gradient of every parameter.
         return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
 
     def kept(self, length: int) -> int:
@@ -46,7 +46,7 @@ class TopKPooler(Pooler):
 
 
 class _Attached(torch.autograd.Function):
-    """Hands on ``x`` as it is, and gives ``scores`` a gradient of zeros."""
+    """Hands on ``x`` unchanged, and gives ``scores`` a gradient of zeros."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, scores: Tensor) -> Tensor:

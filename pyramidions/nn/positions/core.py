@@ -8,11 +8,11 @@ from pyramidions.nn.registry import Registry
 
 
 class Positions(nn.Module, ABC):
-    """Tells a model where in its document a token stands."""
+    """Tells a model the position of a token in its document."""
 
     @abstractmethod
     def forward(self, position: Tensor, length: int) -> Tensor:
-        """Return the embeddings of ``position`` (...), from 0 on and below ``length``, in float32: (..., D)."""
+        """Return the embeddings of ``position`` (...), from 0 to ``length`` - 1, in float32: (..., D)."""
 
 
 POSITIONS: Registry[Positions] = Registry("positions")

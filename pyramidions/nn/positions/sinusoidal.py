@@ -27,8 +27,8 @@ class SinusoidalPositions(Positions):
             raise ValueError(f"`embed_dim` must be even and at least 4, but is {embed_dim}.")
         self.embed_dim = embed_dim
         self.first = first
-        # No buffer: processes grow it each to its own longest document, and data-parallel training would want them
-        # of one size.
+        # No buffer: each process grows it to its own longest document, but data-parallel training needs buffers of one
+        # size.
         self._table = torch.empty(0, embed_dim)
 
     def _rows(self, count: int, device: torch.device) -> Tensor:

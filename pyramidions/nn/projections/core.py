@@ -8,7 +8,7 @@ from pyramidions.nn.registry import Registry
 
 
 class Projections(nn.Module, ABC):
-    """How queries, keys, values and the output of attention come about."""
+    """Projects to queries, keys and values, and from the mixed heads to the output of attention."""
 
     @abstractmethod
     def queries(self, x: Tensor) -> Tensor:
@@ -20,7 +20,7 @@ class Projections(nn.Module, ABC):
 
     @abstractmethod
     def output(self, mixed: Tensor) -> Tensor:
-        """Join what heads attended to: (B, H, Lq, E) -> (B, Lq, D)."""
+        """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D)."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of self-attention: (B, L, D) -> (B, H, L, E) three times."""

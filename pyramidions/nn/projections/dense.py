@@ -9,15 +9,15 @@ from pyramidions.nn.projections.core import PROJECTIONS, Projections
 
 @PROJECTIONS.register("dense")
 class DenseProjections(Projections):
-    """A linear layer each (Vaswani et al. 2017, section 3.2.2).
+    """One linear layer for each (Vaswani et al. 2017, section 3.2.2).
 
     Args:
-        embed_dim: D, a multiple of ``num_heads``.
+        embed_dim: D, divisible by ``num_heads``.
         num_heads: H.
         shares_query_key: keys are projected as queries are.
 
     Raises:
-        ValueError: ``embed_dim`` is not a multiple of ``num_heads``.
+        ValueError: ``embed_dim`` is not divisible by ``num_heads``.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, shares_query_key: bool = False) -> None:

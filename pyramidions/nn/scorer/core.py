@@ -15,14 +15,14 @@ from pyramidions.nn.sequence import Sequence
 class Scorer(nn.Module, ABC):
     """Rates how useful each representation is for what comes after."""
 
-    #: whether the attention of the layer before is asked what each position received
+    #: whether it calls `PoolingContext.received`
     reads_attention: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, sequence: Sequence, context: PoolingContext) -> Tensor:
         """Return a finite score, in float32 at least, for each vector: (B, L).
 
-        Scores of padding mean nothing.
+        Scores of padding are ignored.
         """
 
 
@@ -30,7 +30,7 @@ SCORER: Registry[Scorer] = Registry("scorer")
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """In float32 under mixed precision too: the tournament tells scores apart that half precision merges."""
+    """Convert half precision to float32: the tournament tells scores apart that half precision merges."""
     return x if x.dtype == torch.float64 else x.float()
 
 

@@ -10,7 +10,7 @@ from pyramidions.nn.sequence import Sequence
 
 @SCORER.register("index")
 class IndexScorer(Scorer):
-    """1 at every stride-th position, 0 elsewhere: selection that looks at no content.
+    """1 at every stride-th position, 0 elsewhere: selection without a look at content.
 
     Args:
         stride: the configured length over the configured k, whatever a batch's length.

@@ -18,7 +18,7 @@ class RandomScorer(Scorer):
         seed: of the scores by position.
     """
 
-    _CHUNK = 1024  # positions a seed, so that a longer document begins with the scores of a shorter one
+    _CHUNK = 1024  # positions per seed, so that a longer document begins with the scores of a shorter one
 
     def __init__(self, seed: int = 1) -> None:
         super().__init__()

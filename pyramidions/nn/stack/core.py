@@ -11,19 +11,19 @@ from pyramidions.nn.sublayer import LayerContext, State
 
 
 class Stack(nn.Module, ABC):
-    """Composes layers; every pass over several layers is a stack's."""
+    """Composes layers, and owns every pass over several of them."""
 
     @abstractmethod
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         """Run ``layers`` over whole sequences: (B, L, D) -> (B, L, D).
 
-        The watchers of ``context`` are told what their functions read.
+        The watchers of ``context`` receive what their functions read.
         """
 
     def step(
         self, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: Sequence[Sequence[State | None]]
     ) -> Tensor:
-        """Run ``layers`` over what follows all that ``states`` hold, one list a layer: (B, WT, D) -> (B, WT, D)."""
+        """Run ``layers`` on what follows the ``states``, one list per layer: (B, WT, D) -> (B, WT, D)."""
         for layer, held in zip(layers, states, strict=True):
             x = layer.step(x, context, held)
         return x

@@ -11,7 +11,7 @@ from pyramidions.nn.sublayer import LayerContext
 
 @STACK.register("plain")
 class PlainStack(Stack):
-    """Every layer reads what the one before wrote; all activations are kept for the backward pass."""
+    """Every layer reads the output of the one before; all activations are kept for the backward pass."""
 
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         for layer in layers:

@@ -1,4 +1,4 @@
-"""The stack that keeps inputs of layers only."""
+"""The stack that keeps only the inputs of layers."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from pyramidions.nn.sublayer import LayerContext
 
 @STACK.register("recomputing")
 class RecomputingStack(Stack):
-    """Keeps of each layer its input only, and computes the rest again in the backward pass (Chen et al. 2016)."""
+    """Keeps only the input of each layer, and recomputes the rest in the backward pass (Chen et al. 2016)."""
 
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         for layer in layers:

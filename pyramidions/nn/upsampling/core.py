@@ -9,11 +9,11 @@ from pyramidions.nn.sequence import Sequence
 
 
 class Upsampler(nn.Module, ABC):
-    """Brings a pooled sequence back to the length that it had."""
+    """Brings a pooled sequence back to its length before pooling."""
 
     @abstractmethod
     def forward(self, x: Tensor, unpooled: Sequence) -> Tensor:
-        """Return (B, L, D), given ``x`` (B, K, D) and what there was before pooling, of length L."""
+        """Return (B, L, D), given ``x`` (B, K, D) and the sequence before pooling, of length L."""
 
 
 UPSAMPLING: Registry[Upsampler] = Registry("upsampling")

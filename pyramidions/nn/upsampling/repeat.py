@@ -8,7 +8,7 @@ from pyramidions.nn.upsampling.core import UPSAMPLING, Upsampler
 
 @UPSAMPLING.register("repeat")
 class RepeatUpsampler(Upsampler):
-    """Repeats every vector, and adds what there was before pooling (Dai et al. 2020, section 2.3).
+    """Repeats every vector, and adds the vectors before pooling (Dai et al. 2020, section 2.3).
 
     Args:
         window: positions that a pooled vector stands for.
