@@ -35,7 +35,7 @@ presets = pytest.mark.parametrize("name", PRESETS)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Return a device on which everything goes as on a GPU."""
     for module in (attention, dropout):
-        monkeypatch.setattr(module, "draws_coins", lambda x: False)
+        monkeypatch.setattr(module, "draws_bernoulli", lambda x: False)
     return torch.device(request.param)
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyramidions.nn.functional.dropout import coins, draws_coins
+from pyramidions.nn.functional.dropout import bernoulli_samples, draws_bernoulli
 
 _TILE = 2**19  # weights that are in memory at a time
 
@@ -36,7 +36,7 @@ def scaled_dot_product_attention(
         (..., Lq, E).
     """
     nothing = not (q.numel() and k.numel())
-    if dropout == 0.0 or nothing or not draws_coins(q):
+    if dropout == 0.0 or nothing or not draws_bernoulli(q):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=is_causal)
     if is_causal:
         allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool, device=q.device).tril()
@@ -55,7 +55,7 @@ class _Tile(NamedTuple):
     keys: Index  # (..., Lk, E) -> (..., Lk, E)
     queries: Index  # (..., Lq, E) -> (..., Lq', E)
     first: bool  # of those with the same keys
-    hidden: Tensor | None  # broadcastable to (..., Lq', Lk)
+    blocked: Tensor | None  # broadcastable to (..., Lq', Lk)
     dropped: Tensor  # (..., Lq', Lk)
     scale: float  # of weights that are not dropped
 
@@ -74,18 +74,18 @@ def _matrices(leading: Sequence[int], weights: int) -> Iterator[Index]:
 
 
 def _tiles(q: Tensor, k: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Iterator[_Tile]:
-    """Cut the matrices of weights; the same seed tosses the same coins."""
+    """Cut the matrices of weights; the same seed draws the same samples."""
     generator = torch.Generator().manual_seed(seed)
     rows = max(1, min(q.size(-2), _TILE // k.size(-2)))
     for keys in _matrices(q.shape[:-2], rows * k.size(-2)):
         for start in range(0, q.size(-2), rows):
             span = slice(start, start + rows)
             queries = (*keys, ..., span, slice(None))
-            hidden = None
+            blocked = None
             if allowed is not None:
-                hidden = ~allowed[keys if allowed.size(-2) == 1 else queries]
+                blocked = ~allowed[keys if allowed.size(-2) == 1 else queries]
             shape = torch.Size((*q[queries].shape[:-1], k.size(-2)))
-            yield _Tile(keys, queries, start == 0, hidden, *coins(shape, dropout, generator))
+            yield _Tile(keys, queries, start == 0, blocked, *bernoulli_samples(shape, dropout, generator))
 
 
 def _full(x: Tensor) -> Tensor:
@@ -96,8 +96,8 @@ def _full(x: Tensor) -> Tensor:
 def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
     """(..., Lq', E), (..., Lk, E) -> (..., Lq', Lk)."""
     logits = (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
-    if tile.hidden is not None:
-        logits.masked_fill_(tile.hidden, -torch.inf)
+    if tile.blocked is not None:
+        logits.masked_fill_(tile.blocked, -torch.inf)
     return logits.softmax(dim=-1)
 
 

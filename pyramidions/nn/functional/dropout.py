@@ -10,13 +10,15 @@ from torch.autograd.function import once_differentiable
 _SIDES = 2**16  # values of a 16-bit sample; a 64-bit random integer has four of them
 
 
-def draws_coins(x: Tensor) -> bool:
-    """Say whether dropout of ``x`` draws `coins`; a GPU has kernels of its own."""
+def draws_bernoulli(x: Tensor) -> bool:
+    """Say whether dropout of ``x`` draws `bernoulli_samples`; a GPU has kernels of its own."""
     return x.device.type == "cpu"
 
 
-def coins(shape: torch.Size, probability: float, generator: torch.Generator | None = None) -> tuple[Tensor, float]:
-    """Toss a coin for each value, on the CPU.
+def bernoulli_samples(
+    shape: torch.Size, probability: float, generator: torch.Generator | None = None
+) -> tuple[Tensor, float]:
+    """Draw for each value whether it is dropped, on the CPU.
 
     Args:
         shape: of the values.
@@ -44,10 +46,10 @@ def check_probability(name: str, probability: float) -> float:
     return probability
 
 
-class _CoinDropout(torch.autograd.Function):
+class _BernoulliDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        dropped, ctx.scale = coins(x.shape, probability)
+        dropped, ctx.scale = bernoulli_samples(x.shape, probability)
         ctx.save_for_backward(dropped)
         return x.masked_fill(dropped, 0.0).mul_(ctx.scale)
 
@@ -63,8 +65,8 @@ class _ReluDropout(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        if draws_coins(x):
-            dropped, ctx.scale = coins(x.shape, probability)
+        if draws_bernoulli(x):
+            dropped, ctx.scale = bernoulli_samples(x.shape, probability)
             out = x.clamp_min(0.0).masked_fill_(dropped, 0.0).mul_(ctx.scale)
         else:
             ctx.scale = 1 / (1 - probability)
@@ -87,7 +89,7 @@ def drop(x: Tensor, probability: float) -> Tensor:
     """
     if probability == 0.0:
         return x
-    return _CoinDropout.apply(x, probability) if draws_coins(x) else F.dropout(x, probability)
+    return _BernoulliDropout.apply(x, probability) if draws_bernoulli(x) else F.dropout(x, probability)
 
 
 def relu_drop(x: Tensor, probability: float) -> Tensor:

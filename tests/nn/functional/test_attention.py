@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pyramidions.nn.functional import attention
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
-from pyramidions.nn.functional.dropout import coins
+from pyramidions.nn.functional.dropout import bernoulli_samples
 from pyramidions.nn.functional.masking import as_bias
 
 
@@ -56,7 +56,7 @@ MASKS = {
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("tile", [1, 20, 64, 10_000])
-def test_tiles_are_the_plain_form_with_the_same_coins(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tiles_are_the_plain_form_with_the_same_samples(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_TILE", tile)
     inputs = _inputs(2, 3, queries=7, keys=9)
     allowed = None
@@ -92,7 +92,7 @@ def test_the_past_is_hidden_from_causal_attention() -> None:
     assert scaled_dot_product_attention(*inputs, dropout=0.3, is_causal=True).allclose(expected)
 
 
-def test_the_mean_over_coins_is_attention_without_dropout() -> None:
+def test_the_mean_over_samples_is_attention_without_dropout() -> None:
     q, k, v = _inputs(1, 1, queries=3, keys=50, dtype=torch.float32)
     torch.manual_seed(0)
     q, k, v = (x.detach().expand(2000, -1, -1, -1) for x in (q, k, v))
@@ -101,7 +101,7 @@ def test_the_mean_over_coins_is_attention_without_dropout() -> None:
     assert mean.allclose(exact, atol=0.02) and not mean.equal(exact)
 
 
-def test_the_backward_pass_tosses_the_coins_of_its_own_forward_pass() -> None:
+def test_the_backward_pass_draws_the_samples_of_its_own_forward_pass() -> None:
     q, k, v = _inputs(1, 2, queries=5, keys=5)
     first = scaled_dot_product_attention(q, k, v, dropout=0.5)
     torch.manual_seed(12345)
@@ -161,11 +161,11 @@ def test_no_more_weights_than_a_tile_holds_are_kept_for_the_backward_pass() -> N
     assert max(saved) == 2 * 300 * 6
 
 
-def test_coins_of_a_tile_do_not_depend_on_others_having_drawn() -> None:
+def test_samples_of_a_tile_do_not_depend_on_others_having_drawn() -> None:
     generator = torch.Generator().manual_seed(7)
-    first, _ = coins(torch.Size((50,)), 0.5, generator)
+    first, _ = bernoulli_samples(torch.Size((50,)), 0.5, generator)
     torch.rand(10)
-    assert coins(torch.Size((50,)), 0.5, torch.Generator().manual_seed(7))[0].equal(first)
+    assert bernoulli_samples(torch.Size((50,)), 0.5, torch.Generator().manual_seed(7))[0].equal(first)
 
 
 def test_a_bias_hides_what_its_mask_hides_with_dropout_too() -> None:
@@ -196,7 +196,7 @@ def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_
     hides: str, on_a_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attention, "_TILE", 2**19)
-    monkeypatch.setattr(attention, "draws_coins", lambda x: not on_a_gpu)
+    monkeypatch.setattr(attention, "draws_bernoulli", lambda x: not on_a_gpu)
     one = _inputs(1, 1, queries=4, keys=4, dtype=torch.float32)
     grad = torch.randn(1, 1, 4, one[2].size(-1), generator=torch.Generator().manual_seed(1))
 

@@ -1,4 +1,4 @@
-"""Dropout by cheap coins."""
+"""Dropout by Bernoulli samples."""
 
 from typing import Any
 
@@ -7,22 +7,22 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional import dropout
-from pyramidions.nn.functional.dropout import Dropout, coins, drop, relu_drop
+from pyramidions.nn.functional.dropout import Dropout, bernoulli_samples, drop, relu_drop
 
 
 @pytest.mark.parametrize("probability", [0.01, 0.1, 0.5, 0.9])
-def test_coins_fall_as_often_as_the_probability_says(probability: float) -> None:
+def test_samples_drop_as_often_as_the_probability_says(probability: float) -> None:
     torch.manual_seed(0)
-    dropped, _ = coins(torch.Size((1000, 1001)), probability)
-    # five standard deviations of the mean of 1,001,000 coins
+    dropped, _ = bernoulli_samples(torch.Size((1000, 1001)), probability)
+    # five standard deviations of the mean of 1,001,000 samples
     assert dropped.float().mean().item() == pytest.approx(
         probability, abs=5 * (probability * (1 - probability) / 1e6) ** 0.5
     )
 
 
-def test_each_of_the_four_coins_in_a_number_is_fair_and_none_tells_the_next() -> None:
+def test_each_of_the_four_samples_in_a_number_is_fair_and_none_tells_the_next() -> None:
     torch.manual_seed(0)
-    dropped, _ = coins(torch.Size((250_000, 4)), 0.5)
+    dropped, _ = bernoulli_samples(torch.Size((250_000, 4)), 0.5)
     heads = dropped.float() - 0.5
     assert dropped.float().mean(dim=0).tolist() == pytest.approx([0.5] * 4, abs=0.005)
     correlations = 4 * heads.T @ heads / len(heads)
@@ -31,7 +31,7 @@ def test_each_of_the_four_coins_in_a_number_is_fair_and_none_tells_the_next() ->
 
 
 def test_what_is_not_dropped_is_scaled_so_that_the_mean_stays_exactly() -> None:
-    _, scale = coins(torch.Size((1,)), 0.1)
+    _, scale = bernoulli_samples(torch.Size((1,)), 0.1)
     assert scale == 65536 / (65536 - 6554)
 
 
@@ -93,7 +93,7 @@ def test_a_probability_that_is_none_is_refused() -> None:
 @pytest.fixture
 def gpu_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take, on the CPU, the path that only a GPU takes."""
-    monkeypatch.setattr(dropout, "draws_coins", lambda x: False)
+    monkeypatch.setattr(dropout, "draws_bernoulli", lambda x: False)
 
 
 @pytest.mark.parametrize("function", [drop, relu_drop])
