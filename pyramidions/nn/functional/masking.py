@@ -34,25 +34,25 @@ def attendable(
     return allowed
 
 
-def as_bias(hidden: Tensor, like: Tensor) -> Tensor:
-    """Return what attention adds to its scores: -inf at what is ``hidden``, 0 elsewhere.
+def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
+    """Return what attention adds to its scores: -inf where ``blocked_mask``, 0 elsewhere.
 
     That is what kernels of a GPU read; made once, it serves all layers. Its rows begin at multiples of 16 values, as
     those kernels want them.
 
     Args:
-        hidden: (B, Lk), or (B, Lq, Lk), True at what a query must not see; a row that is hidden as a whole is not.
+        blocked_mask: (B, Lk), or (B, Lq, Lk), True at keys that a query must not see, but not at all keys of a row.
         like: of the type and the device of what queries are made from; under autocast they have its type.
 
     Returns:
         (B, 1, 1, Lk), or (B, 1, Lq, Lk).
     """
-    kind, keys = like.device.type, hidden.size(-1)
+    kind, keys = like.device.type, blocked_mask.size(-1)
     dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else like.dtype
     # (B, Lk) -> (B, 1, 1, Lk), or (B, Lq, Lk) -> (B, 1, Lq, Lk)
-    hidden = hidden.unflatten(0, (-1, *[1] * (4 - hidden.dim())))
-    room = hidden.new_zeros(*hidden.shape[:-1], -(-keys // 16) * 16, dtype=dtype)
-    return room[..., :keys].masked_fill_(hidden, -torch.inf)
+    blocked_mask = blocked_mask.unflatten(0, (-1, *[1] * (4 - blocked_mask.dim())))
+    room = blocked_mask.new_zeros(*blocked_mask.shape[:-1], -(-keys // 16) * 16, dtype=dtype)
+    return room[..., :keys].masked_fill_(blocked_mask, -torch.inf)
 
 
 def flush_right_padding(tokens: Tensor, padding_idx: int) -> Tensor:
