@@ -48,8 +48,7 @@ def layer(
         name: function(name, dropout=dropout, **(of_self if name == "self_attention" else {})) for name in names
     }
     sublayers = {name: Sublayer(made, DIM, dropout, normalize_before) for name, made in functions.items()}
-    attention = functions.get("self_attention")
-    made = Layer(sublayers, attention.attention.confined_to if isinstance(attention, SelfAttention) else None)
+    made = Layer(sublayers)
     with torch.no_grad():
         for weight in made.parameters():
             # Neither biases of 0 nor norms of scale 1 hide a mistake.

@@ -59,6 +59,8 @@ def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Tr
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
     """
+    if vocab_size <= padding_idx:
+        raise UserError(f"`vocab_size` must be above {padding_idx}, the padding, but is {vocab_size}.")
     spec = spec_of(config)
     embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)
     nn.init.normal_(embedding.weight, std=spec.embed_dim**-0.5)
@@ -156,17 +158,15 @@ class _Builder:
         return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
 
     def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:
-        functions = {sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers}
-        attention = functions.get("self_attention")
-        return self._layer(functions, attention.attention.confined_to if isinstance(attention, SelfAttention) else None)
+        return self._layer({sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers})
 
-    def _layer(self, functions: dict[str, SublayerFunction], confined_to: int | None) -> Layer:
+    def _layer(self, functions: dict[str, SublayerFunction]) -> Layer:
         spec = self.spec
         sublayers = {
             name: Sublayer(function, spec.embed_dim, spec.dropout, spec.normalize_before)
             for name, function in functions.items()
         }
-        return Layer(sublayers, confined_to)
+        return Layer(sublayers)
 
     def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
         if isinstance(spec, FeedForwardSpec):
@@ -198,9 +198,13 @@ class _Builder:
 
     def pooling_layer(self, spec: LayerSpec, longest: int) -> tuple[Layer, int | None]:
         """Return a layer whose queries read other positions' keys, and the blocks within which they do."""
-        attention, *others = (self.function(sublayer, longest) for sublayer in spec.sublayers)
-        assert isinstance(attention, SelfAttention)
-        across = CrossAttention(attention.projections, attention.attention.across())
-        names = (sublayer.name for sublayer in spec.sublayers[1:])
-        functions = {"cross_attention": across, **dict(zip(names, others, strict=True))}
-        return self._layer(functions, None), attention.attention.confined_to
+        functions: dict[str, SublayerFunction] = {}
+        confined_to = None
+        for sublayer in spec.sublayers:
+            function = self.function(sublayer, longest)
+            if isinstance(function, SelfAttention):
+                confined_to = function.confined_to
+                functions["cross_attention"] = CrossAttention(function.projections, function.attention.across())
+            else:
+                functions[sublayer.name] = function
+        return self._layer(functions), confined_to

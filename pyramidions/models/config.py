@@ -79,8 +79,8 @@ class PyramidionConfig:
     max_source_positions: Optional[int] = field(
         default=None,
         metadata={
-            "help": "tokens of the longest document, to which pooling at a fixed ratio (mean, max, index) refers; "
-            f"{MAX_SOURCE_POSITIONS} if not given"
+            "help": "tokens of the longest document, to which pooling at a fixed ratio (mean, max, funnel) and the "
+            f"stride of the scorer index refer; {MAX_SOURCE_POSITIONS} if not given"
         },
     )
     scorer: str = _choice(

@@ -6,6 +6,7 @@ from torch import Tensor
 
 _RENAMED = [
     (r"^(encoder|decoder)\.embed_tokens\.", r"\1.core.embedding."),
+    (r"^(encoder|decoder)\.layernorm_embedding\.", r"\1.core.embedder.norm."),
     (r"^(encoder|decoder)\.layer_norm\.", r"\1.core.norm."),
     (r"^(encoder|decoder)\.layers\.(\d+)\.self_attn\.", r"\1.core.layers.\2.self_attention."),
     (r"^decoder\.layers\.(\d+)\.encoder_attn\.", r"decoder.core.layers.\1.cross_attention."),
@@ -30,14 +31,20 @@ _DROPPED = re.compile(
 )
 
 
-def from_fairseq_transformer(weights: dict[str, Tensor]) -> None:
+def from_fairseq_transformer(weights: dict[str, Tensor], untied: bool = False) -> None:
     """Rename, in place, the weights of a fairseq Transformer with sinusoidal positions and shared embeddings.
 
     Weights that already have our names stay as they are.
 
+    Args:
+        weights: by name.
+        untied: the model's output layer has weights of its own, as the checkpoint's may.
+
     Raises:
         ValueError: embeddings or an output layer of their own, where our model has one matrix for all.
     """
+    if untied and "decoder.output_projection.weight" in weights:
+        weights["decoder.core.output.linear.weight"] = weights.pop("decoder.output_projection.weight")
     shared = weights.get("decoder.embed_tokens.weight")
     for key, part in (("decoder.output_projection.weight", "output layer"), ("encoder.embed_tokens.weight", "encoder")):
         own = weights.get(key)

@@ -154,12 +154,18 @@ def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
                     f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} takes no scorer."
                 )
     scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
+    for pooler, scorer, asks in zip(poolers, scorers, asking, strict=True):
+        # One scorer for all is that of the poolings which take one.
+        if not asks and scorer not in (scorers[asking.index(True)] if any(asking) else scorer, Part("linear")):
+            raise UserError(
+                f"`scorer` is {config.scorer!r} with {config.scorer_args}, but `pooling` {pooler.kind!r} takes no "
+                "scorer: give it linear, without options."
+            )
     return [scorer if asks else None for scorer, asks in zip(scorers, asking, strict=True)]
 
 
 def _check_scorer(scorer: Part, layer: LayerSpec) -> None:
-    attention = layer.sublayers[0]
-    assert isinstance(attention, AttentionSpec)
+    attention = layer.self_attention
     if SCORER[scorer.kind].reads_attention and not ATTENTION[attention.attention.kind].tells("received"):
         raise UserError(
             f"`scorer` {scorer.kind!r} needs attention that tells what each position received, "
@@ -176,7 +182,10 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
                 f"`upsampling` must be given, because the kinds of `pooling` {config.pooling!r} differ in it."
             )
         (kind,) = kinds
-        return None if kind is None else Part(kind, parse_options(config.upsampling_args, "upsampling_args"))
+        options = parse_options(config.upsampling_args, "upsampling_args")
+        if kind is None and options:
+            raise UserError(f"`upsampling_args` is {config.upsampling_args!r}, but nothing is upsampled.")
+        return None if kind is None else Part(kind, options)
     upsampler = reader.one_or_none("upsampling", UPSAMPLING)
     for pooler in poolers:
         if upsampler is not None and UPSAMPLING.takes(upsampler.kind, "window") > POOLING.takes(pooler.kind, "window"):
@@ -192,8 +201,7 @@ def _check_funnel(config: PyramidionConfig, lengths: dict[int, int], after: list
             f"`pooling_lengths` of {pooler.kind} pooling must name one length, after a layer that another one follows, "
             f"but is {config.pooling_lengths!r}."
         )
-    attention = after[0].sublayers[0]
-    assert isinstance(attention, AttentionSpec)
+    attention = after[0].self_attention
     if not ATTENTION[attention.attention.kind].tells("across"):
         names = " or ".join(name for name in ATTENTION.names if ATTENTION[name].tells("across"))
         raise UserError(

@@ -119,7 +119,10 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
         """Return logits (or features) and extras; with ``incremental_state``, of the last position only."""
         cache: Optional[DecoderCache] = None
         if incremental_state is not None:
-            cache = incremental_state.setdefault(_CACHE, self.core.new_cache())
+            if _CACHE not in incremental_state:
+                incremental_state[_CACHE] = self.core.new_cache()
+            cache = incremental_state[_CACHE]
+            assert cache is not None
             prev_output_tokens = prev_output_tokens[:, cache.length :]
         # (K, B, D) -> (B, K, D)
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
@@ -196,7 +199,7 @@ class PyramidionModel(FairseqEncoderDecoderModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Rename, in place, the weights of fairseq's own Transformer, and those of 0.1.0."""
-        from_fairseq_transformer(state_dict)
+        from_fairseq_transformer(state_dict, untied=self.config.output == "untied")
         rename_from_0_1(state_dict)
 
     def load_state_dict(

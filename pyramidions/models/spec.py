@@ -53,6 +53,12 @@ class LayerSpec:
 
     sublayers: tuple[AttentionSpec | FeedForwardSpec, ...]
 
+    @property
+    def self_attention(self) -> AttentionSpec:
+        """The sublayer of that name."""
+        (found,) = (s for s in self.sublayers if isinstance(s, AttentionSpec) and s.reads == "itself")
+        return found
+
 
 @dataclass(frozen=True)
 class PoolingSpec:

@@ -60,13 +60,20 @@ class Layer(nn.Module):
 
     Args:
         sublayers: by name, in their order, e.g. "self_attention" and "feed_forward".
-        confined_to: positions interact only within blocks of this many, counted from the first; None for no such limit.
     """
 
-    def __init__(self, sublayers: Mapping[str, Sublayer], confined_to: int | None = None) -> None:
+    def __init__(self, sublayers: Mapping[str, Sublayer]) -> None:
         super().__init__()
         self.sublayers = nn.ModuleDict(sublayers)
-        self.confined_to = confined_to
+
+    @property
+    def confined_to(self) -> int | None:
+        """The blocks within which all sublayers stay, in positions counted from the first; None for no such limit."""
+        reaches = [cast(Sublayer, sublayer).function.confined_to for sublayer in self.sublayers.values()]
+        known = [reach for reach in reaches if reach is not None]
+        longest = max(known, default=1)
+        # Blocks of 8 hold blocks of 4, but not of 3.
+        return longest if len(known) == len(reaches) and all(longest % reach == 0 for reach in known) else None
 
     def function(self, kind: type[Function]) -> Function | None:
         """Return the layer's first function of this ``kind``, or None."""

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Part = TypeVar("Part")
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -91,6 +91,8 @@ def fits(value: Any, hint: Any) -> bool:
     """Return whether a value from JSON has the annotated type; a bool is no number, an integer is a float."""
     if get_origin(hint) in (Union, UnionType):
         return any(fits(value, choice) for choice in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
     if get_origin(hint) is list:
         (of,) = get_args(hint)
         return isinstance(value, list) and all(fits(entry, of) for entry in value)
@@ -101,6 +103,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 def type_name(hint: Any) -> str:
     """Return how an error calls an annotated type."""
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
     if get_origin(hint) is list:
         return f"list of {type_name(get_args(hint)[0])}"
     return " or ".join(

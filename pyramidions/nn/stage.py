@@ -57,7 +57,7 @@ class Stage:
         unpooled = sequence
         pooled: Pooled = self.pooler(unpooled, context)
         lengths = _kept(self.pooler, unpooled.lengths)
-        sequence = Sequence(pooled.x, pooled.padding_mask, pooled.of_strongest(unpooled.position), lengths)
+        sequence = pooled.sequence(unpooled, lengths)
         poolings = [pooled]
         for stage in self.inner:
             sequence, further = stage(sequence, stack)

@@ -20,7 +20,8 @@ class LayerContext(NamedTuple):
             positions each query must not see, in the form that attention kinds with `masks_by_query` take.
         memory: (B, K, D), what cross-attention reads, or None.
         memory_padding_mask: (B, K), True at padding, or its `as_bias`, or None.
-        watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass.
+        watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass over whole
+            sequences.
     """
 
     padding_mask: Tensor | None = None
@@ -42,6 +43,10 @@ class State(ABC):
 
 class SublayerFunction(nn.Module, ABC):
     """What a sublayer computes; `Sublayer` adds norm, dropout and the residual connection."""
+
+    #: positions interact only within blocks of this many, counted from the first: 1 for what is position-wise, None for
+    #: no such limit
+    confined_to: int | None = None
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

@@ -194,6 +194,14 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             "`upsampling` 'repeat' needs a layer after the last pooling",
         ),
         ({"pooling": "funnel,mean", "pooling_lengths": "8,4"}, "`upsampling` must be given"),
+        (
+            {"pooling": "mean,soft_topk", "pooling_lengths": "8,4", "scorer": "random,linear"},
+            "but `pooling` 'mean' takes no scorer: give it linear, without options.",
+        ),
+        (
+            {"pooling_lengths": "None,4", "upsampling_args": '{"window": 3}'},
+            "`upsampling_args` is '{\"window\": 3}', but nothing is upsampled.",
+        ),
         ({"output": "tide"}, "`output` must be one of tied, untied, but is 'tide'."),
         ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
         ({"encoder_positions": "learned"}, "`encoder_positions` must be one of none, sinusoidal, but is 'learned'."),
@@ -203,6 +211,11 @@ def test_every_dropout_acts_in_training(name: str) -> None:
 def test_a_field_that_breaks_a_rule_is_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build(small("blockwise", **change), vocab_size=50)
+
+
+def test_a_vocabulary_without_room_for_padding_is_refused() -> None:
+    with pytest.raises(ValueError, match="`vocab_size` must be above 1, the padding, but is 1."):
+        build(small(), vocab_size=1)
 
 
 def test_an_unknown_preset_or_field_is_named() -> None:

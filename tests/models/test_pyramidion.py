@@ -51,15 +51,21 @@ def batch(*lengths: int) -> Tensor:
     return tokens
 
 
+@pytest.mark.parametrize("embedding", [{}, {"layernorm_embedding": True, "no_scale_embedding": True}])
+@pytest.mark.parametrize("output", ["tied", "untied"])
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(normalize_before: bool) -> None:
+def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
+    normalize_before: bool, output: str, embedding: dict[str, bool]
+) -> None:
     sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 2}
     args = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sizes.items()}
     norms = dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before"), normalize_before)
-    config = Namespace(**args, **norms, share_all_embeddings=True, max_source_positions=64, max_target_positions=64)
+    longest = {"max_source_positions": 64, "max_target_positions": 64}
+    config = Namespace(**args, **norms, **longest, **embedding, share_all_embeddings=True)
     base_architecture(config)
     theirs = TransformerModel.build_model(config, task()).eval()
-    ours = model("vanilla", normalize_before=normalize_before, decoder_positions="sinusoidal")
+    same = {"normalize_before": normalize_before, "decoder_positions": "sinusoidal", **embedding}
+    ours = model("vanilla", **same, output=output)
     ours.load_state_dict(theirs.state_dict())
     source, prefix = batch(*DOCUMENTS), batch(9, 5, 2)
     lengths = source.ne(1).sum(1)

@@ -103,8 +103,8 @@ def test_each_layer_and_pooling_has_its_own_kind_and_options() -> None:
     config = preset(
         "vanilla", encoder_layers=3, decoder_layers=1, self_attention="full,blockwise,blockwise",
         self_attention_args='[{}, {"block_size": 8}, {"block_size": 4}]', pooling="mean,soft_topk",
-        pooling_args='[{}, {"base": 2.0}]', pooling_lengths="64,None,16", scorer="random,linear",
-        scorer_args='[{"seed": 3}, {}]', feed_forward_args='[{}, {}, {}, {"activation": "gelu"}]',
+        pooling_args='[{}, {"base": 2.0}]', pooling_lengths="64,None,16", scorer="linear,random",
+        scorer_args='[{}, {"seed": 3}]', feed_forward_args='[{}, {}, {}, {"activation": "gelu"}]',
     )  # fmt: skip
     spec = spec_of(config)
     assert [layer.sublayers[0].attention for stage in spec.encoder.stages for layer in stage.layers] == [
@@ -114,7 +114,7 @@ def test_each_layer_and_pooling_has_its_own_kind_and_options() -> None:
     ]
     assert [(pooling.pooler, pooling.scorer) for pooling in spec.encoder.poolings.values()] == [
         (Part("mean"), None),
-        (Part("soft_topk", {"base": 2.0}), Part("linear")),
+        (Part("soft_topk", {"base": 2.0}), Part("random", {"seed": 3})),
     ]
     assert spec.decoder.layers[0].sublayers[-1] == FeedForwardSpec(Part("dense", {"activation": "gelu"}))
 

@@ -147,3 +147,20 @@ def test_a_causal_layer_is_masked_attention_by_hand() -> None:
     weights = (q @ k.transpose(2, 3) / (DIM // HEADS) ** 0.5).masked_fill(hidden, -torch.inf).softmax(dim=-1)
     expected = attention.projections.out_proj((weights @ v).transpose(1, 2).reshape(2, 5, DIM))
     torch.testing.assert_close(attention(x, LayerContext(ends_after(5, 3))), expected)
+
+
+@pytest.mark.parametrize(
+    ("reaches", "expected"), [([8, 1], 8), ([4, 1, 8], 8), ([4, 3], None), ([8, None], None), ([1], 1)]
+)
+def test_a_layer_stays_within_blocks_if_all_of_its_sublayers_do(
+    reaches: list[int | None], expected: int | None
+) -> None:
+    sublayers = {}
+    for number, reach in enumerate(reaches):
+        sublayers[str(number)] = scaled(2.0, False)
+        sublayers[str(number)].function.confined_to = reach
+    assert Layer(sublayers).confined_to == expected
+
+
+def test_what_says_nothing_of_its_reach_is_never_cut() -> None:
+    assert Layer({"a": scaled(2.0, False)}).confined_to is None

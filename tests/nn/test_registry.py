@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -101,3 +102,16 @@ def test_a_missing_option_is_named() -> None:
 def test_a_name_is_taken_once() -> None:
     with pytest.raises(ValueError, match="axis 'part' is registered twice."):
         registry().register("part")(Bare)
+
+
+def test_an_option_may_be_one_of_some_words() -> None:
+    registry: Registry[object] = Registry("axis")
+
+    @registry.register("worded")
+    class Worded:
+        def __init__(self, way: Literal["soft", "hard"] = "soft") -> None:
+            self.way = way
+
+    assert registry.build("worded", {"way": "hard"}).way == "hard"
+    with pytest.raises(ValueError, match="must be of type 'soft' or 'hard', but is 'firm'."):
+        registry.build("worded", {"way": "firm"})

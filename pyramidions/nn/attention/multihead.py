@@ -31,6 +31,7 @@ class SelfAttention(SublayerFunction):
         self.projections = projections
         self.attention = attention
         self.is_causal = is_causal
+        self.confined_to = attention.confined_to
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self.projections(x)
@@ -63,6 +64,8 @@ class CrossAttention(SublayerFunction):
         projections: of queries, keys, values and the output.
         attention: the kind, between projected heads.
     """
+
+    confined_to = 1
 
     def __init__(self, projections: Projections, attention: CoreAttention) -> None:
         super().__init__()

@@ -11,6 +11,8 @@ from pyramidions.nn.sublayer import LayerContext, SublayerFunction
 class FeedForward(SublayerFunction):
     """Transforms each position on its own."""
 
+    confined_to = 1
+
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """(B, L, D) -> (B, L, D)."""

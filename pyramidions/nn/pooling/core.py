@@ -37,6 +37,15 @@ class Pooled(NamedTuple):
         several = (self.sources != self.sources[..., :1]).any(-1)
         return self.weights.amax(-1), several & ~self.padding_mask
 
+    def sequence(self, unpooled: Sequence, lengths: list[int] | None) -> Sequence:
+        """Return what follows a pooling of ``unpooled``: every field of it, for the vectors handed on.
+
+        Args:
+            unpooled: what was pooled.
+            lengths: of what is handed on, as in `Sequence`.
+        """
+        return Sequence(self.x, self.padding_mask, self.of_strongest(unpooled.position), lengths)
+
     def of_strongest(self, values: Tensor | None) -> Tensor | None:
         """Return the ``values`` (B, L) of each vector's strongest member: (B, K); None without provenance."""
         if values is None or self.weights is None or self.sources is None:
