@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyramidions.models.builder import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION, SelfAttention
+from pyramidions.nn.attention import ATTENTION, FullAttention, SelfAttention
 from pyramidions.nn.projections import DenseProjections
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
@@ -172,3 +172,24 @@ def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
     with torch.autocast("cpu", dtype):
         decoder.features(torch.randint(4, VOCABULARY, (2, 1)), memory, padding, cache)
     assert cache.memory_bias is not None and cache.memory_bias.dtype == dtype
+
+
+class PlainMasks(FullAttention):
+    """A kind that takes masks of padding alone."""
+
+    masks_by_query = False
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, **rest: bool) -> Tensor:
+        assert key_padding_mask is not None and key_padding_mask.dtype == torch.bool
+        return super().forward(q, k, v, key_padding_mask, **rest)
+
+
+@torch.no_grad()
+def test_cross_attention_that_takes_no_bias_gets_the_mask_of_the_memory_itself() -> None:
+    decoder, memory = _decoder(), torch.randn(2, 5, DIM)
+    for layer in decoder.layers:
+        layer.sublayers["cross_attention"].function.attention = PlainMasks()
+    padding, written = torch.arange(5) >= torch.tensor([[5], [2]]), torch.randint(4, VOCABULARY, (2, 3))
+    cache = decoder.new_cache()
+    steps = [decoder.features(written[:, t : t + 1], memory, padding, cache) for t in range(3)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), decoder.features(written, memory, padding), rtol=0, atol=1e-5)

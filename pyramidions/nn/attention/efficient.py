@@ -38,11 +38,11 @@ class EfficientAttention(CoreAttention):
 
 def _efficient(q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
     # A document of pure padding is summed up all the same: a softmax over nothing would be NaN.
-    hidden = (padding_mask & ~padding_mask.all(dim=1, keepdim=True))[:, None, :, None]
+    blocked = (padding_mask & ~padding_mask.all(dim=1, keepdim=True))[:, None, :, None]
     # In float32: a weight of one among thousands of keys is not a normal number of half precision.
     with torch.autocast(q.device.type, enabled=False):
         full = torch.promote_types(q.dtype, torch.float32)
-        keys = k.masked_fill(hidden, -torch.inf).softmax(dim=2, dtype=full)
+        keys = k.masked_fill(blocked, -torch.inf).softmax(dim=2, dtype=full)
         # (B, H, E, L) @ (B, H, L, E) -> (B, H, E, E)
-        summary = keys.transpose(-1, -2) @ v.masked_fill(hidden, 0.0).to(full)
+        summary = keys.transpose(-1, -2) @ v.masked_fill(blocked, 0.0).to(full)
         return (q.softmax(dim=-1, dtype=full) @ summary).to(v.dtype)

@@ -151,16 +151,16 @@ def _attend_chunks(
     # (B, H, L, E) -> (B, H, C, M, E)
     queries, keys, values = (x.unflatten(2, (-1, size)) for x in (q, k, v))
     # (B, L) -> (B, 1, C, M, 1)
-    hidden = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
+    blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
     own = torch.eye(size, dtype=torch.bool, device=q.device)
     if q.size(2) > size:
         # (B, H, C, M, .) -> (B, H, C, 2M, .); (M, M) -> (M, 2M)
-        keys, values, hidden = look_back(keys), look_back(values), look_back(hidden, value=True)
+        keys, values, blocked = look_back(keys), look_back(values), look_back(blocked, value=True)
         own = F.pad(own, (size, 0))
     # (B, H, C, M, E) @ (B, H, C, E, 2M) -> (B, H, C, M, 2M)
     scores = (queries @ keys.transpose(-1, -2)).float()
     # Its own position comes after every other, padding after that; finite, for both may be all there is.
-    scores = scores.masked_fill(own, lowest / 2).masked_fill(hidden.transpose(-1, -2), lowest)
+    scores = scores.masked_fill(own, lowest / 2).masked_fill(blocked.transpose(-1, -2), lowest)
     weights = drop(scores.softmax(dim=-1), dropout)
     out = weights.to(values.dtype) @ values
     # (B, H, C, M, .) -> (B, H, L, .)

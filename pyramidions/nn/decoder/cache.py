@@ -66,7 +66,8 @@ class DecoderCache:
         #: target positions already decoded
         self.length = 0
         self.lineage = Lineage()
-        #: what cross-attention adds to its scores, (B, 1, 1, K), or None if the memory has no padding
+        #: what cross-attention adds to its scores, (B, 1, 1, K), or the mask (B, K) where a kind takes no bias; None if
+        #: the memory has no padding
         self.memory_bias: Tensor | None = None
 
     @property

@@ -46,7 +46,8 @@ class CrossAttendingDecoder(Decoder):
             if memory_padding_mask is not None and cache.memory_bias is None:
                 # All of a document of pure padding is seen: a softmax over nothing would be NaN.
                 padding = memory_padding_mask & ~memory_padding_mask.all(dim=1, keepdim=True)
-                cache.memory_bias = as_bias(padding, x)
+                additive = all(attention.attention.masks_by_query for attention in self._cross_attention())
+                cache.memory_bias = as_bias(padding, x) if additive else padding
             context = LayerContext(bias, memory, cache.memory_bias)
             # (BW, T, D) -> (B, WT, D) and back
             x = self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)

@@ -60,13 +60,13 @@ def local_window_attention(
 
     # (B, C, H, M, E) -> (B, C, H, 3M, E)
     keys, values = (look_around(chunked(x), chunks=-4) for x in (k, v))
-    hidden = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    blocked = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
     # (B, C, M, 1) -> (B, C, 1, 3M)
-    hidden = look_around(hidden, value=True).transpose(2, 3)
+    blocked = look_around(blocked, value=True).transpose(2, 3)
     distance = torch.arange(3 * window, device=q.device) - window
     distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, 3M)
     near = distance.abs() <= window
-    allowed = (near if sees_itself else near & (distance != 0)) & ~hidden
+    allowed = (near if sees_itself else near & (distance != 0)) & ~blocked
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
     allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
     # (B, C, H, M, E) -> (BC, H, M, E), and (B, C, M, 3M) -> (BC, 1, M, 3M): fused kernels know no fifth dimension.

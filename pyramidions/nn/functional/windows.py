@@ -21,7 +21,7 @@ def window_mean(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
 
 def window_max(x: Tensor, padding_mask: Tensor, window: int) -> Tensor:
     """Return the largest real value of each window, zero where there is none: (B, L, D) -> (B, L/W, D)."""
-    hidden = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    blocked = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
     # (B, L, D) -> (B, L/W, W, D)
-    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(hidden, -torch.inf)
-    return windows.amax(dim=2).masked_fill(hidden.all(dim=2), 0.0)
+    windows = pad_to_multiple(x, window, dim=1).unflatten(1, (-1, window)).masked_fill(blocked, -torch.inf)
+    return windows.amax(dim=2).masked_fill(blocked.all(dim=2), 0.0)

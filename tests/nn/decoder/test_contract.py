@@ -139,7 +139,7 @@ def test_it_says_whether_its_attention_can_tell(kind: str) -> None:
 
 @kinds
 def test_prefixes_are_as_many_of_each_document(kind: str) -> None:
-    with pytest.raises(ValueError, match="as many prefixes of each document, but 3 are of 2"):
+    with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
         make(kind).features(prefixes(3, 2), *memory())
 
 
