@@ -97,12 +97,9 @@ def prepare(
 
     given = (("train", train), ("valid", valid), ("test", test))
     names = (find_splits(input) if input else {}) | {split: name for split, name in given if name is not None}
+    fields = known_fields(source_field, target_field, id_field)
     corpus = partial(
-        Corpus,
-        fields=known_fields(source_field, target_field, id_field),
-        config=config,
-        skip_empty=skip_empty,
-        number_repeated_ids=number_repeated_ids,
+        Corpus, fields=fields, config=config, skip_empty=skip_empty, number_repeated_ids=number_repeated_ids
     )
     corpora = {split: corpus(name, split) for split, name in names.items()}
     if tokenizer is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pyramidions.measure.cost import Cost, Lengths, cost_of, cost_of_run
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
-from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.parse import spec_of
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 
@@ -56,7 +56,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     """Return a small instance of a config: lengths and widths divided, at most two documents, nothing dropped out."""
     attention, scorers = _options(config.self_attention_args), _options(config.scorer_args)
     spans = [_spans(kind, options) for kind, options in _in_pairs(config.self_attention.split(","), attention)]
-    pooled = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+    pooled = {layer: pooling.length for layer, pooling in spec_of(config).encoder.poolings.items()}
     longest = config.max_source_positions or MAX_SOURCE_POSITIONS
     # Blocks of Funnel stay multiples of its window, a ratio that does not shrink.
     owns_layer = pooled and any(POOLING.takes(kind.strip(), "layer") for kind in config.pooling.split(","))
