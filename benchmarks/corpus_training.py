@@ -85,7 +85,7 @@ class Training:
 
     def ceiling(self, documents: np.ndarray, longest: int) -> float:
         """Return how many times as many multiplications ``documents`` take at ``longest`` tokens as at their own."""
-        count = partial(Lengths, batch=1, vocab_size=len(self.task.dictionary))
+        count = partial(Lengths, batch=1, vocab_size=len(self.task.target_dictionary))
         padded = own = 0
         for number in documents:
             source, target = int(self.dataset.src_sizes[number]), int(self.dataset.tgt_sizes[number])
