@@ -15,7 +15,7 @@ from fairseq import options
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
-from pyramidions.measure import Lengths, Part, compare, cost_of, shrink
+from pyramidions.measure import CostPart, Lengths, compare, cost_of, shrink
 from pyramidions.models import PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
@@ -223,8 +223,8 @@ def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) 
     assert compare(*shrink(config, Lengths(2048, 112))).agrees()
     cost = cost_of(config, Lengths(8192, 512))
     # Windowed attention computes every score of its two layers; the decoder reads 512 representations.
-    assert cost.products[Part.ENCODER_ATTENTION] == 2 * 2 * 8192 * 8192 * 512
-    assert cost.products[Part.CROSS_ATTENTION] == 2 * 2 * 512 * 512 * 512
+    assert cost.products[CostPart.ENCODER_ATTENTION] == 2 * 2 * 8192 * 8192 * 512
+    assert cost.products[CostPart.CROSS_ATTENTION] == 2 * 2 * 512 * 512 * 512
 
 
 def test_options_of_the_page_change_what_comes_out(added: dict[str, Any]) -> None:

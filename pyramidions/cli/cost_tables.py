@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from pyramidions.cli.columns import columns
-from pyramidions.measure import Claim, Comparison, Cost, Lengths, Part
+from pyramidions.measure import Claim, Comparison, Cost, CostPart, Lengths
 
 _LEGEND = """
 10^9: multiplications of one forward pass as in training; a step with its backward pass commonly counts three times.
@@ -24,13 +24,13 @@ def cost_table(costs: Mapping[str, Cost]) -> str:
     return "\n".join(lines)
 
 
-def _by_part(unit: str, figures: Mapping[str, Mapping[Part, int]], form: str, divisor: float) -> list[str]:
+def _by_part(unit: str, figures: Mapping[str, Mapping[CostPart, int]], form: str, divisor: float) -> list[str]:
     """Return a line for each part, with the figure of each config, its share, and how many times less it is."""
-    rows = [[unit], *([part.value] for part in Part), ["total"]]
+    rows = [[unit], *([part.value] for part in CostPart), ["total"]]
     first: list[int] = []
     for name, counts in figures.items():
         total = sum(counts.values())
-        figure = [*(counts[part] for part in Part), total]
+        figure = [*(counts[part] for part in CostPart), total]
         cells = [[name if len(name) <= 30 else f"...{name[-27:]}", "share", *(["less"] if first else [])]]
         for n, count in enumerate(figure):
             less = [f"{first[n] / count:.2f}x" if first[n] and count else ""] if first else []
@@ -50,7 +50,7 @@ def _described(lengths: Lengths) -> str:
 def comparison_table(name: str, comparison: Comparison) -> str:
     """Return what is counted without computing and what is counted in a run, by part."""
     rows: list[Sequence[str]] = [("part", "matrix products counted", "in a run", "bytes counted", "in a run")]
-    for part in Part:
+    for part in CostPart:
         figures = [cost.products[part] for cost in comparison] + [cost.activations[part] for cost in comparison]
         rows.append((part, *(f"{figure:,}" for figure in figures)))
     verdict = "All figures are equal." if comparison.agrees() else "Figures differ."

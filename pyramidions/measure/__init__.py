@@ -2,7 +2,7 @@
 
 from pyramidions.measure.claims import Claim, claims, orders
 from pyramidions.measure.cost import Cost, Lengths, cost_of
-from pyramidions.measure.parts import Part
+from pyramidions.measure.parts import CostPart
 from pyramidions.measure.small_instance import Comparison, compare, shrink
 
-__all__ = ["Claim", "Comparison", "Cost", "Lengths", "Part", "claims", "compare", "cost_of", "orders", "shrink"]
+__all__ = ["Claim", "Comparison", "Cost", "Lengths", "CostPart", "claims", "compare", "cost_of", "orders", "shrink"]

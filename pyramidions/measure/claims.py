@@ -7,12 +7,12 @@ from json import dumps, loads
 from typing import Any, NamedTuple
 
 from pyramidions.measure.cost import Lengths, cost_of
-from pyramidions.measure.parts import DECODER, Part
+from pyramidions.measure.parts import DECODER, CostPart
 from pyramidions.models import preset
 
 _LONGEST = 8192
 _INFERENCE = 256  # tokens that the paper's benchmark of inference generates, the shorter of its two lengths
-_SELF, _CROSS = Part.ENCODER_ATTENTION, Part.CROSS_ATTENTION
+_SELF, _CROSS = CostPart.ENCODER_ATTENTION, CostPart.CROSS_ATTENTION
 
 
 class Claim(NamedTuple):
@@ -43,7 +43,7 @@ def claims() -> list[Claim]:
 
 
 @cache
-def count(name: str, lengths: Lengths, **overrides: Any) -> Mapping[Part, int]:
+def count(name: str, lengths: Lengths, **overrides: Any) -> Mapping[CostPart, int]:
     """Return the multiplications of a preset, made for documents of that length, by part."""
     config = preset(name, **{"max_source_positions": lengths.source, **overrides})
     return cost_of(config, lengths).multiplications()
@@ -85,7 +85,7 @@ def _savings() -> list[Claim]:
 
 
 def _decoder() -> list[Claim]:
-    attention = (Part.DECODER_ATTENTION, _CROSS)
+    attention = (CostPart.DECODER_ATTENTION, _CROSS)
     claim = "multiplications of the decoder, DeepPyramidion less than blockwise (section 5)"
     usual = (
         f"the counting that gives 13: scores and mixes alone, {_INFERENCE} tokens as in the paper's benchmark of "
@@ -98,7 +98,7 @@ def _decoder() -> list[Claim]:
         "the same with 512 tokens": _saved(512, attention),
         unmasked: _saved(_INFERENCE, attention, causal=False),
         "512 tokens, keys and values of the memory projected once, too": _saved(
-            512, (*attention, Part.MEMORY_PROJECTIONS)
+            512, (*attention, CostPart.MEMORY_PROJECTIONS)
         ),
         everything: _saved(_INFERENCE, DECODER),
         "everything, 512 tokens": _saved(512, DECODER),
@@ -106,12 +106,12 @@ def _decoder() -> list[Claim]:
     return [Claim(claim, "13x", times, assumptions) for assumptions, times in ours.items()]
 
 
-def _saved(target: int, parts: tuple[Part, ...], causal: bool = True) -> float:
+def _saved(target: int, parts: tuple[CostPart, ...], causal: bool = True) -> float:
     """Return how many times less these parts of DeepPyramidion's decoder multiply than those of blockwise."""
     counts = [count(name, Lengths(_LONGEST, target)) for name in ("deep_blockwise", "deep_pyramidion")]
     if causal:
         # Token i attends to i tokens: T (T + 1) / 2 pairs instead of T T.
-        own = Part.DECODER_ATTENTION
+        own = CostPart.DECODER_ATTENTION
         counts = [{**counted, own: counted[own] * (target + 1) // (2 * target)} for counted in counts]
     before, after = (sum(counted[part] for part in parts) for counted in counts)
     return before / after
@@ -119,10 +119,10 @@ def _saved(target: int, parts: tuple[Part, ...], causal: bool = True) -> float:
 
 def _further() -> list[Claim]:
     lengths = Lengths(_LONGEST, 512)
-    attention = (_SELF, Part.DECODER_ATTENTION, _CROSS)
+    attention = (_SELF, CostPart.DECODER_ATTENTION, _CROSS)
     layer = count("vanilla", lengths, embed_dim=768, ffn_embed_dim=3072, encoder_layers=1)
     pyramidion = count("deep_pyramidion", lengths)
-    others = layer[Part.ENCODER_PROJECTIONS] + layer[Part.ENCODER_FEED_FORWARD]
+    others = layer[CostPart.ENCODER_PROJECTIONS] + layer[CostPart.ENCODER_FEED_FORWARD]
     return [
         Claim(
             "a whole DeepPyramidion, less than one Transformer layer that reads 8192 tokens (section 5)",
@@ -156,7 +156,7 @@ _HASHED = "no local heads; with hashing into n/m buckets, which is itself of h n
 _C = "pooling lengths grow with n, so that c stays"
 # The model and its order, the letter that is doubled, the part that the order is of, and by how much it should grow;
 # our preset, the overrides and lengths whose numbers are doubled, those that stay, and what the count assumes.
-_TABLE: tuple[tuple[str, str, Part, int, str, dict[str, Any], dict[str, Any], str], ...] = (
+_TABLE: tuple[tuple[str, str, CostPart, int, str, dict[str, Any], dict[str, Any], str], ...] = (
     ("Vanilla, l n n d", "n", _SELF, 4, "vanilla", _N, {}, ""),
     ("Vanilla, l n n d", "l", _SELF, 2, "vanilla", {"encoder_layers": 2}, {}, ""),
     ("Vanilla, l n n d", "d", _SELF, 2, "vanilla", _D, {}, ""),
@@ -199,5 +199,5 @@ def _doubled(overrides: dict[str, Any]) -> dict[str, Any]:
     return doubled
 
 
-def _counted(model: str, part: Part, source: int = 8192, target: int = 512, **overrides: Any) -> int:
+def _counted(model: str, part: CostPart, source: int = 8192, target: int = 512, **overrides: Any) -> int:
     return count(model, Lengths(source, target), **overrides)[part]

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from pyramidions.errors import UserError
 from pyramidions.measure.counter import PartCounter
-from pyramidions.measure.parts import Part
+from pyramidions.measure.parts import CostPart
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Transformer
 
@@ -56,14 +56,14 @@ class Cost(NamedTuple):
     """
 
     lengths: Lengths
-    products: dict[Part, int]
-    weighted: dict[Part, int]
-    activations: dict[Part, int]
+    products: dict[CostPart, int]
+    weighted: dict[CostPart, int]
+    activations: dict[CostPart, int]
     parameters: int
 
-    def multiplications(self) -> dict[Part, int]:
+    def multiplications(self) -> dict[CostPart, int]:
         """Return all multiplications, by part."""
-        return {part: self.products[part] + self.weighted[part] for part in Part}
+        return {part: self.products[part] + self.weighted[part] for part in CostPart}
 
     def total(self) -> int:
         """Return the number of all multiplications."""
@@ -119,12 +119,12 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     with counter.counting():
         encoded = model.encoder(source, source.eq(model.padding_idx), [lengths.source] * lengths.batch)
         features = model.decoder.features(prefix, encoded.memory, encoded.attention_mask)
-        counter.enter(Part.OUTPUT)
+        counter.enter(CostPart.OUTPUT)
         log_probs = model.decoder.logits(features).log_softmax(dim=-1)
         log_probs.gather(-1, target[..., None]).sum()
         counter.leave()
     products, weighted, kept = (
-        {part: counts[part] for part in Part} for counts in (counter.products, counter.weighted, counter.kept)
+        {part: counts[part] for part in CostPart} for counts in (counter.products, counter.weighted, counter.kept)
     )
     return Cost(lengths, products, weighted, kept, sum(parameter.numel() for parameter in model.parameters()))
 

@@ -11,7 +11,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from pyramidions.measure.parts import Part, part_of
+from pyramidions.measure.parts import CostPart, part_of
 from pyramidions.nn.scorer import Scorer
 
 _ATEN = torch.ops.aten
@@ -33,13 +33,13 @@ class PartCounter(TorchDispatchMode):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.products: Counter[Part] = Counter()
-        self.weighted: Counter[Part] = Counter()
-        self.kept: Counter[Part] = Counter()
+        self.products: Counter[CostPart] = Counter()
+        self.weighted: Counter[CostPart] = Counter()
+        self.kept: Counter[CostPart] = Counter()
         self._model = model
         # Storages stay alive, so that no other takes their place and their id.
         self._known = {id(storage): storage for storage in (p.untyped_storage() for p in model.parameters())}
-        self._at_work = [Part.EMBEDDING_AND_NORMS]
+        self._at_work = [CostPart.EMBEDDING_AND_NORMS]
         self._scorers = 0
 
     @contextmanager
@@ -56,16 +56,16 @@ class PartCounter(TorchDispatchMode):
             for handle in handles:
                 handle.remove()
 
-    def enter(self, part: Part) -> None:
+    def enter(self, part: CostPart) -> None:
         """Count for this part until it is left."""
         # What a scorer asks of the layer before is the scorer's own work.
-        self._at_work.append(Part.POOLING if self._scorers else part)
+        self._at_work.append(CostPart.POOLING if self._scorers else part)
 
     def leave(self) -> None:
         """Count for the part before again."""
         self._at_work.pop()
 
-    def _follow(self, module: nn.Module, part: Part) -> Iterator[Any]:
+    def _follow(self, module: nn.Module, part: CostPart) -> Iterator[Any]:
         scores = isinstance(module, Scorer)
 
         def enter(*_: object) -> None:

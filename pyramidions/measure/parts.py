@@ -10,7 +10,7 @@ from pyramidions.nn.pooling import Pooler
 from pyramidions.nn.scorer import Scorer
 
 
-class Part(StrEnum):
+class CostPart(StrEnum):
     """What a model spends its multiplications and its memory on."""
 
     EMBEDDING_AND_NORMS = "embeddings, residuals, norms"
@@ -28,32 +28,32 @@ class Part(StrEnum):
 
 #: what the decoder does, the projections of the memory to keys and values included
 DECODER = (
-    Part.DECODER_ATTENTION,
-    Part.CROSS_ATTENTION,
-    Part.DECODER_PROJECTIONS,
-    Part.MEMORY_PROJECTIONS,
-    Part.DECODER_FEED_FORWARD,
-    Part.OUTPUT,
+    CostPart.DECODER_ATTENTION,
+    CostPart.CROSS_ATTENTION,
+    CostPart.DECODER_PROJECTIONS,
+    CostPart.MEMORY_PROJECTIONS,
+    CostPart.DECODER_FEED_FORWARD,
+    CostPart.OUTPUT,
 )
 
 
-def part_of(name: str, module: nn.Module) -> Part | None:
+def part_of(name: str, module: nn.Module) -> CostPart | None:
     """Return the part that a module is, given its name in the model; None if its work belongs to the module around it.
 
     This is all that cost knows of a model's shape.
     """
     in_encoder, crosses = name.startswith("encoder"), "cross_attention" in name
     if isinstance(module, (Pooler, Scorer)):
-        return Part.POOLING
+        return CostPart.POOLING
     if isinstance(module, FeedForward):
-        return Part.ENCODER_FEED_FORWARD if in_encoder else Part.DECODER_FEED_FORWARD
+        return CostPart.ENCODER_FEED_FORWARD if in_encoder else CostPart.DECODER_FEED_FORWARD
     if isinstance(module, CoreAttention):
-        across = Part.CROSS_ATTENTION if crosses else Part.DECODER_ATTENTION
-        return Part.ENCODER_ATTENTION if in_encoder else across
+        across = CostPart.CROSS_ATTENTION if crosses else CostPart.DECODER_ATTENTION
+        return CostPart.ENCODER_ATTENTION if in_encoder else across
     if name.endswith("_proj"):
         of_memory = crosses and name.endswith(("k_proj", "v_proj"))
-        decoder = Part.MEMORY_PROJECTIONS if of_memory else Part.DECODER_PROJECTIONS
-        return Part.ENCODER_PROJECTIONS if in_encoder else decoder
+        decoder = CostPart.MEMORY_PROJECTIONS if of_memory else CostPart.DECODER_PROJECTIONS
+        return CostPart.ENCODER_PROJECTIONS if in_encoder else decoder
     if isinstance(module, nn.LayerNorm):
-        return Part.EMBEDDING_AND_NORMS
+        return CostPart.EMBEDDING_AND_NORMS
     return None

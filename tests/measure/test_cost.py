@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.measure import Lengths, Part, claims, compare, cost_of, orders, shrink
+from pyramidions.measure import CostPart, Lengths, claims, compare, cost_of, orders, shrink
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
 from pyramidions.nn.feed_forward import FEED_FORWARD
@@ -27,17 +27,17 @@ def small(name: str, lengths: Lengths, **overrides: Any) -> tuple[PyramidionConf
 def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
     counted = cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
     assert counted.products == {
-        Part.EMBEDDING_AND_NORMS: 0,
-        Part.ENCODER_ATTENTION: 2 * 4 * 4 * 8,
-        Part.ENCODER_PROJECTIONS: 4 * 4 * 8 * 8,
-        Part.ENCODER_FEED_FORWARD: 2 * 4 * 8 * 16,
-        Part.POOLING: 0,
-        Part.DECODER_ATTENTION: 2 * 3 * 3 * 8,
-        Part.CROSS_ATTENTION: 2 * 3 * 4 * 8,
-        Part.DECODER_PROJECTIONS: 6 * 3 * 8 * 8,
-        Part.MEMORY_PROJECTIONS: 2 * 4 * 8 * 8,
-        Part.DECODER_FEED_FORWARD: 2 * 3 * 8 * 16,
-        Part.OUTPUT: 3 * 8 * 10,
+        CostPart.EMBEDDING_AND_NORMS: 0,
+        CostPart.ENCODER_ATTENTION: 2 * 4 * 4 * 8,
+        CostPart.ENCODER_PROJECTIONS: 4 * 4 * 8 * 8,
+        CostPart.ENCODER_FEED_FORWARD: 2 * 4 * 8 * 16,
+        CostPart.POOLING: 0,
+        CostPart.DECODER_ATTENTION: 2 * 3 * 3 * 8,
+        CostPart.CROSS_ATTENTION: 2 * 3 * 4 * 8,
+        CostPart.DECODER_PROJECTIONS: 6 * 3 * 8 * 8,
+        CostPart.MEMORY_PROJECTIONS: 2 * 4 * 8 * 8,
+        CostPart.DECODER_FEED_FORWARD: 2 * 3 * 8 * 16,
+        CostPart.OUTPUT: 3 * 8 * 10,
     }
     assert counted.total() == 256 + 1024 + 1024 + 144 + 192 + 1152 + 512 + 768 + 240
 
@@ -46,18 +46,18 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     config = preset("vanilla", **TINY, dropout=0.0, activation_dropout=0.0)
     assert cost_of(config, FOUR_TO_THREE).activations == {
         # token numbers, and of five norms: input, mean and standard deviation
-        Part.EMBEDDING_AND_NORMS: 8 * (4 + 3) + 4 * (2 * 4 + 3 * 3) * (8 + 2),
+        CostPart.EMBEDDING_AND_NORMS: 8 * (4 + 3) + 4 * (2 * 4 + 3 * 3) * (8 + 2),
         # q, k, v and output; the log-sum-exp of each head; no mask, since nothing is padding
-        Part.ENCODER_ATTENTION: 4 * (4 * 4 * 8 + 4 * 2),
-        Part.ENCODER_PROJECTIONS: 4 * 4 * 8,
-        Part.ENCODER_FEED_FORWARD: 4 * 4 * (8 + 16),
-        Part.POOLING: 0,
-        Part.DECODER_ATTENTION: 4 * (4 * 3 * 8 + 3 * 2),
-        Part.CROSS_ATTENTION: 4 * (2 * 3 * 8 + 2 * 4 * 8 + 3 * 2),
-        Part.DECODER_PROJECTIONS: 4 * 2 * 3 * 8,
-        Part.MEMORY_PROJECTIONS: 4 * 4 * 8,
-        Part.DECODER_FEED_FORWARD: 4 * 3 * (8 + 16),
-        Part.OUTPUT: 4 * 3 * (8 + 10) + 8 * 3,
+        CostPart.ENCODER_ATTENTION: 4 * (4 * 4 * 8 + 4 * 2),
+        CostPart.ENCODER_PROJECTIONS: 4 * 4 * 8,
+        CostPart.ENCODER_FEED_FORWARD: 4 * 4 * (8 + 16),
+        CostPart.POOLING: 0,
+        CostPart.DECODER_ATTENTION: 4 * (4 * 3 * 8 + 3 * 2),
+        CostPart.CROSS_ATTENTION: 4 * (2 * 3 * 8 + 2 * 4 * 8 + 3 * 2),
+        CostPart.DECODER_PROJECTIONS: 4 * 2 * 3 * 8,
+        CostPart.MEMORY_PROJECTIONS: 4 * 4 * 8,
+        CostPart.DECODER_FEED_FORWARD: 4 * 3 * (8 + 16),
+        CostPart.OUTPUT: 4 * 3 * (8 + 10) + 8 * 3,
     }
 
 
@@ -71,21 +71,21 @@ def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: in
         for p in (0.0, 0.1)
     )
     # Both embeddings, two sublayers of the encoder and three of the decoder.
-    assert dropped[Part.EMBEDDING_AND_NORMS] - bare[Part.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
-    assert dropped[Part.ENCODER_FEED_FORWARD] - bare[Part.ENCODER_FEED_FORWARD] == beside
+    assert dropped[CostPart.EMBEDDING_AND_NORMS] - bare[CostPart.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
+    assert dropped[CostPart.ENCODER_FEED_FORWARD] - bare[CostPart.ENCODER_FEED_FORWARD] == beside
 
 
 def test_a_tournament_multiplies_each_embedding_once_and_a_batch_counts_twice() -> None:
     config = preset("transpooler", **{**TINY, "pooling_lengths": "3"})
     # Six tokens fill a tournament of 3 * 2; the scorer is a product with a vector.
     counted = cost_of(config, Lengths(6, 3, batch=2, vocab_size=10))
-    assert counted.weighted[Part.POOLING] == 2 * 6 * 8
-    assert counted.products[Part.POOLING] == 2 * 6 * 8
-    assert counted.multiplications()[Part.POOLING] == 2 * (6 + 6) * 8
-    assert counted.products[Part.CROSS_ATTENTION] == 2 * 2 * 3 * 3 * 8
+    assert counted.weighted[CostPart.POOLING] == 2 * 6 * 8
+    assert counted.products[CostPart.POOLING] == 2 * 6 * 8
+    assert counted.multiplications()[CostPart.POOLING] == 2 * (6 + 6) * 8
+    assert counted.products[CostPart.CROSS_ATTENTION] == 2 * 2 * 3 * 3 * 8
     # Seven need 3 * 4 slots; three are handed on as they are.
-    assert cost_of(config, Lengths(7, 3, vocab_size=10)).weighted[Part.POOLING] == 12 * 8
-    assert cost_of(config, Lengths(3, 3, vocab_size=10)).weighted[Part.POOLING] == 0
+    assert cost_of(config, Lengths(7, 3, vocab_size=10)).weighted[CostPart.POOLING] == 12 * 8
+    assert cost_of(config, Lengths(3, 3, vocab_size=10)).weighted[CostPart.POOLING] == 0
 
 
 def padded(length: int, multiple: int) -> int:
@@ -116,7 +116,7 @@ def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     config = preset(
         "vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=kind, self_attention_args=options
     )
-    assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[Part.ENCODER_ATTENTION] == by_hand
+    assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.Monke
     comparison = compare(*small("blockwise", Lengths(2048, 112)))
     assert not comparison.agrees()
     counted, measured = (cost.products for cost in comparison)
-    assert [part for part in Part if counted[part] != measured[part]] == [Part.ENCODER_ATTENTION]
+    assert [part for part in CostPart if counted[part] != measured[part]] == [CostPart.ENCODER_ATTENTION]
 
 
 @pytest.mark.parametrize("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
@@ -224,7 +224,7 @@ def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: py
 def test_a_product_with_a_vector_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     # (B, L, D) @ (D,)
     monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x * (x @ self.fc1.weight[0])[..., None])
-    assert cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products[Part.ENCODER_FEED_FORWARD] == 4 * 8
+    assert cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products[CostPart.ENCODER_FEED_FORWARD] == 4 * 8
 
 
 def test_counting_leaves_no_trace() -> None:
