@@ -1,0 +1,92 @@
+"""Finds headings among the lines of a text."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# Titles of sections of papers, reports and meetings, which are headings even where no empty line stands before them.
+_TITLES = re.compile(
+    r"(abstract|introduction|background|related works?|preliminar(y|ies)|(materials? and )?methods?|methodology|"
+    r"experiments?|experimental (setup|procedures?)|results?( and discussions?)?|evaluation|discussions?|limitations|"
+    r"conclusions?|(concluding|final) remarks|summary|future works?|acknowledge?ments?|references|bibliography|"
+    r"appendix|appendices|supplementary materials?)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?P<number>(\d{1,2}|[A-Z]|[IVX]{1,5})(\.\d{1,2})*)\.?[ \t]+(?=[^\W\d_])")
+_MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
+_UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
+_FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
+_ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
+_ENDS_SENTENCE = tuple(".!?:;,…")
+_MOST_CHARACTERS, _MOST_WORDS = 100, 12
+#: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
+_SHORT_LINE = 4
+
+
+class Line(NamedTuple):
+    """A line of a text.
+
+    Attributes:
+        text: of the line; of a heading without the marks that make it one.
+        level: of a heading, 1 is the highest; 0 for any other line.
+        begins_item: it is an entry of a list.
+    """
+
+    text: str
+    level: int = 0
+    begins_item: bool = False
+
+
+def headed_lines(text: str) -> Iterator[Line]:
+    """Yield the lines of a text, headings among them.
+
+    Headings are those of markdown; and, in plain text, short lines that end in no punctuation, if they are numbered,
+    in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text.
+    """
+    lines = text.splitlines()
+    fenced = False
+    skipped = -1
+    for index, line in enumerate(lines):
+        if index == skipped:
+            continue
+        if _FENCE.match(line):
+            fenced = not fenced
+            continue
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        if fenced:
+            yield Line(line)
+        elif marked := _MARKDOWN.match(line):
+            yield Line(marked["title"], len(marked["marks"]))
+        elif _UNDERLINE.match(following) and _is_short(line):
+            skipped = index + 1
+            yield Line(line.strip(), 1 if "=" in following else 2)
+        else:
+            before = lines[index - 1] if index else ""
+            yield Line(line, _level(line, before, following), bool(_ITEM.match(line)))
+
+
+def _is_short(line: str) -> bool:
+    words = line.split()
+    return 0 < len(words) <= _MOST_WORDS and len(line.strip()) <= _MOST_CHARACTERS
+
+
+def _level(line: str, before: str, following: str) -> int:
+    """Return the level of a heading in plain text, 0 for a line that is none."""
+    title = line.strip()
+    if not _is_short(title) or title.endswith(_ENDS_SENTENCE) or not any(map(str.isalpha, title)):
+        return 0
+    numbered = _NUMBER.match(title)
+    bare = title[numbered.end() :] if numbered else title
+    stands_apart = not before.strip()
+    if _TITLES.fullmatch(bare):
+        return numbered["number"].count(".") + 1 if numbered else 1
+    if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
+        return 1
+    if not stands_apart:
+        return 0
+    if numbered:
+        return numbered["number"].count(".") + 1
+    # A short line above an empty one may be anything: a date, a byline, a caption.
+    if _ITEM.match(line) or not following.strip():
+        return 0
+    return _SHORT_LINE if len(following) > len(line) else 0
