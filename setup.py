@@ -10,6 +10,8 @@ README = Path(__file__).parent / "README.md"
 BASE = [
     "torch>=2.6,<3",
     "numpy>=1.26,<3",
+    "scipy>=1.13,<2",
+    "scikit-learn>=1.5,<2",  # tf-idf of sentences
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
     "safetensors>=0.4.3,<1",  # exported models hold no pickle

@@ -54,6 +54,7 @@ MAY_IMPORT = {
     "pyramidions.measure": ("environment", "errors", "nn", "models", "measure"),
     "pyramidions.files": ("errors", "files"),
     "pyramidions.text": ("errors", "text"),
+    "pyramidions.extract": ("errors", "extract", "nn.registry", "text"),
     "pyramidions.data": ("data", "errors", "files", "strict_json", "text"),
     "pyramidions.scoring": ("data", "errors", "files", "text", "scoring"),
     "pyramidions.criterions": ("nn.pooling",),

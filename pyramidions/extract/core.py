@@ -1,0 +1,22 @@
+"""The role of a ranker, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from pyramidions.nn.registry import Registry
+from pyramidions.text.outline import Outline
+
+
+class Ranker(ABC):
+    """Rates the sentences of a document."""
+
+    @abstractmethod
+    def rank(self, outline: Outline) -> np.ndarray:
+        """Return a score for each of ``outline.sentences``: (sentences,), float64, more is better.
+
+        A sentence of score -inf is never extracted.
+        """
+
+
+RANKERS: Registry[Ranker] = Registry("method")

@@ -1,0 +1,110 @@
+"""HipoRank: how central a sentence is to its section, and to all sections."""
+
+import numpy as np
+
+from pyramidions.extract.core import RANKERS, Ranker
+from pyramidions.extract.vectors import Matrix, SentenceVectors, TfIdf, dense
+from pyramidions.text.outline import Outline
+
+_BLOCK = 512  # sentences whose similarities are held at a time
+
+
+@RANKERS.register("hiporank")
+class HipoRank(Ranker):
+    """Directed centrality in a graph of sentences and sections (Dong, Mircea and Cheung, EACL 2021, section 3).
+
+    A sentence is similar to the others of its section, and to each section as a whole. A similarity counts
+    ``lambda_2`` if the sentence is at least as close to a boundary of the section as the other one (the section at
+    least as close to a boundary of the document), and ``lambda_1`` otherwise. Similarities are cosines; the authors'
+    code maps them to [0, 1], which the paper does not say.
+
+    The score is the mean over the section plus ``mu`` times the mean over sections. Time and memory are linear in the
+    number of sentences, since a sum of similarities is the similarity to a sum.
+
+    Args:
+        mu: weight of the sections; 0.5 in the paper.
+        lambda_1: weight of an edge from what is closer to a boundary.
+        lambda_2: weight of an edge from what is not closer.
+        alpha: above 1, the beginning is closer than an end at the same distance; below 1, farther.
+        vectors: of the sentences; tf-idf fitted to the document by default.
+
+    Raises:
+        ValueError: ``alpha`` is negative.
+    """
+
+    def __init__(
+        self,
+        mu: float = 1.0,
+        lambda_1: float = 0.0,
+        lambda_2: float = 1.0,
+        alpha: float = 1.0,
+        vectors: SentenceVectors | None = None,
+    ) -> None:
+        if alpha < 0:
+            raise ValueError(f"`alpha` must be at least 0, but is {alpha}.")
+        self.mu = mu
+        self.lambda_1 = lambda_1
+        self.lambda_2 = lambda_2
+        self.alpha = alpha
+        self.vectors = vectors or TfIdf()
+
+    def rank(self, outline: Outline) -> np.ndarray:
+        sentences = outline.sentences
+        if not sentences:
+            return np.zeros(0)
+        x = self.vectors([sentence.text for sentence in sentences])
+        # Headings without text are no sections.
+        _, section_of, sizes = np.unique(
+            [sentence.section for sentence in sentences], return_inverse=True, return_counts=True
+        )
+        ends = np.cumsum(sizes)
+        rows = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        within = np.concatenate([self._within(x[part]) for part in rows])
+        return within + self.mu * self._among(x, rows, section_of)
+
+    def _within(self, x: Matrix) -> np.ndarray:
+        """Return the mean weighted similarity of each sentence of a section to the others."""
+        number = x.shape[0]
+        distance = self._distance(number)
+        farthest_first = np.argsort(-distance, kind="stable")
+        scores = np.zeros(number)
+        total = dense(x.sum(axis=0)).ravel()
+        farther = np.zeros_like(total)  # sum of the sentences that are farther than those of the block
+        for rows in _blocks(distance[farthest_first]):
+            here = farthest_first[rows]
+            block = x[here]
+            similarity = dense(block @ block.T)
+            np.fill_diagonal(similarity, 0)
+            not_closer = distance[here][None, :] >= distance[here][:, None]
+            inside = dense(block.sum(axis=0)).ravel()
+            favoured = dense(block @ farther) + (similarity * not_closer).sum(axis=1)
+            others = dense(block @ (total - farther - inside)) + (similarity * ~not_closer).sum(axis=1)
+            scores[here] = self.lambda_2 * favoured + self.lambda_1 * others
+            farther = farther + inside
+        return scores / max(number - 1, 1)
+
+    def _among(self, x: Matrix, rows: list[slice], section_of: np.ndarray) -> np.ndarray:
+        """Return the mean weighted similarity of each sentence to the sections, its own among them."""
+        means = np.stack([dense(x[part].sum(axis=0)).ravel() for part in rows])
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        distance = self._distance(len(rows))
+        not_closer = distance[None, :] >= distance[:, None]
+        weights = np.where(not_closer, self.lambda_2, self.lambda_1)  # (own section, other section)
+        # The weighted sum of the sections' vectors, by the sentence's own section.
+        toward = weights @ means / len(rows)
+        return np.concatenate([dense(x[part] @ toward[own]) for own, part in enumerate(rows)])
+
+    def _distance(self, number: int) -> np.ndarray:
+        """Return how far each of several places is from a boundary (equation 1)."""
+        place = np.arange(number)
+        return np.minimum(place, self.alpha * (number - 1 - place))
+
+
+def _blocks(distance: np.ndarray) -> list[slice]:
+    """Cut places, sorted by distance, into blocks; those of one distance are in one block."""
+    starts = np.flatnonzero(np.diff(distance, prepend=np.nan) != 0)
+    cuts = [0]
+    for start in starts:
+        if start - cuts[-1] >= _BLOCK:
+            cuts.append(int(start))
+    return [slice(start, end) for start, end in zip(cuts, [*cuts[1:], len(distance)], strict=True)]

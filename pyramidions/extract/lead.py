@@ -1,0 +1,14 @@
+"""The lead: the first sentences are the best."""
+
+import numpy as np
+
+from pyramidions.extract.core import RANKERS, Ranker
+from pyramidions.text.outline import Outline
+
+
+@RANKERS.register("lead")
+class Lead(Ranker):
+    """Prefers a sentence to all that follow it."""
+
+    def rank(self, outline: Outline) -> np.ndarray:
+        return -np.arange(len(outline.sentences), dtype=np.float64)

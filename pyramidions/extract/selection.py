@@ -1,0 +1,139 @@
+"""Selects sentences by their scores, within a budget and without repetitions."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.errors import UserError
+from pyramidions.extract.vectors import TfIdf, dense
+
+REDUNDANCY = ("none", "trigrams", "mmr")
+
+
+class Budget(NamedTuple):
+    """How much may be selected.
+
+    Attributes:
+        words: most words of all sentences; None for any number.
+        sentences: most sentences; likewise.
+    """
+
+    words: int | None = None
+    sentences: int | None = None
+
+    def check(self) -> None:
+        """Raise a UserError if nothing could be selected."""
+        for name, value in self._asdict().items():
+            if value is not None and value < 1:
+                raise UserError(f"`{name}` must be at least 1, but is {value}.")
+
+
+def select(
+    sentences: Sequence[str],
+    scores: np.ndarray,
+    budget: Budget,
+    redundancy: str = "none",
+    mmr_weight: float = 0.7,
+) -> list[int]:
+    """Select sentences, the best first; one that does not fit into what is left of the budget is passed over.
+
+    Args:
+        sentences: of the document.
+        scores: (sentences,), more is better; a sentence of -inf is never selected.
+        budget: of the selection. If not even one sentence fits, the best is selected alone.
+        redundancy: "none"; "trigrams" passes over a sentence that shares a trigram of words with a selected one (Paulus
+            et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
+            scores scaled to [0, 1] and the cosine similarity of tf-idf vectors.
+        mmr_weight: of the score in "mmr"; the similarity weighs the rest.
+
+    Returns:
+        Indices in reading order.
+
+    Raises:
+        UserError: the budget is below 1, or there is no such ``redundancy``.
+    """
+    budget.check()
+    if redundancy not in REDUNDANCY:
+        raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {redundancy!r}.")
+    if not 0 <= mmr_weight <= 1:
+        raise UserError(f"`mmr_weight` must be from 0 to 1, but is {mmr_weight}.")
+    scores = np.asarray(scores, dtype=np.float64)
+    best_first = np.argsort(-scores, kind="stable")
+    best_first = best_first[scores[best_first] > -np.inf]
+    if redundancy == "mmr":
+        return _fill_by_relevance(sentences, scores, best_first, budget, mmr_weight)
+    return _fill(sentences, best_first, budget, without_repeats=redundancy == "trigrams")
+
+
+class _Selection:
+    """Sentences that were selected, and what is left of the budget."""
+
+    def __init__(self, sentences: Sequence[str], budget: Budget) -> None:
+        self._lengths = [len(sentence.split()) for sentence in sentences]
+        self._words = np.inf if budget.words is None else budget.words
+        self._sentences = np.inf if budget.sentences is None else budget.sentences
+        self.indices: list[int] = []
+
+    def fits(self, index: int) -> bool:
+        return self._sentences >= 1 and self._lengths[index] <= self._words
+
+    def add(self, index: int) -> None:
+        self.indices.append(index)
+        self._sentences -= 1
+        self._words -= self._lengths[index]
+
+    @property
+    def is_full(self) -> bool:
+        return self._sentences < 1 or self._words < 1
+
+    def in_order(self, best_first: Iterable[int]) -> list[int]:
+        """Return the selection in reading order; the best sentence alone if none fits."""
+        return sorted(self.indices) or [int(index) for index in list(best_first)[:1]]
+
+
+def _fill(sentences: Sequence[str], best_first: np.ndarray, budget: Budget, without_repeats: bool) -> list[int]:
+    selection = _Selection(sentences, budget)
+    seen: set[tuple[str, ...]] = set()
+    for index in map(int, best_first):
+        if selection.is_full:
+            break
+        if not selection.fits(index):
+            continue
+        if without_repeats:
+            trigrams = set(_trigrams(sentences[index]))
+            if trigrams & seen:
+                continue
+            seen |= trigrams
+        selection.add(index)
+    return selection.in_order(best_first)
+
+
+def _fill_by_relevance(
+    sentences: Sequence[str], scores: np.ndarray, best_first: np.ndarray, budget: Budget, weight: float
+) -> list[int]:
+    selection = _Selection(sentences, budget)
+    if not best_first.size:
+        return []
+    vectors = TfIdf()(sentences)
+    finite = scores[best_first]
+    relevance = (finite - finite.min()) / max(float(np.ptp(finite)), 1e-12)
+    similarity = np.zeros(len(sentences))  # to the most similar selected sentence
+    open_ = np.ones(len(best_first), dtype=bool)
+    while not selection.is_full:
+        open_ &= np.array([selection.fits(int(index)) for index in best_first])
+        if not open_.any():
+            break
+        marginal = np.where(open_, weight * relevance - (1 - weight) * similarity[best_first], -np.inf)
+        place = int(np.argmax(marginal))
+        index = int(best_first[place])
+        open_[place] = False
+        selection.add(index)
+        row = dense(vectors[[index]]).ravel()
+        similarity = np.maximum(similarity, dense(vectors @ row).ravel())
+    return selection.in_order(best_first)
+
+
+def _trigrams(sentence: str) -> Iterator[tuple[str, ...]]:
+    words = sentence.lower().split()
+    yield from zip(words, words[1:], words[2:], strict=False)

@@ -1,0 +1,50 @@
+"""Sentences as vectors."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array, spmatrix
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+#: (sentences, features): rows of length 1, or 0 for a sentence without features.
+Matrix: TypeAlias = np.ndarray | csr_array
+
+
+class SentenceVectors(Protocol):
+    """Turns sentences into vectors whose products are cosine similarities."""
+
+    def __call__(self, sentences: Sequence[str]) -> Matrix:
+        """Return a row for each sentence."""
+
+
+class TfIdf:
+    """Vectors of tf-idf weights, with the logarithm of the term frequency (Salton and Buckley 1988).
+
+    Document frequencies are counted over the sentences at hand, or over the documents of a corpus.
+
+    Args:
+        corpus: its documents, read once; None to count over the sentences. Words that it lacks are left out.
+    """
+
+    def __init__(self, corpus: Iterable[str] | None = None) -> None:
+        self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
+
+    def __call__(self, sentences: Sequence[str]) -> Matrix:
+        if self._fitted is not None:
+            return csr_array(self._fitted.transform(sentences))
+        try:
+            found: spmatrix = _vectorizer().fit_transform(sentences)
+        except ValueError:
+            # No sentence has a word of two letters.
+            return csr_array((len(sentences), 1))
+        return csr_array(found)
+
+
+def _vectorizer() -> TfidfVectorizer:
+    return TfidfVectorizer(sublinear_tf=True)
+
+
+def dense(row: Any) -> np.ndarray:
+    """Return a product or sum of a `Matrix` as an array."""
+    return np.asarray(row.toarray() if hasattr(row, "toarray") else row)
