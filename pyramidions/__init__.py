@@ -18,7 +18,7 @@ if sys.modules.get("fairseq") is not None:
 
 def __getattr__(name: str) -> Any:
     """Import what is for people with a document when it is asked for."""
-    if name in ("Summarizer", "Summary"):
+    if name in ("Extractor", "Summarizer", "Summary"):
         from pyramidions import inference
 
         return getattr(inference, name)

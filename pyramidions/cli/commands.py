@@ -22,6 +22,7 @@ _COMMANDS = {
     "average": "pyramidions.cli.average:average",
     "cost": "pyramidions.cli.cost:cost",
     "export": "pyramidions.cli.export:export",
+    "extract": "pyramidions.cli.extract:extract",
     "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",

@@ -5,6 +5,7 @@ import os
 import re
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,34 @@ def check_output(
             begin = file.read(1024)
         if begin and not _KINDS[kind](begin):
             raise UserError(f"{option} must not replace a file of another kind, but {path} is not {kind}.")
+
+
+def check_summary_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_json: bool) -> None:
+    """Refuse outputs of a command that writes summaries, and a page if asked for, as `check_output` does."""
+    check_output("--out", out, "an older file of summaries" if as_json else "a text", inputs)
+    check_output("--explain", page, "a text", inputs, [] if out is None else [out])
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"--explain must end in .html, but is {page}.")
+
+
+def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], AbstractContextManager[Any]]) -> None:
+    """Write lines as they come: to a file that appears whole or not at all, else to standard output.
+
+    Args:
+        lines: without their ends.
+        out: the file; standard output if None.
+        bar_aside: clears a progress bar while a line is written to standard output.
+    """
+    from pyramidions.files.atomic import atomic_file
+
+    if out is None:
+        for line in lines:
+            with bar_aside():
+                click.echo(line)
+    else:
+        with atomic_file(out) as file:
+            for line in lines:
+                file.write(f"{line}\n".encode())
 
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What `pyramidions summarize` reports on standard error."""
+"""What commands that read documents report on standard error."""
 
 import os
 import sys
@@ -22,10 +22,12 @@ class ReadingReport:
 
     Args:
         paths: of all files that are read.
+        work: what the progress bar calls the work.
     """
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], work: str) -> None:
         self.failed = False
+        self._work = work
         self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
         self._done = 0.0
         self._bar: Any = None
@@ -38,6 +40,11 @@ class ReadingReport:
         self.failed = True
         with self.bar_aside():
             click.echo(f"Error: {error}", err=True)
+
+    def note(self, message: str) -> None:
+        """Write a line that is no error."""
+        with self.bar_aside():
+            click.echo(message, err=True)
 
     def skip(self, paths: list[Path]) -> None:
         """Name the files in folders that are not read."""
@@ -54,7 +61,7 @@ class ReadingReport:
 
     def _watch(self) -> None:
         if not self._closed.wait(PATIENCE):
-            self._bar = progress_bar("summarizing", self._total, "B", round(self._done))
+            self._bar = progress_bar(self._work, self._total, "B", round(self._done))
         while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
             self._bar.refresh()
 

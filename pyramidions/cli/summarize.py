@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions.cli.outputs import check_output
+from pyramidions.cli.outputs import check_summary_outputs, write_lines
 from pyramidions.cli.reading_report import ReadingReport
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.inference.stream import Summarized
@@ -91,8 +90,8 @@ def summarize(
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    _check_outputs(out, page, paths, as_json)
-    with naming_options("device", *decoding), closing(ReadingReport(paths)) as report:
+    check_summary_outputs(out, page, paths, as_json)
+    with naming_options("device", *decoding), closing(ReadingReport(paths, "summarizing")) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         settings = decoding_settings(summarizer.model, **decoding)
         report.skip(skipped)
@@ -110,28 +109,8 @@ def summarize(
                 documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
             )
         lines = _lines(results, paths, len(first) > 1, as_json)
-        _write(lines, out, report)
+        write_lines(lines, out, report.bar_aside)
     return 1 if report.failed else 0
-
-
-def _check_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_json: bool) -> None:
-    check_output("--out", out, "an older file of summaries" if as_json else "a text", inputs)
-    check_output("--explain", page, "a text", inputs, [] if out is None else [out])
-    if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"--explain must end in .html, but is {page}.")
-
-
-def _write(lines: Iterable[str], out: Path | None, report: ReadingReport) -> None:
-    from pyramidions.files.atomic import atomic_file
-
-    if out is None:
-        for line in lines:
-            with report.bar_aside():
-                click.echo(line)
-    else:
-        with atomic_file(out) as file:
-            for line in lines:
-                file.write(f"{line}\n".encode())
 
 
 def _name(model: Path) -> str:

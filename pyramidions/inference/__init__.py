@@ -1,7 +1,8 @@
-"""Summaries from trained models, without fairseq."""
+"""Summaries of documents, extracted or written by trained models, without fairseq."""
 
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage, html_page
+from pyramidions.inference.extractor import Extractor
 from pyramidions.inference.saved_model import SavedModel, export_model, load_model
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
@@ -9,6 +10,7 @@ from pyramidions.inference.summary import Summary
 __all__ = [
     "Explanation",
     "ExplanationPage",
+    "Extractor",
     "SavedModel",
     "Summarizer",
     "Summary",

@@ -12,7 +12,8 @@ _TITLES = re.compile(
     r"appendix|appendices|supplementary materials?)",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?P<number>(\d{1,2}|[A-Z]|[IVX]{1,5})(\.\d{1,2})*)\.?[ \t]+(?=[^\W\d_])")
+# "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
+_NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
@@ -61,7 +62,7 @@ def headed_lines(text: str) -> Iterator[Line]:
             skipped = index + 1
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
-            before = lines[index - 1] if index else ""
+            before = lines[index - 1] if index else None
             yield Line(line, _level(line, before, following), bool(_ITEM.match(line)))
 
 
@@ -70,23 +71,29 @@ def _is_short(line: str) -> bool:
     return 0 < len(words) <= _MOST_WORDS and len(line.strip()) <= _MOST_CHARACTERS
 
 
-def _level(line: str, before: str, following: str) -> int:
+def _level(line: str, before: str | None, following: str) -> int:
     """Return the level of a heading in plain text, 0 for a line that is none."""
     title = line.strip()
     if not _is_short(title) or title.endswith(_ENDS_SENTENCE) or not any(map(str.isalpha, title)):
         return 0
     numbered = _NUMBER.match(title)
     bare = title[numbered.end() :] if numbered else title
-    stands_apart = not before.strip()
+    depth = numbered["number"].count(".") + 1 if numbered else 1
     if _TITLES.fullmatch(bare):
-        return numbered["number"].count(".") + 1 if numbered else 1
+        return depth
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
         return 1
-    if not stands_apart:
-        return 0
-    if numbered:
-        return numbered["number"].count(".") + 1
+    if numbered and not (before or "").strip():
+        return depth
+    return _SHORT_LINE if _stands_above_text(line, before, following) else 0
+
+
+def _stands_above_text(line: str, before: str | None, following: str) -> bool:
+    """Whether a short line is set apart as a heading is, or, in the first line of a text, as its title is."""
+    if before is None:
+        return not following.strip()
+    if before.strip() or _ITEM.match(line) or _ITEM.match(following):
+        return False
     # A short line above an empty one may be anything: a date, a byline, a caption.
-    if _ITEM.match(line) or not following.strip():
-        return 0
-    return _SHORT_LINE if len(following) > len(line) else 0
+    goes_on = line.strip()[0].isupper() and following.strip()[:1].islower()
+    return len(following) > len(line) and not goes_on

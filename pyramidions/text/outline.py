@@ -76,8 +76,11 @@ def outline(text: str) -> Outline:
                 headings.append("")
             units += (Unit(sentence, len(headings) - 1) for sentence in _sentences(paragraph))
         elif title := normalize(heading.text):
-            if heading.level <= level or not headings:
-                headings.append(title if heading.level <= level else "")
+            is_title = not units and heading.level < level
+            if heading.level <= level and not is_title:
+                headings.append(title)
+            elif not headings:
+                headings.append("")
             units.append(Unit(title, len(headings) - 1, is_heading=True))
     return Outline(tuple(units), tuple(headings))
 
@@ -106,5 +109,13 @@ def _blocks(lines: list[Line]) -> Iterator[tuple[Line | None, str]]:
 
 
 def _sentences(paragraph: str) -> Iterator[str]:
+    begun = ""
     for some in sentences(windows(_HYPHENATED.sub("", paragraph))):
-        yield from some
+        for sentence in some:
+            begun = f"{begun} {sentence}" if begun else sentence
+            # The number of an entry in a list is no sentence.
+            if any(map(str.isalpha, sentence)):
+                yield begun
+                begun = ""
+    if begun:
+        yield begun

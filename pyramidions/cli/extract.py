@@ -1,0 +1,156 @@
+"""`pyramidions extract`."""
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pyramidions.cli.naming import naming_options
+from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
+from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.errors import UserError
+from pyramidions.files.progress import counted
+
+if TYPE_CHECKING:
+    from pyramidions.extract import TfIdf
+    from pyramidions.extract.extraction import Extraction
+    from pyramidions.inference.documents import InputText
+    from pyramidions.inference.extractor import Extractor
+
+
+@click.command(short_help="Extract the sentences that make a summary.")
+@click.argument("files", nargs=-1, type=PATH)
+@click.option(
+    "--method",
+    default="hiporank",
+    help="hiporank, textrank, lead, or oracle, which chooses by a reference summary (--reference-field).",
+)
+@click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
+@click.option("--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220]")
+@click.option("--sentences", type=click.IntRange(1), help="Most sentences of a summary.")
+@click.option(
+    "--redundancy",
+    type=click.Choice(["none", "trigrams", "mmr"]),
+    default="none",
+    help="Pass over sentences that share a trigram with a selected one, or select by maximal marginal relevance.",
+)
+@click.option(
+    "--idf",
+    "corpus",
+    metavar="CORPUS",
+    type=PATH,
+    help="Count document frequencies in these documents: a file or a folder.  [default: in the sentences of each "
+    "document]",
+)
+@click.option("--field", default="text", help="Field with the text, in .jsonl files.")
+@click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
+@click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
+@click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl.")
+def extract(
+    files: tuple[Path, ...],
+    method: str,
+    method_args: str,
+    corpus: Path | None,
+    field: str,
+    id_field: str | None,
+    reference_field: str | None,
+    as_json: bool,
+    out: Path | None,
+    **selection: Any,
+) -> int:
+    """Extract the sentences of documents that make a summary, without training anything.
+
+    FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard input is
+    one document. Sections are found by their headings. Sentences are written in reading order; with --json, each with
+    its position, its section and its score. Unreadable files and lines of .jsonl files are reported and skipped; the
+    exit status is then 1.
+
+    \b
+    Example:
+      pyramidions extract paper.pdf
+      pyramidions extract papers.jsonl --field article --words 220 -o extracts.jsonl
+      pyramidions score extracts.jsonl --data prepared
+    """
+    from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.extractor import ORACLE, Extractor
+
+    as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
+    paths, skipped = list_files(files)
+    check_summary_outputs(out, None, paths, as_json)
+    if (method == ORACLE) != (reference_field is not None):
+        raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
+    with closing(ReadingReport(paths, "extracting")) as report:
+        with naming_options("method", "vectors"):
+            vectors = None if corpus is None else _fitted(corpus, field, report)
+            extractor = Extractor(method, _options(method_args), vectors=vectors)
+        report.skip(skipped)
+        documents = read_files(
+            paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
+        )
+        results = _extractions(documents, extractor, selection, report)
+        write_lines(_lines(results, paths, as_json), out, report.bar_aside)
+    return 1 if report.failed else 0
+
+
+def _options(text: str) -> dict[str, Any]:
+    from pyramidions.models.fields import parse_options
+
+    with naming_options("method_args"):
+        return parse_options(text, "method_args")
+
+
+def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":
+    """Count document frequencies in a corpus."""
+    from pyramidions.extract import TfIdf
+    from pyramidions.inference.documents import list_files, read_files
+
+    documents = read_files(list_files([corpus]).paths, field, refuse=report.fail)
+    first = next(documents, None)
+    if first is None:
+        raise UserError(f"--idf must hold documents with text, but {corpus} holds none.")
+    return TfIdf(document.text for document in chain([first], documents))
+
+
+def _extractions(
+    documents: Iterable["InputText"], extractor: "Extractor", selection: dict[str, Any], report: ReadingReport
+) -> Iterator[tuple["InputText", "Extraction"]]:
+    """Yield documents with their extractions; a document without a sentence is reported."""
+    total = without = 0
+    for document in documents:
+        report.add(document.size)
+        try:
+            with naming_options("words", "sentences"):
+                found = extractor.extract(document.text, reference=document.reference, **selection)
+        except UserError as error:
+            report.fail(UserError(f"{document.origin.name}: {error}"))
+            continue
+        total += 1
+        without += not found.outline.has_sections
+        yield document, found
+        report.add(document.size)
+    if without and extractor.method == "hiporank":
+        report.note(f"{without:,} of {counted(total, 'document')} had no headings: each was read as one section.")
+
+
+def _lines(results: Iterable[tuple["InputText", "Extraction"]], paths: list[Path], as_json: bool) -> Iterator[str]:
+    from pyramidions.cli.summary_lines import SummaryIds
+
+    ids = SummaryIds(paths)
+    # The names of documents are written if there are several.
+    several = len(paths) > 1 or paths[0].suffix.lower() == ".jsonl"
+    for document, found in results:
+        if as_json:
+            about = {
+                "id": ids.of(document.origin),
+                "name": document.origin.name,
+                "summary": found.text,
+                "sentences": [sentence._asdict() for sentence in found.sentences],
+            }
+            yield json.dumps(about, ensure_ascii=False)
+        else:
+            yield f"{document.origin.name}:\n{found.text}\n" if several else found.text

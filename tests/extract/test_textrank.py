@@ -1,0 +1,48 @@
+"""TextRank, against the stationary distribution of a matrix that is written down."""
+
+import numpy as np
+import pytest
+
+from pyramidions.extract import TextRank, TfIdf
+from pyramidions.text.outline import Outline, Unit
+
+SENTENCES = (
+    "Pooling keeps a few vectors of a long document.",
+    "A long document has many vectors.",
+    "The weather was fine.",
+    "Few vectors make decoding fast, and pooling makes vectors few.",
+    "Decoding reads the vectors that pooling kept.",
+)
+
+
+def outline(*sentences: str) -> Outline:
+    return Outline(tuple(Unit(sentence, 0) for sentence in sentences), ("",))
+
+
+def test_scores_are_the_pagerank_of_the_matrix_of_similarities():
+    x = TfIdf()(SENTENCES).toarray()
+    similarity = x @ x.T
+    np.fill_diagonal(similarity, 0)
+    n = len(SENTENCES)
+    moves = np.array([row / row.sum() if row.sum() else np.full(n, 1 / n) for row in similarity])
+    google = 0.85 * moves.T + 0.15 / n
+    values, vectors = np.linalg.eig(google)
+    expected = vectors[:, np.argmax(values.real)].real
+    np.testing.assert_allclose(TextRank().rank(outline(*SENTENCES)), expected / expected.sum(), atol=1e-7)
+
+
+def test_a_sentence_alone_has_all_of_the_rank():
+    np.testing.assert_allclose(TextRank().rank(outline("Only this one.")), [1.0])
+
+
+def test_sentences_without_a_common_word_are_equal():
+    np.testing.assert_allclose(TextRank().rank(outline("Red apples.", "Green pears.")), [0.5, 0.5])
+
+
+def test_sentences_without_any_word_are_equal():
+    np.testing.assert_allclose(TextRank().rank(outline("1 2 3", "- - -")), [0.5, 0.5])
+
+
+def test_damping_of_1_is_refused():
+    with pytest.raises(ValueError, match="`damping` must be at least 0 and below 1, but is 1.0"):
+        TextRank(damping=1.0)

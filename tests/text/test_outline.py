@@ -1,0 +1,100 @@
+"""Headings and sentences of a text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyramidions.text.normalization import normalize
+from pyramidions.text.outline import Unit, outline
+
+
+def headings(text: str) -> list[str]:
+    return [unit.text for unit in outline(text).units if unit.is_heading]
+
+
+def test_markdown_headings_begin_sections_and_the_title_is_none():
+    found = outline("# A title\n\nBefore. All.\n\n## One\nText one.\n\n### Deeper\nMore.\n\n## Two\nText two.")
+    assert found.headings == ("", "One", "Two")
+    assert found.sections == [["Before.", "All."], ["Text one.", "More."], ["Text two."]]
+    assert [unit.text for unit in found.units if unit.is_heading] == ["A title", "One", "Deeper", "Two"]
+
+
+def test_lines_underlined_are_headings():
+    found = outline("One\n===\nText.\n\nTwo\n===\nMore.")
+    assert found.headings == ("One", "Two")
+
+
+def test_marks_inside_a_fence_are_no_headings():
+    assert headings("# One\n```\n# a comment\n```\nText.\n# Two\nText.") == ["One", "Two"]
+
+
+def test_capitals_and_known_titles_begin_sections_in_plain_text():
+    found = outline("BACKGROUND\nwe begin. we go on.\n\nmethods\nwe do it.\nRESULTS\nit works.")
+    assert found.headings == ("BACKGROUND", "methods", "RESULTS")
+    assert found.sections[0] == ["we begin.", "we go on."]
+
+
+def test_numbers_give_levels():
+    found = outline("1 Introduction\nText.\n\n1.1 Motivation\nText.\n\n2. Methods\nText.")
+    assert found.headings == ("1 Introduction", "2. Methods")
+    assert headings("1 Introduction\nText.\n\n1.1 Motivation\nText.") == ["1 Introduction", "1.1 Motivation"]
+
+
+def test_a_short_line_between_an_empty_one_and_text_is_a_subheading():
+    text = "RESULTS\n\nyield of extraction\nthe yield was high in all samples.\n\nMETHODS\nwe measured."
+    found = outline(text)
+    assert found.headings == ("RESULTS", "METHODS")
+    assert headings(text) == ["RESULTS", "yield of extraction", "METHODS"]
+
+
+def test_the_last_short_line_of_a_paragraph_is_no_heading():
+    assert headings("this line of text is broken by its width and goes on in\nthe next one\n\nAnother text.") == []
+
+
+def test_a_short_line_that_ends_in_punctuation_is_a_sentence():
+    assert outline("It works.\n\nIt is very fast indeed, too.").headings == ("",)
+
+
+def test_a_sentence_does_not_cross_an_empty_line_or_a_heading():
+    found = outline("# One\nno full stop\n\nanother paragraph\n# Two\nend")
+    assert [unit.text for unit in found.sentences] == ["no full stop", "another paragraph", "end"]
+
+
+def test_a_sentence_crosses_the_end_of_a_line():
+    assert [unit.text for unit in outline("The line\nends here. And\nhere.").sentences] == [
+        "The line ends here.",
+        "And here.",
+    ]
+
+
+def test_a_hyphenated_word_is_joined():
+    assert outline("A summa-\nrizer of docu-\n ments.").sentences == [Unit("A summarizer of documents.", 0)]
+
+
+def test_items_of_a_list_are_sentences_of_their_own():
+    text = "We show\n- pooling\n- attention\n1. decoding"
+    assert [unit.text for unit in outline(text).sentences] == ["We show", "- pooling", "- attention", "1. decoding"]
+
+
+def test_headings_without_text_have_no_sentences():
+    found = outline("# One\n# Two\n# Three\nText.")
+    assert found.headings == ("One", "Two", "Three")
+    assert found.sections == [[], [], ["Text."]]
+
+
+def test_a_text_without_headings_is_one_section():
+    found = outline("One. Two.")
+    assert found.headings == ("",)
+    assert not found.has_sections
+
+
+def test_an_empty_text_has_no_units():
+    assert outline(" \n ").units == ()
+    assert outline("").headings == ()
+
+
+@given(st.text(alphabet="ab. \n#-=1A", max_size=80))
+def test_units_are_normalised_in_order_and_never_empty(text):
+    found = outline(text)
+    assert all(unit.text and normalize(unit.text) == unit.text for unit in found.units)
+    assert all(0 <= unit.section < len(found.headings) for unit in found.units)
+    assert [unit.section for unit in found.units] == sorted(unit.section for unit in found.units)
