@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
+from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
@@ -78,6 +79,8 @@ class Corpus:
         config: name of the dataset's configuration, where it has several.
         skip_empty: leave out documents with an empty source or summary instead of refusing them.
         number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
+        sections: take a document from the `sections` of its record, with headings, if there are any
+            (`sectioned_text`).
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
@@ -94,6 +97,7 @@ class Corpus:
         config: str | None = None,
         skip_empty: bool = False,
         number_repeated_ids: bool = False,
+        sections: bool = False,
     ) -> None:
         self.name = name
         self.split = split
@@ -102,6 +106,7 @@ class Corpus:
         self._config = config
         self._skip_empty = skip_empty
         self._number_repeated_ids = number_repeated_ids
+        self._sections = sections
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_progress())
@@ -135,7 +140,8 @@ class Corpus:
         if not isinstance(record.value, dict):
             raise UserError(f"{record.place}: must be a JSON object, but is {kind(record.value)}.")
         fields = self._fields or _shape(record.value)
-        source = _text(record, fields.source, "--source-field")
+        of_sections = sectioned_text(record.value, record.place) if self._sections else None
+        source = _text(record, fields.source, "--source-field") if of_sections is None else of_sections
         target = _text(record, fields.target, "--target-field")
         for field, text in ((fields.source, source), (fields.target, target)):
             # The first characters almost always suffice.
@@ -181,14 +187,21 @@ def _text(record: Record, field: str, option: str) -> str:
     value = record.value.get(field)
     if value is None:
         raise _missing(record, field, option)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
-        return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
+    if (text := joined(value)) is not None:
+        return text
     found = kind(value)
     if isinstance(value, list):
         found += f" that holds {next(kind(item) for item in value if not isinstance(item, str))}"
     raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {found}.")
+
+
+def joined(value: object) -> str | None:
+    """Return a text as it is, or a list of sentences as the release has them, one a line; None if it is neither."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
+        return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
+    return None
 
 
 def _missing(record: Record, field: str, option: str) -> UserError:

@@ -8,7 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.data.readers import kind, record_id
+from pyramidions.data.readers import PLAIN, RELEASE, joined, kind, record_id
+from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.inference.file_formats import LIMITS, decoded, file_text
@@ -44,11 +45,13 @@ class InputText(NamedTuple):
         origin: where it comes from.
         text: the whole text.
         size: bytes that it takes of its file.
+        reference: its summary by a person, where a field of its record was named; else None.
     """
 
     origin: Origin
     text: str
     size: int
+    reference: str | None = None
 
 
 class Files(NamedTuple):
@@ -86,31 +89,50 @@ def _is_readable(path: Path) -> bool:
 
 
 def read_files(
-    paths: Iterable[Path], field: str, id_field: str | None = None, *, refuse: Refuse
+    paths: Iterable[Path],
+    field: str,
+    id_field: str | None = None,
+    *,
+    headings: bool = False,
+    reference_field: str | None = None,
+    refuse: Refuse,
 ) -> Iterator[InputText]:
     """Yield the documents of several files, of which some may not be readable.
 
     Args:
         paths: of the files.
-        field, id_field: as in `read_documents`.
+        field, id_field, headings, reference_field: as in `read_documents`.
         refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
     """
     for path in paths:
         try:
-            yield from read_documents(path, field, id_field, refuse=refuse)
+            yield from read_documents(
+                path, field, id_field, headings=headings, reference_field=reference_field, refuse=refuse
+            )
         except UserError as error:
             refuse(error)
         except OSError as error:
             refuse(UserError(f"{path}: {error.strerror}."))
 
 
-def read_documents(path: Path, field: str, id_field: str | None = None, *, refuse: Refuse) -> Iterator[InputText]:
+def read_documents(
+    path: Path,
+    field: str,
+    id_field: str | None = None,
+    *,
+    headings: bool = False,
+    reference_field: str | None = None,
+    refuse: Refuse,
+) -> Iterator[InputText]:
     """Yield the documents of a file: one, or those of the lines of a .jsonl file.
 
     Args:
         path: a file that ends in one of `ENDINGS`, or `STANDARD_INPUT`.
         field: of the objects in a .jsonl file, with the text.
         id_field: likewise, with the id; if None, the field that `prepare` takes, where an object has it.
+        headings: write headings in markdown, as `file_text` does; the text of an object in a .jsonl file is that of its
+            `sections` where it has some (`sectioned_text`), unless ``field`` is the field of a summary.
+        reference_field: of the objects in a .jsonl file, with the summary by a person; None to read none.
         refuse: told of a document without text, and of each line that is no document, unless it is the first.
 
     Yields:
@@ -121,14 +143,24 @@ def read_documents(path: Path, field: str, id_field: str | None = None, *, refus
             ending says; of a .jsonl file, the first line decides.
         OSError: the file cannot be read at all.
     """
-    for document in _documents(path, field, id_field, refuse):
+    fields = _Fields(field, id_field, reference_field, headings)
+    for document in _documents(path, fields, refuse):
         if holds_text(document.text):
             yield document
         else:
             refuse(UserError(f"{document.origin.name} holds no text."))
 
 
-def _documents(path: Path, field: str, id_field: str | None, refuse: Refuse) -> Iterator[InputText]:
+class _Fields(NamedTuple):
+    """What is read of an object in a .jsonl file."""
+
+    text: str
+    id: str | None
+    reference: str | None
+    headings: bool
+
+
+def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
     ending, name = path.suffix.lower(), printable(path)
     if path == STANDARD_INPUT:
         yield _standard_input()
@@ -139,9 +171,9 @@ def _documents(path: Path, field: str, id_field: str | None, refuse: Refuse) -> 
     else:
         size = regular_size(path)
         if ending == ".jsonl":
-            yield from _json_lines(path, field, id_field, refuse)
+            yield from _json_lines(path, fields, refuse)
         else:
-            yield InputText(Origin(name, None, 1), file_text(path), size)
+            yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size)
 
 
 def _standard_input() -> InputText:
@@ -157,7 +189,7 @@ def _is_folder(path: Path) -> bool:
     return False
 
 
-def _json_lines(path: Path, field: str, id_field: str | None, refuse: Refuse) -> Iterator[InputText]:
+def _json_lines(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
     """Yield the documents line by line; a file with an invalid first line is refused."""
     any_found = False
     with path.open("rb") as file:
@@ -165,7 +197,7 @@ def _json_lines(path: Path, field: str, id_field: str | None, refuse: Refuse) ->
             place = f"{printable(path)}:{number}"
             try:
                 line = _line(file, place)
-                document = _json_document(line, place, number, field, id_field) if line.strip() else None
+                document = _json_document(line, place, number, fields) if line.strip() else None
             except UserError as error:
                 if not any_found:
                     raise
@@ -180,9 +212,15 @@ def _json_lines(path: Path, field: str, id_field: str | None, refuse: Refuse) ->
         raise UserError(f"{printable(path)} holds no line.")
 
 
-def _json_document(line: bytes, place: str, number: int, field: str, id_field: str | None) -> InputText:
+def _json_document(line: bytes, place: str, number: int, fields: _Fields) -> InputText:
     record = _record(line, place)
-    return InputText(Origin(place, _id(record, place, id_field), number), _field(record, place, field), len(line))
+    origin = Origin(place, _id(record, place, fields.id), number)
+    of_sections = None
+    if fields.headings and fields.text not in (PLAIN.target, RELEASE.target, fields.reference):
+        of_sections = sectioned_text(record, place)
+    text = _field(record, place, fields.text) if of_sections is None else of_sections
+    reference = None if fields.reference is None else _reference(record, place, fields.reference)
+    return InputText(origin, text, len(line), reference)
 
 
 def _line(file: BinaryIO, place: str) -> bytes:
@@ -214,6 +252,15 @@ def _field(record: dict[str, Any], place: str, field: str) -> str:
     held = f"holds {', '.join(map(repr, record)) or 'nothing'}"[:200]
     found = f"{field!r} is {kind(record[field])}" if field in record else held
     raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field), but {found}.")
+
+
+def _reference(record: dict[str, Any], place: str, field: str) -> str:
+    if (found := joined(record.get(field))) is not None:
+        return found
+    raise UserError(
+        f"{place} must be a JSON object with a summary under {field!r} (--reference-field), but "
+        f"{f'it is {kind(record[field])}' if field in record else 'has none'}."
+    )
 
 
 def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:

@@ -1,5 +1,6 @@
 """Reads the text of files, by format."""
 
+from functools import partial
 from pathlib import Path
 
 from pyramidions.errors import UserError
@@ -23,11 +24,13 @@ PAGE_LIMIT = 16
 XML_LIMIT = 32
 
 
-def file_text(path: Path) -> str:
+def file_text(path: Path, *, headings: bool = False) -> str:
     """Return the text of a file.
 
     Args:
         path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
+        headings: write the headings of .html and .docx files in markdown, and their paragraphs on lines of their own.
+            The text of other files is as it is.
 
     Raises:
         UserError: the file is not what its ending says, or too large.
@@ -35,7 +38,7 @@ def file_text(path: Path) -> str:
     """
     ending = path.suffix.lower()
     require_at_most(LIMITS[ending], path.stat().st_size, printable(path))
-    return _READERS[ending](path)
+    return (_HEADED if headings else _READERS)[ending](path)
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -54,8 +57,8 @@ def _text(path: Path) -> str:
     return decoded(path.read_bytes(), printable(path))
 
 
-def _page(path: Path) -> str:
-    return page_text(_text(path), printable(path))
+def _page(path: Path, *, headings: bool = False) -> str:
+    return page_text(_text(path), printable(path), headings=headings)
 
 
 def _pdf(path: Path) -> str:
@@ -86,7 +89,7 @@ def _pdf(path: Path) -> str:
     return text
 
 
-def _docx(path: Path) -> str:
+def _docx(path: Path, *, headings: bool = False) -> str:
     import zipfile
 
     import mammoth
@@ -98,7 +101,15 @@ def _docx(path: Path) -> str:
         size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
         require_at_most(XML_LIMIT, size, f"The XML in {name}")
         with path.open("rb") as file:
-            return str(mammoth.extract_raw_text(file).value)
+            if not headings:
+                return str(mammoth.extract_raw_text(file).value)
+            # Pictures would be text of many megabytes; footnotes are no part of the plain text either.
+            no_pictures = mammoth.images.img_element(lambda _: {})
+            no_notes = mammoth.transforms.element_of_type(
+                mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
+            )
+            page = mammoth.convert_to_html(file, convert_image=no_pictures, transform_document=no_notes).value
+        return page_text(page, name, headings=True)
     except UserError:
         raise
     except Exception as error:
@@ -107,3 +118,5 @@ def _docx(path: Path) -> str:
 
 
 _READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}
+_HEADED = _READERS | dict.fromkeys([".html", ".htm"], partial(_page, headings=True))
+_HEADED[".docx"] = partial(_docx, headings=True)

@@ -20,10 +20,13 @@ _INLINE = frozenset(
     ]
 )
 _WORD_END = re.compile(rf"(?=</(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[a-z])", re.IGNORECASE)
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+# Elements that stand in a line of text without being part of a word.
+_IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "td", "textarea", "th"])
 _PIECE = 2**16  # characters that are parsed at a time
 
 
-def page_text(html: str, name: str = "A page") -> str:
+def page_text(html: str, name: str = "A page", *, headings: bool = False) -> str:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
     Any string is a page: everything but markup is text. The time is linear in the page's length.
@@ -31,11 +34,13 @@ def page_text(html: str, name: str = "A page") -> str:
     Args:
         html: the page.
         name: what an error calls it.
+        headings: write h1 to h6 as markdown headings and each paragraph, item or row on a line of its own, with an
+            empty line between them.
 
     Raises:
         UserError: more than `DEPTH_LIMIT` elements are inside one another.
     """
-    page = _Page(name)
+    page = _HeadedPage(name) if headings else _Page(name)
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
@@ -64,13 +69,19 @@ class _Page:
             )
         self._skipped += tag in _NO_TEXT
         if tag not in _INLINE:
-            self.texts.append(" ")
+            self._begin(tag)
 
     def end(self, tag: str) -> None:
         self._depth -= 1
         self._skipped -= tag in _NO_TEXT
         if tag not in _INLINE:
-            self.texts.append(" ")
+            self._finish(tag)
+
+    def _begin(self, tag: str) -> None:
+        self.texts.append(" ")
+
+    def _finish(self, tag: str) -> None:
+        self.texts.append(" ")
 
     def data(self, text: str) -> None:
         if not self._skipped:
@@ -78,3 +89,33 @@ class _Page:
 
     def close(self) -> None:
         """Nothing is left to do at the end of a page."""
+
+
+class _HeadedPage(_Page):
+    """Writes headings in markdown, and blocks of text on lines of their own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._in_heading = 0
+        self._preformatted = 0
+
+    def _begin(self, tag: str) -> None:
+        self._preformatted += tag == "pre"
+        if tag in _HEADINGS and not self._skipped and not self._in_heading:
+            self.texts.append(f"\n\n{'#' * _HEADINGS[tag]} ")
+        else:
+            self._separate(tag)
+        self._in_heading += tag in _HEADINGS
+
+    def _finish(self, tag: str) -> None:
+        self._preformatted -= tag == "pre"
+        self._in_heading -= tag in _HEADINGS
+        self._separate(tag)
+
+    def _separate(self, tag: str) -> None:
+        in_line = tag in _IN_LINE or self._in_heading or self._skipped
+        self.texts.append(" " if in_line else "\n" if tag == "br" else "\n\n")
+
+    def data(self, text: str) -> None:
+        # A line break in the source of a page is a space.
+        super().data(text if self._preformatted and not self._in_heading else " ".join(text.split("\n")))

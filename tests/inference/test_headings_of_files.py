@@ -1,0 +1,144 @@
+"""Headings of pages, .docx files and records become markdown headings, where they are asked for."""
+
+import json
+from pathlib import Path
+
+import pytest
+from documents import docx
+
+from pyramidions.data.readers import Corpus
+from pyramidions.errors import UserError
+from pyramidions.inference.documents import read_documents
+from pyramidions.inference.file_formats import file_text
+from pyramidions.inference.page_text import page_text
+from pyramidions.text.outline import outline
+
+RELEASE = {
+    "article_id": "x",
+    "article_text": ["flat text ."],
+    "abstract_text": ["<S> a summary . </S>"],
+    "section_names": ["Abstract", "Introduction", "", "Results"],
+    "sections": [["a summary ."], ["one .", "two ."], ["three ."], ["four .", " "]],
+}
+
+
+def headed(html: str) -> list[str]:
+    return [line.strip() for line in page_text(html, headings=True).splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("<h1>Title</h1><p>One\ntwo.<p>Three.", ["# Title", "One two.", "Three."]),
+        ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", ["## A b c", "text", "###### d"]),
+        ("<nav><h2>Menu</h2><p>item</nav>text", ["text"]),
+        ("<table><tr><td>a<td>b<tr><th>c</th></table>d", ["a b", "c", "d"]),
+        ("<pre>a\nb</pre>c<br>d", ["a", "b", "c", "d"]),
+        ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", ["H2O", "### e", "f", "g"]),
+    ],
+)
+def test_the_headings_of_a_page_are_markdown_and_blocks_are_lines(html: str, lines: list[str]) -> None:
+    # The spaces between words vary.
+    assert [" ".join(line.split()) for line in headed(html)] == lines
+
+
+def test_the_outline_of_a_page_has_its_sections() -> None:
+    page = (
+        "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
+    )
+    found = outline(page_text(page, headings=True))
+    assert found.headings == ("A paper", "Methods", "Results")
+    assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
+
+
+def test_without_headings_a_page_reads_as_before() -> None:
+    assert page_text("<h1>Title</h1><p>One\ntwo.") == "   Title   One\ntwo.   "
+
+
+HEADED_DOCX = (
+    '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Methods</w:t></w:r></w:p>'
+    '<w:p><w:r><w:t>We measured. </w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
+    '<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Rulers</w:t></w:r></w:p>'
+    "<w:p><w:r><w:t>All of wood.</w:t></w:r></w:p>"
+)
+
+
+def test_the_headings_of_a_docx_file_are_markdown(tmp_path: Path) -> None:
+    path = tmp_path / "a.docx"
+    path.write_bytes(docx("Before.", body=HEADED_DOCX))
+    lines = [line.strip() for line in file_text(path, headings=True).splitlines() if line.strip()]
+    assert lines == ["Before.", "# Methods", "We measured.", "## Rulers", "All of wood."]
+    assert file_text(path) == "Before.\n\nMethods\n\nWe measured. \n\nRulers\n\nAll of wood.\n\n"
+
+
+def test_markdown_and_plain_text_are_as_they_are(tmp_path: Path) -> None:
+    for name in ("a.md", "a.txt"):
+        (tmp_path / name).write_text("# A\n\n<h1>b</h1>\n")
+        assert file_text(tmp_path / name, headings=True) == "# A\n\n<h1>b</h1>\n"
+
+
+def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(RELEASE))
+    (found,) = read_documents(path, "article_text", headings=True, reference_field="abstract_text", refuse=print)
+    assert found.text == "# Introduction\none .\ntwo .\n\nthree .\n\n# Results\nfour ."
+    assert found.reference == "a summary ."
+    (document,) = Corpus(str(path), sections=True)
+    assert (document.source, document.target) == (found.text, "a summary .")
+    (flat,) = Corpus(str(path))
+    assert flat.source == "flat text ."
+
+
+def test_the_field_of_a_summary_is_read_although_there_are_sections(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(RELEASE | {"summary": "s", "abstract": "a"}))
+    for field in ("abstract", "summary"):
+        (found,) = read_documents(path, field, headings=True, reference_field="summary", refuse=print)
+        assert found.text == field[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"section_names": ["A"]},
+            ": `sections` and `section_names` must have as many entries as each other, but have",
+        ),
+        (
+            {"sections": [["a"], "b", [], []]},
+            ": `sections` must hold lists of texts, and `section_names` must hold texts",
+        ),
+        ({"section_names": ["A", None, "B", "C"]}, ": `sections` must hold lists of texts, and `section_names` must"),
+    ],
+)
+def test_sections_that_do_not_fit_are_refused(change: dict[str, object], sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(RELEASE | change))
+    with pytest.raises(UserError, match=sentence):
+        list(Corpus(str(path), sections=True))
+    with pytest.raises(UserError, match=sentence):
+        list(read_documents(path, "article_text", headings=True, refuse=print))
+    assert len(list(Corpus(str(path)))) == 1
+
+
+@pytest.mark.parametrize("sections", [None, 3, [], [["", " "], [], [], []]])
+def test_a_record_without_text_in_sections_has_that_of_its_field(sections: object, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        json.dumps(
+            RELEASE
+            | {
+                "sections": sections,
+                "section_names": ["A"] * len(sections or []) if isinstance(sections, list) else None,
+            }
+        )
+    )
+    (document,) = Corpus(str(path), sections=True)
+    assert document.source == "flat text ."
+
+
+def test_a_reference_that_is_missing_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a"}')
+    with pytest.raises(UserError, match=r"with a summary under 's' \(--reference-field\), but has none"):
+        list(read_documents(path, "text", reference_field="s", refuse=print))
