@@ -72,6 +72,7 @@ MAY_IMPORT = {
     "pyramidions.inference": (
         "data",
         "errors",
+        "extract",
         "files",
         "text",
         "markdown",
@@ -100,6 +101,7 @@ MAY_IMPORT = {
         "data",
         "environment",
         "errors",
+        "extract",
         "files",
         "text",
         "inference",

@@ -85,7 +85,7 @@ def extract(
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting")) as report:
-        with naming_options("method", "vectors"):
+        with naming_options("method"):
             vectors = None if corpus is None else _fitted(corpus, field, report)
             extractor = Extractor(method, _options(method_args), vectors=vectors)
         report.skip(skipped)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.errors import UserError
-from pyramidions.extract import RANKERS, Budget, Oracle, Ranker
+from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.text.outline import outline
@@ -86,8 +86,8 @@ def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | 
     if method not in RANKERS.names:
         raise UserError(f"`method` must be one of {', '.join(METHODS)}, but is {method!r}.")
     if vectors is not None and not RANKERS.takes(method, "vectors"):
-        raise UserError(f"The method {method!r} compares no sentences: it takes no `vectors`.")
+        raise UserError(f"The method {method!r} compares no sentences: vectors of them change nothing.")
     try:
-        return RANKERS.build(method, options, **({} if vectors is None else {"vectors": vectors}))
+        return RANKERS.build(method, options, vectors=vectors or TfIdf())
     except ValueError as error:
         raise UserError(str(error)) from None

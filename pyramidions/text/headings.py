@@ -53,12 +53,12 @@ def headed_lines(text: str) -> Iterator[Line]:
         if _FENCE.match(line):
             fenced = not fenced
             continue
-        following = lines[index + 1] if index + 1 < len(lines) else ""
+        following = lines[index + 1] if index + 1 < len(lines) else None
         if fenced:
             yield Line(line)
         elif marked := _MARKDOWN.match(line):
             yield Line(marked["title"], len(marked["marks"]))
-        elif _UNDERLINE.match(following) and _is_short(line):
+        elif following is not None and _UNDERLINE.match(following) and _is_short(line):
             skipped = index + 1
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
@@ -71,7 +71,7 @@ def _is_short(line: str) -> bool:
     return 0 < len(words) <= _MOST_WORDS and len(line.strip()) <= _MOST_CHARACTERS
 
 
-def _level(line: str, before: str | None, following: str) -> int:
+def _level(line: str, before: str | None, following: str | None) -> int:
     """Return the level of a heading in plain text, 0 for a line that is none."""
     title = line.strip()
     if not _is_short(title) or title.endswith(_ENDS_SENTENCE) or not any(map(str.isalpha, title)):
@@ -85,7 +85,7 @@ def _level(line: str, before: str | None, following: str) -> int:
         return 1
     if numbered and not (before or "").strip():
         return depth
-    return _SHORT_LINE if _stands_above_text(line, before, following) else 0
+    return _SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
 
 
 def _stands_above_text(line: str, before: str | None, following: str) -> bool:

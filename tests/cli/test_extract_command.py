@@ -1,0 +1,126 @@
+"""`pyramidions extract`: documents in, sentences out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from documents import PAGE, docx, pdf
+
+from pyramidions import Extractor
+from pyramidions.cli import main
+
+PAPER = "# Start\n\nOne vector is enough. Two vectors are better.\n\n# End\n\nThree vectors are one too many.\n"
+
+
+def extract(*arguments: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["extract", *map(str, arguments)], input=text)
+
+
+def rows(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_standard_input_is_one_document() -> None:
+    done = extract("--sentences", 1, "--method", "lead", text=PAPER)
+    assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
+
+
+def test_an_object_has_the_summary_and_each_sentence_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "papers.jsonl").write_text(json.dumps({"id": "a7", "article": PAPER}) + "\n")
+    out = tmp_path / "out.jsonl"
+    done = extract(tmp_path / "papers.jsonl", "--field", "article", "--sentences", 2, "-o", out)
+    assert done.exit_code == 0, done.output
+    (row,) = rows(out)
+    expected = Extractor().extract(PAPER, sentences=2)
+    assert row == {
+        "id": "a7",
+        "name": f"{tmp_path}/papers.jsonl:1",
+        "summary": expected.text,
+        "sentences": [
+            {"text": s.text, "position": s.position, "section": s.section, "score": s.score} for s in expected.sentences
+        ],
+    }
+    assert {sentence["section"] for sentence in row["sentences"]} <= {"Start", "End"}
+
+
+def test_every_kind_of_file_and_a_folder_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One two three.")
+    (tmp_path / "b.md").write_text(PAPER)
+    (tmp_path / "c.html").write_text(PAGE)
+    (tmp_path / "d.pdf").write_bytes(pdf("One two three."))
+    (tmp_path / "e.docx").write_bytes(docx("One two three."))
+    done = extract(tmp_path, "--json", "--method", "lead")
+    assert done.exit_code == 0, done.output
+    found = {Path(row["name"]).name: row["summary"] for row in map(json.loads, done.stdout.splitlines())}
+    assert set(found) == {"a.txt", "b.md", "c.html", "d.pdf", "e.docx"}
+    assert found["a.txt"] == found["d.pdf"] == found["e.docx"] == "One two three."
+    assert "Start" not in found["b.md"]
+
+
+def test_scores_take_the_output_as_it_is(tmp_path: Path) -> None:
+    papers = [{"id": str(n), "text": PAPER, "summary": "Two vectors are better."} for n in range(3)]
+    (tmp_path / "papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
+    out = tmp_path / "out.jsonl"
+    extract(tmp_path / "papers.jsonl", "--method", "oracle", "--reference-field", "summary", "-o", out)
+    done = CliRunner().invoke(main, ["score", str(out), "--references", str(tmp_path / "papers.jsonl")])
+    assert done.exit_code == 0, done.output
+    assert "100.00 [100.00, 100.00]" in done.stdout
+
+
+def test_options_of_the_method_are_json() -> None:
+    done = extract("--method-args", '{"mu": 1', text=PAPER)
+    assert done.exit_code == 1
+    assert "Error: --method-args must be a JSON object" in done.stderr
+
+
+def test_a_document_without_a_sentence_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# Only\n\n# Headings\n")
+    (tmp_path / "b.md").write_text(PAPER)
+    done = extract(tmp_path, "--sentences", 1, "--method", "lead")
+    assert done.exit_code == 1
+    assert f"Error: {tmp_path}/a.md: A document must hold a sentence, but holds headings only." in done.stderr
+    assert "One vector is enough." in done.stdout
+
+
+def test_a_document_without_headings_is_said_to_be_one_section() -> None:
+    done = extract(text="One two. Three four.")
+    assert "1 of 1 document had no headings: each was read as one section." in done.stderr
+    assert "no headings" not in extract(text=PAPER).stderr
+
+
+def test_document_frequencies_may_come_from_a_corpus(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"text": "Vectors vectors."}\n{"text": "Better."}\n')
+    fitted = extract("--idf", tmp_path / "corpus.jsonl", "--json", text=PAPER)
+    plain = extract("--json", text=PAPER)
+    assert fitted.exit_code == 0, fitted.output
+    assert fitted.stdout != plain.stdout
+
+
+def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text(" ")
+    done = extract("--idf", tmp_path / "corpus.txt", text=PAPER)
+    assert done.exit_code == 1
+    assert f"--idf must hold documents with text, but {tmp_path}/corpus.txt holds none." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--method", "best"], "--method must be one of hiporank, lead, textrank, oracle, but is 'best'."),
+        (["--method", "oracle"], "--method oracle and --reference-field must be given together."),
+        (["--reference-field", "x"], "--method oracle and --reference-field must be given together."),
+        (
+            ["--method", "lead", "--idf", "corpus.txt"],
+            "The method 'lead' compares no sentences: vectors of them change nothing.",
+        ),
+        (["-o", "missing/out.txt"], "--out must be a file in a folder that exists, but is missing/out.txt."),
+    ],
+)
+def test_wrong_options_are_refused_in_one_sentence(
+    arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.txt").write_text("Some text.")
+    done = extract(*arguments, text=PAPER)
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, f"Error: {sentence}")

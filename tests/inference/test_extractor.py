@@ -1,0 +1,88 @@
+"""Extraction in a few lines of Python."""
+
+import numpy as np
+import pytest
+
+from pyramidions import Extractor
+from pyramidions.errors import UserError
+from pyramidions.extract import TfIdf
+
+PAPER = """Introduction
+
+Long documents have many vectors. Nobody needs all vectors of a document.
+
+Methods
+
+Pooling keeps few vectors of a document. It was rainy in May.
+
+Conclusions
+
+Few vectors of a document are enough.
+"""
+
+
+def test_sentences_come_with_text_position_section_and_score():
+    found = Extractor("lead").extract(PAPER, sentences=3)
+    assert [sentence[:3] for sentence in found.sentences] == [
+        ("Long documents have many vectors.", 0, "Introduction"),
+        ("Nobody needs all vectors of a document.", 1, "Introduction"),
+        ("Pooling keeps few vectors of a document.", 2, "Methods"),
+    ]
+    assert [sentence.score for sentence in found.sentences] == list(found.scores[:3])
+    assert found.text.startswith("Long documents have many vectors. Nobody")
+
+
+def test_what_has_nothing_to_do_with_the_rest_ranks_last():
+    assert np.argmin(Extractor("textrank").extract(PAPER).scores) == 3
+
+
+def test_220_words_are_the_default_and_a_budget_replaces_them():
+    long = " ".join(f"Sentence number {n} has six words." for n in range(100))
+    assert len(Extractor().extract(long).text.split()) == 216
+    assert len(Extractor().extract(long, words=13).sentences) == 2
+    assert len(Extractor().extract(long, sentences=50).sentences) == 50
+
+
+def test_the_oracle_chooses_by_the_reference():
+    found = Extractor("oracle").extract(PAPER, reference="It was rainy.")
+    assert [sentence.position for sentence in found.sentences] == [3]
+
+
+def test_vectors_decide_what_is_similar():
+    one_way = Extractor("hiporank", vectors=lambda sentences: np.eye(len(sentences))).extract(PAPER, sentences=1)
+    assert one_way.scores.std() < Extractor("hiporank").extract(PAPER).scores.std()
+
+
+def test_words_that_a_corpus_lacks_do_not_count():
+    vectors = TfIdf(["Pooling.", "Rainy May."])
+    assert vectors(["Pooling in May", "vectors"]).toarray().tolist() == [
+        pytest.approx([0.70710678, 0.70710678, 0.0]),
+        [0.0, 0.0, 0.0],
+    ]
+
+
+def test_a_document_with_one_sentence_is_its_own_summary():
+    assert Extractor().extract("Only one.", words=1).text == "Only one."
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Extractor("hipo"), "`method` must be one of hiporank, lead, textrank, oracle, but is 'hipo'."),
+        (lambda: Extractor("hiporank", {"nu": 1}), "no option 'nu'; it knows mu, lambda_1, lambda_2, alpha."),
+        (lambda: Extractor("hiporank", {"mu": "1"}), "'mu' .* must be of type float, but is '1'."),
+        (lambda: Extractor("textrank", {"damping": 2.0}), "`damping` must be at least 0 and below 1, but is 2.0."),
+        (lambda: Extractor("oracle", {"mu": 1}), "The method 'oracle' has no options, but was given 'mu'."),
+        (lambda: Extractor("lead", vectors=TfIdf()), "'lead' compares no sentences: vectors of them change nothing."),
+        (lambda: Extractor().extract("x", words=0), "`words` must be at least 1, but is 0."),
+        (lambda: Extractor().extract("x", sentences=-1), "`sentences` must be at least 1, but is -1."),
+        (lambda: Extractor().extract("x", redundancy="x"), "`redundancy` must be one of none, trigrams, mmr"),
+        (lambda: Extractor().extract(["x"]), "`text` must be a single document, but is a list."),
+        (lambda: Extractor().extract(" \n"), "A document must hold text, but holds none."),
+        (lambda: Extractor().extract("# One\n# Two"), "A document must hold a sentence, but holds headings only."),
+        (lambda: Extractor("oracle").extract("x"), "'oracle' needs a `reference`"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_in_one_sentence(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
