@@ -49,6 +49,7 @@ def _file(name: str) -> Any:
     type=click.Path(path_type=Path),
     help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
 )
+@click.option("--labels", is_flag=True, help="Label the sentences to extract; implies --sentence-markers.")
 @click.option("--source-field", help="Field with the document.  [default: article or article_text]")
 @click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
 @click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
@@ -67,6 +68,7 @@ def prepare(
     test: str | None,
     out: Path,
     tokenizer: Path | None,
+    labels: bool,
     source_field: str | None,
     target_field: str | None,
     id_field: str | None,
@@ -112,6 +114,7 @@ def prepare(
             corpora,
             Settings(**vocabulary) if tokenizer is None else None,
             tokenizer=tokenizer,
+            labels=labels,
             workers=workers or available_cores(),
             overwrite=overwrite,
         )
@@ -132,10 +135,11 @@ def _report(out: Path) -> str:
     lines = [f"{out}: {manifest['vocab_size']:,} pieces"]
     for split, numbers in manifest["splits"].items():
         source, target = numbers["source_tokens"], numbers["target_tokens"]
-        skipped = manifest["inputs"][split]["skipped"]
+        skipped, chosen = manifest["inputs"][split]["skipped"], numbers.get("chosen_sentences")
         lines.append(
             f"  {split}: {counted(numbers['documents'], 'document')}, on average {source['mean']:,.0f} tokens to "
             f"{target['mean']:,.0f}, at most {source['max']:,} to {target['max']:,}"
+            + (f"; {chosen['mean']:,.1f} sentences chosen of {numbers['sentences']['mean']:,.0f}" if chosen else "")
             + (f"; {counted(skipped, 'empty one')} left out" if skipped else "")
         )
     return "\n".join(lines)

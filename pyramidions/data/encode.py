@@ -9,6 +9,7 @@ import numpy as np
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter, id_type
+from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
 from pyramidions.data.manifest import InputHash, distribution
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import Shard, Shards
@@ -26,15 +27,22 @@ _TOKENS_PER_SHARD = 2**24
 
 
 class EncodedPair(NamedTuple):
-    """A document and its summary as ids, which end in `</s>`."""
+    """A document and its summary as ids, which end in `</s>`; the labels of its sentences, if there are any."""
 
     source: np.ndarray
     target: np.ndarray
     target_words: int
+    labels: np.ndarray
 
 
 def encode(
-    folder: DataFolder, split: str, corpus: Corpus, expected: dict[str, Any], model: Tokenizer, workers: int
+    folder: DataFolder,
+    split: str,
+    corpus: Corpus,
+    expected: dict[str, Any],
+    model: Tokenizer,
+    workers: int,
+    labels: bool = False,
 ) -> dict[str, Any]:
     """Write the files of a split; the shards that an interrupted run completed are not encoded again.
 
@@ -45,6 +53,7 @@ def encode(
         expected: the manifest's entry for these documents, from when they were checked.
         model: what to encode with.
         workers: number of processes that encode.
+        labels: label the sentences of the documents.
 
     Returns:
         The manifest's entry for the split.
@@ -60,7 +69,7 @@ def encode(
     with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(documents, CHUNK))
-        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model,))
+        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model, labels))
         begun = _BegunShard(dtype)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
@@ -73,7 +82,8 @@ def encode(
         require_unchanged(corpus, digest, expected)
         if begun.documents:
             shards.append(begun.completed(digest))
-    return _joined(folder, split, shards, model.vocab_size)
+    about = _joined(folder, split, shards, model.vocab_size)
+    return about | _joined_labels(folder, split, shards) if labels else about
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
@@ -136,7 +146,7 @@ class _BegunShard:
 
     def completed(self, digest: InputHash) -> Shard:
         """Return the shard; the digest is that of the split's documents so far."""
-        sources, targets, target_words = zip(*self._encoded, strict=True)
+        sources, targets, target_words, labels = zip(*self._encoded, strict=True)
         return Shard(
             digest.sha256,
             np.concatenate(sources).astype(self._dtype),
@@ -145,6 +155,8 @@ class _BegunShard:
             np.array([len(ids) for ids in targets], np.int32),
             np.array(target_words),
             np.frombuffer(self._references, np.uint8),
+            np.concatenate(labels),
+            np.array([len(each) for each in labels], np.int32),
         )
 
 
@@ -170,21 +182,40 @@ def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> 
     }
 
 
-_received: list[Tokenizer] = []
+def _joined_labels(folder: DataFolder, split: str, shards: Shards) -> dict[str, Any]:
+    """Write the labels of a split from its shards; return what the manifest says of them."""
+    sentences, chosen = [], []
+    with IndexedWriter(folder.prefix(split, "labels"), NUM_LABELS) as writer:
+        for shard in shards:
+            writer.extend(shard.labels, shard.label_counts)
+            begins = np.cumsum(shard.label_counts) - shard.label_counts
+            sentences.append(np.add.reduceat(shard.labels >= SENTENCE, begins, dtype=np.int64))
+            chosen.append(np.add.reduceat(shard.labels == CHOSEN, begins, dtype=np.int64))
+    return {
+        "sentences": distribution(np.concatenate(sentences)),
+        "chosen_sentences": distribution(np.concatenate(chosen)),
+    }
 
 
-def _receive(model: Tokenizer) -> None:
-    _received[:] = [model]
+_received: list[tuple[Tokenizer, bool]] = []
+
+
+def _receive(model: Tokenizer, labels: bool = False) -> None:
+    _received[:] = [(model, labels)]
 
 
 def _encode_chunk(documents: list[Document]) -> list[EncodedPair]:
-    (model,) = _received
-    dtype = np.uint32
-    return [
-        EncodedPair(
-            np.array([*model.encode(document.source), EOS], dtype),
-            np.array([*model.encode(document.target), EOS], dtype),
-            len(normalize(document.target).split()),
-        )
-        for document in documents
-    ]
+    ((model, labels),) = _received
+    return [_encoded(document, model, labels) for document in documents]
+
+
+def _encoded(document: Document, model: Tokenizer, labels: bool) -> EncodedPair:
+    source = (
+        labelled(document, model) if labels else LabelledSource(model.encode(document.source), np.empty(0, np.uint8))
+    )
+    return EncodedPair(
+        np.array([*source.ids, EOS], np.uint32),
+        np.array([*model.encode(document.target), EOS], np.uint32),
+        len(normalize(document.target).split()),
+        source.labels,
+    )

@@ -9,7 +9,7 @@ from pyramidions.files.lines import read_lines
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import Tokenizer
 
-Side = Literal["source", "target"]
+Side = Literal["source", "target", "labels"]
 SPLITS = ("train", "valid", "test")
 _LENGTHS = ("source_tokens", "target_tokens", "target_words")
 
@@ -48,6 +48,7 @@ class DataFolder:
         manifest.json               counts, lengths, hashes, sizes, settings; written last
         SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>
         SPLIT.target.{bin,idx}      summaries, likewise
+        SPLIT.labels.{bin,idx}      with --labels: a number for each heading (0) and sentence (1; 2 if chosen)
         SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
 
     Args:
@@ -86,6 +87,12 @@ class DataFolder:
     def tokens_path(self, split: str, side: Side) -> Path:
         """Where the ids of a split's documents or summaries lie."""
         return Path(f"{self.prefix(split, side)}.bin")
+
+    def has_labels(self, split: str) -> bool:
+        """Whether the sentences of a split are labelled; a label file that its manifest lists may be missing."""
+        listed = self.manifest["files"] if self.manifest_path.exists() else {}
+        name = self.tokens_path(split, "labels").name
+        return name in listed or (self.path / name).exists()
 
     def indexed(self, split: str, side: Side) -> str:
         """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.

@@ -5,13 +5,14 @@ chunks of documents, not by the corpus. An interrupted run leaves its vocabulary
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
+from pyramidions.data.labels import require_marker
 from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import load_vocabulary, save_vocabulary
@@ -35,6 +36,7 @@ def prepare(
     settings: Settings | None = None,
     *,
     tokenizer: str | Path | None = None,
+    labels: bool = False,
     workers: int = 1,
     overwrite: bool = False,
 ) -> bool:
@@ -49,6 +51,8 @@ def prepare(
         corpora: the documents of `train`, `valid` and `test`, or of some of them.
         settings: of the vocabulary to train; the defaults if neither settings nor a tokenizer are given.
         tokenizer: a sentencepiece model to encode with instead of training one.
+        labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
+            trained then has sentence markers.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
 
@@ -60,10 +64,14 @@ def prepare(
     """
     _check_arguments(corpora, settings, tokenizer)
     settings = settings or Settings()
+    if labels:
+        settings = replace(settings, sentence_markers=True)
     path = Path(path)
     recover_folder(path)
     reused = None if tokenizer is None else Tokenizer.from_file(tokenizer)
-    recorded = _recorded(settings, tokenizer)
+    if labels and reused is not None:
+        require_marker(reused, tokenizer)
+    recorded = _recorded(settings, tokenizer, labels)
     _refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
@@ -80,7 +88,7 @@ def prepare(
         with atomic_folder(path, work_key(recorded, inputs)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            _fill(folder, corpora, model, workers, recorded, inputs)
+            _fill(folder, corpora, model, labels, workers, recorded, inputs)
     except OSError as error:
         kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -110,22 +118,22 @@ def _fill(
     folder: DataFolder,
     corpora: Mapping[str, Corpus],
     model: Tokenizer,
+    labels: bool,
     workers: int,
     recorded: dict[str, Any],
     inputs: dict[str, Any],
 ) -> None:
     splits = {}
     for split, corpus in corpora.items():
-        splits[split] = encode(folder, split, corpus, inputs[split], model, workers)
+        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels)
     _write(folder.sentencepiece_path, model.model_bytes)
     _write(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size)
 
 
-def _recorded(settings: Settings, tokenizer: str | Path | None) -> dict[str, Any]:
-    if tokenizer is None:
-        return asdict(settings)
-    return {"tokenizer_sha256": file_hash(Path(tokenizer))}
+def _recorded(settings: Settings, tokenizer: str | Path | None, labels: bool) -> dict[str, Any]:
+    vocabulary = asdict(settings) if tokenizer is None else {"tokenizer_sha256": file_hash(Path(tokenizer))}
+    return vocabulary | ({"labels": True} if labels else {})
 
 
 def _refuse_foreign(path: Path) -> None:

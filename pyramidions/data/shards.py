@@ -32,6 +32,8 @@ class Shard(NamedTuple):
         target_lengths: number of ids of each summary, (documents,).
         target_words: number of words of each summary, (documents,).
         references: bytes of the references file, as uint8.
+        labels: of the sentences of the documents, one document after the other; empty without labels.
+        label_counts: number of labels of each document, (documents,); empty without labels.
     """
 
     sha256: str
@@ -41,6 +43,8 @@ class Shard(NamedTuple):
     target_lengths: np.ndarray
     target_words: np.ndarray
     references: np.ndarray
+    labels: np.ndarray = np.empty(0, np.uint8)
+    label_counts: np.ndarray = np.empty(0, np.int32)
 
 
 class Shards:

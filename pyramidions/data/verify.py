@@ -1,7 +1,6 @@
 """Compares the files of a data folder with its manifest before they are opened."""
 
 from collections.abc import Iterable
-from typing import get_args
 
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.indexed import IndexedReader
@@ -33,13 +32,19 @@ def verify_split(folder: DataFolder, split: str, *, hashes: bool = False) -> Non
     Raises:
         UserError: a file is missing or damaged.
     """
-    sides: tuple[Side, ...] = get_args(Side)
+    sides: list[Side] = ["source", "target"]
+    if folder.has_labels(split):
+        sides.append("labels")
     prefixes = [folder.indexed(split, side) for side in sides]
     known = folder.manifest["splits"].get(split)
     if known is not None:
         names = [f"{split}.{side}{ending}" for side in sides for ending in (".idx", ".bin")]
         _compare(folder, [*names, folder.references_path(split).name], hashes)
     counts = [len(IndexedReader(prefix)) for prefix in prefixes]
+    if "labels" in sides and counts.pop() != counts[0]:
+        raise UserError(
+            f"{folder.path} must hold labels for each of the {counts[0]} documents in {split!r}, but does not."
+        )
     if len(set(counts)) > 1:
         raise UserError(f"{folder.path} holds {counts[0]} documents but {counts[1]} summaries in {split!r}.")
     expected = counts[0] if known is None else known["documents"]

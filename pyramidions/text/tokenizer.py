@@ -88,6 +88,23 @@ class Tokenizer:
             return list(self._model.encode(normalize(text)))
         return self._sentences(split_sentences(text), int, self.marker_id)
 
+    def encode_units(self, units: Sequence[str]) -> list[int]:
+        """Turn the headings and sentences of a document into ids, a marker between any two, without `<s>` and `</s>`.
+
+        A unit starts at the first id and behind each marker, so that the k-th start is the k-th unit.
+
+        Args:
+            units: normalised texts, none of them empty.
+
+        Raises:
+            UserError: the model has no marker.
+        """
+        if self.marker_id is None:
+            raise UserError(
+                f"The tokenizer must have the piece {SENTENCE_MARKER} to keep sentences apart, but has none."
+            )
+        return self._sentences(list(units), int, self.marker_id)
+
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
 

@@ -176,3 +176,21 @@ def test_ids_are_spelt_as_they_are_decoded(tokenizer, text):
     spelt = tokenizer.spellings(ids)
     assert len(spelt) == len(ids) and spelt[-1] == ""
     assert "".join(spelt).split() == tokenizer.decode(ids).split()
+
+
+def test_each_unit_starts_behind_a_marker():
+    ids = MARKED.encode_units(["the fox", "pack my jugs", "a <n> now."])
+    marker = MARKED.marker_id
+    assert ids.count(marker) == 2 and ids[0] != marker and ids[-1] != marker
+    first, second = (i for i, each in enumerate(ids) if each == marker)
+    assert [MARKED.decode(part) for part in (ids[:first], ids[first:second], ids[second:])] == [
+        "the fox",
+        "pack my jugs",
+        "a <n> now.",
+    ]
+    assert MARKED.encode_units(["the fox"]) == MARKED.encode("the fox")
+
+
+def test_units_need_a_marker():
+    with pytest.raises(UserError, match="must have the piece <n> to keep sentences apart, but has none"):
+        PLAIN.encode_units(["the fox"])

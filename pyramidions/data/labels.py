@@ -1,0 +1,54 @@
+"""Labels of sentences: which of a document's summarize it, as the greedy oracle chooses them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.data.readers import Document
+from pyramidions.errors import UserError
+from pyramidions.extract.oracle import oracle
+from pyramidions.text.normalization import normalize
+from pyramidions.text.outline import Unit, outline
+from pyramidions.text.tokenizer import SENTENCE_MARKER, Tokenizer
+
+HEADING, SENTENCE, CHOSEN = range(3)
+NUM_LABELS = 3
+
+
+class LabelledSource(NamedTuple):
+    """A document as ids, a marker between any two units, with a label for each unit.
+
+    Attributes:
+        ids: without `</s>`.
+        labels: one of `HEADING`, `SENTENCE` and `CHOSEN` for each unit of the document's outline, in its order.
+    """
+
+    ids: list[int]
+    labels: np.ndarray
+
+
+def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
+    """Encode the headings and sentences of a document, and label them (Nallapati et al. 2017, section 3).
+
+    A document without sentences has headings alone. Where no sentence shares a word with the summary, none is chosen.
+
+    Args:
+        document: with its summary.
+        tokenizer: with a sentence marker.
+    """
+    # Heading signs without any text are no heading.
+    units = outline(document.source).units or (Unit(normalize(document.source), 0),)
+    labels = np.array([HEADING if unit.is_heading else SENTENCE for unit in units], np.uint8)
+    sentences = np.flatnonzero(labels == SENTENCE)
+    chosen = oracle([units[number].text for number in sentences], document.target)
+    labels[sentences[chosen]] = CHOSEN
+    return LabelledSource(tokenizer.encode_units([unit.text for unit in units]), labels)
+
+
+def require_marker(tokenizer: Tokenizer, name: object) -> None:
+    """Raise a UserError if a tokenizer to reuse has no sentence marker."""
+    if tokenizer.marker_id is None:
+        raise UserError(
+            f"Labels need a tokenizer with the piece {SENTENCE_MARKER} between sentences, but {name} has none; train "
+            "one with --sentence-markers."
+        )
