@@ -11,8 +11,8 @@ from pyramidions.scoring import LABELS
 
 
 @dataclass
-class LongDocumentSummarizationConfig(FairseqDataclass):
-    """The options of `--task long_document_summarization`."""
+class DocumentTaskConfig(FairseqDataclass):
+    """The options of every task that reads documents."""
 
     data: str = field(default=MISSING, metadata={"help": "folder made by `pyramidions prepare`"})
     max_source_positions: Optional[int] = field(
@@ -20,21 +20,6 @@ class LongDocumentSummarizationConfig(FairseqDataclass):
         metadata={
             "help": "tokens of a document; longer documents are truncated. Default: "
             f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with"
-        },
-    )
-    max_target_positions: Optional[int] = field(
-        default=None,
-        metadata={"help": f"the same for its summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
-    )
-    eval_rouge: bool = field(
-        default=False,
-        metadata={"help": f"validate with beam search and log {', '.join(LABELS)}"},
-    )
-    eval_rouge_args: str = field(
-        default="{}",
-        metadata={
-            "help": "generation arguments for --eval-rouge as a JSON object, e.g. '{\"beam\": 4}'; "
-            "the rest is the model's own decoding settings"
         },
     )
     stopping_patience: int = field(
@@ -47,4 +32,42 @@ class LongDocumentSummarizationConfig(FairseqDataclass):
     check_data: bool = field(
         default=False,
         metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
+    )
+
+
+@dataclass
+class LongDocumentSummarizationConfig(DocumentTaskConfig):
+    """The options of `--task long_document_summarization`."""
+
+    max_target_positions: Optional[int] = field(
+        default=None,
+        metadata={"help": f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
+    )
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": f"validate with beam search and log {', '.join(LABELS)}"},
+    )
+    eval_rouge_args: str = field(
+        default="{}",
+        metadata={
+            "help": "generation arguments for --eval-rouge as a JSON object, e.g. '{\"beam\": 4}'; "
+            "the rest is the model's own decoding settings"
+        },
+    )
+
+
+@dataclass
+class ExtractiveSummarizationConfig(DocumentTaskConfig):
+    """The options of `--task extractive_summarization`."""
+
+    extract_words: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "words of an extract. Default: mean of the training summaries, or at generation what the "
+            "checkpoint was trained with"
+        },
+    )
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": f"validate with extracts of --extract-words words and log {', '.join(LABELS)}"},
     )

@@ -3,34 +3,27 @@
 from argparse import ArgumentParser
 from typing import Any, Optional
 
-from fairseq.data import Dictionary
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
+from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.pair_dataset import PairDataset
-from pyramidions.tasks.piece_codec import PieceCodec
-from pyramidions.tasks.preprocessing import Preprocessing
-from pyramidions.tasks.results_file import watch_results
-from pyramidions.tasks.run_checkpoints import check_given
-from pyramidions.tasks.run_checks import check_run
-from pyramidions.tasks.run_config import is_first_worker, run_of
-from pyramidions.tasks.schedule import warn_of_schedule
+from pyramidions.tasks.preprocessing import Length, Preprocessing
+from pyramidions.tasks.run_config import is_first_worker
 from pyramidions.tasks.splits import documents_alone, load_split
-from pyramidions.tasks.training_run import TrainingRun
-from pyramidions.tasks.validation_scores import ValidationScores
+
+_NAME = "long_document_summarization"
 
 
-@register_task("long_document_summarization", dataclass=LongDocumentSummarizationConfig)
-class LongDocumentSummarizationTask(FairseqTask):
+@register_task(_NAME, dataclass=LongDocumentSummarizationConfig)
+class LongDocumentSummarizationTask(DocumentTask):
     """Summarization of documents in a folder made by `pyramidions prepare`.
-
-    Lengths and the tokenizer travel in the checkpoint, so that generation needs no flag repeated. Longer texts are
-    truncated, all are padded on the right, and none is ever dropped.
 
     Args:
         cfg: what the user said.
@@ -40,71 +33,21 @@ class LongDocumentSummarizationTask(FairseqTask):
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
         super().__init__(cfg)
-        run = run_of(cfg)
-        check_given(run)
-        watch_results(run)
-        self.preprocessing = Preprocessing(DataFolder(cfg.data), cfg.max_source_positions, cfg.max_target_positions)
-        self._validation: Optional[ValidationScores] = None
-        self._training: Optional[TrainingRun] = None
+        lengths = {
+            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
+            "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
+        }
+        self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths)
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
         super().add_args(parser)
         decoding.unset_defaults(parser)
-        # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
-        # safe loading of torch refuses: no run on several GPUs could resume.
-        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
-        # fairseq's own default is BLEU, which says little about summaries.
-        parser.set_defaults(scoring="rouge")
-
-    # What travels in the checkpoint
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return what generation needs to know: lengths and the tokenizer."""
-        return self.preprocessing.state_dict()
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take lengths and the tokenizer from a checkpoint.
-
-        Raises:
-            UserError: they do not fit the data folder or the ensemble's other models.
-        """
-        self.preprocessing.load_state_dict(state_dict)
-
-    def get_checkpoint_dict(self) -> dict[str, Any]:
-        """Return what a resumed run needs to know beside: how long it has been without progress."""
-        if self._training is None:
-            return {}
-        # Asked for by the process that saves, right before it does.
-        self._training.checkpoints.before_saving()
-        return {type(self).__name__: self._training.stopping.state_dict()}
-
-    def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on as the run that wrote the checkpoint would have."""
-        if self._training is not None:
-            self._training.stopping.load_state_dict(state_dict)
-
-    def post_save(self, path: str, num_updates: int) -> None:
-        """Verify what has been saved."""
-        if self._training is not None:
-            self._training.checkpoints.saved(path)
-
-    # Data
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        """The one dictionary; its ids are the tokenizer's."""
-        return self.preprocessing.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """The one dictionary; its ids are the tokenizer's."""
-        return self.preprocessing.dictionary
 
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of a document and of a summary."""
-        return self.preprocessing.max_positions
+        return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split; log how much of it was truncated."""
@@ -121,82 +64,8 @@ class LongDocumentSummarizationTask(FairseqTask):
     ) -> PairDataset:
         """Return documents without summaries, truncated like any other."""
         if constraints is not None:
-            raise UserError("--constraints is not supported by --task long_document_summarization.")
+            raise UserError(f"--constraints is not supported by --task {_NAME}.")
         return documents_alone(self.preprocessing, src_tokens)
-
-    def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        max_positions: Any = None,
-        ignore_invalid_inputs: bool = False,
-        required_batch_size_multiple: int = 1,
-        disable_iterator_cache: bool = False,
-        **kwargs: Any,
-    ) -> Any:
-        """Return an iterator over batches that hold every document.
-
-        Every text has been truncated to fit the model, so that nothing is left to filter; and batches may have any
-        size, where fairseq's default multiple of 8 would drop the last ones. Which documents of equal length share a
-        batch is drawn anew for each epoch: an iterator kept from the first one would draw otherwise than a resumed run.
-
-        Raises:
-            UserError: a document has more than ``max_tokens`` tokens.
-        """
-        longest = int(dataset.sizes.max())
-        if max_tokens is not None and longest > max_tokens:
-            raise UserError(
-                f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, "
-                f"but is {max_tokens}."
-            )
-        batches = super().get_batch_iterator(
-            dataset,
-            max_tokens=max_tokens,
-            max_sentences=max_sentences,
-            max_positions=None,
-            ignore_invalid_inputs=False,
-            required_batch_size_multiple=1,
-            disable_iterator_cache=True,
-            **kwargs,
-        )
-        # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
-        # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
-        batches.persistent_workers = False
-        if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
-            if self._training.epoch is None:
-                warn_of_schedule(self.cfg, len(batches))
-            self._training.epoch = batches
-        return batches
-
-    def build_bpe(self, args: Any) -> PieceCodec:
-        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces.
-
-        Raises:
-            UserError: the user asks for another one.
-        """
-        other = args if isinstance(args, str) else getattr(args, "_name", None)
-        if other is not None:
-            raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")
-        return PieceCodec(self.preprocessing.need_tokenizer())
-
-    # Training, validation and generation
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and what validation needs to decode with it."""
-        tokenizer = self.preprocessing.need_tokenizer()
-        check_run(self.cfg)
-        run = run_of(self.cfg)
-        if run is not None and not from_checkpoint:
-            self._training = TrainingRun(run, self.cfg.stopping_patience)
-            self._training.begin()
-        model = super().build_model(cfg, from_checkpoint)
-        if self._training is not None:
-            self._training.trains(model)
-        if self.cfg.eval_rouge:
-            args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
-            self._validation = ValidationScores(self.build_generator([model], args), tokenizer)
-        return model
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's generator with the user's settings, else the models' own."""
@@ -206,31 +75,7 @@ class LongDocumentSummarizationTask(FairseqTask):
             generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
         return generator
 
-    def train_step(
-        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and its gradients."""
-        if self._training is not None:
-            self._training.before_step(optimizer)
-        step: tuple[Any, Any, dict[str, Any]] = super().train_step(
-            sample, model, criterion, optimizer, update_num, ignore_grad
-        )
-        return step
-
-    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and, with --eval-rouge, decode and score it."""
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if self._validation is not None:
-            logging_output.update(self._validation.score(self, sample, model))
-        return loss, sample_size, logging_output
-
-    def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
-        """Take note of a validation's metrics, by name."""
-        if self._training is not None:
-            self._training.validated(stats)
-
-    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log the criterion's metrics and the mean scores over all documents of all workers."""
-        super().reduce_metrics(logging_outputs, criterion)
-        if self._validation is not None:
-            self._validation.reduce_metrics(logging_outputs)
+    def validation_generator(self, model: Any) -> Any:
+        """Return beam search with the settings of --eval-rouge-args, else the model's own."""
+        args = decoding.from_options(parse_options(self.cfg.eval_rouge_args, "eval_rouge_args"))
+        return self.build_generator([model], args)

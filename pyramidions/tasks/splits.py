@@ -4,13 +4,14 @@ import logging
 from typing import Any, Literal
 
 import numpy as np
-from fairseq.data import Dictionary, data_utils
+from fairseq.data import data_utils
 from torch import Tensor
 
-from pyramidions.data.folder import DataFolder
+from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.verify import verify_split
 from pyramidions.errors import UserError
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
+from pyramidions.tasks.labelled_dataset import LabelledDataset
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.tasks.validation_scores import WithReferences
@@ -37,25 +38,61 @@ def load_split(
     preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     verify_split(folder, split, hashes=check_hashes)
-    longest_source, longest_target = preprocessing.max_positions
-    documents = _heads(folder, split, "source", dictionary, longest_source)
-    summaries = _heads(folder, split, "target", dictionary, longest_target)
-    for texts, name, flag in (
-        (documents, "documents", "--max-source-positions"),
-        (summaries, "summaries", "--max-target-positions"),
-    ):
-        loud = texts.lost_share > MUCH and warn
-        advice = f": train with a higher {flag}; the longest has {texts.longest} tokens" if loud else ""
-        logger.log(logging.WARNING if loud else logging.INFO, "%s: %s: %s%s", split, name, texts.report, advice)
-    pairs = PairDataset(documents, summaries, dictionary, shuffle=not split.startswith(("valid", "test")))
+    documents = _heads(preprocessing, split, "source")
+    summaries = _heads(preprocessing, split, "target")
+    _report(split, "documents", documents, warn)
+    _report(split, "summaries", summaries, warn)
+    pairs = PairDataset(documents, summaries, dictionary, shuffle=_is_shuffled(split))
     return WithReferences(pairs, _references(folder, split, len(summaries))) if references else pairs
 
 
-def _heads(
-    folder: DataFolder, split: str, side: Literal["source", "target"], dictionary: Dictionary, longest: int
-) -> HeadDataset:
-    texts: Any = data_utils.load_indexed_dataset(folder.indexed(split, side), dictionary, "mmap")
-    return HeadDataset(texts, texts.sizes, longest, EOS)
+def load_labelled_split(
+    preprocessing: Preprocessing, split: str, *, check_hashes: bool, references: bool, warn: bool
+) -> LabelledDataset | WithReferences:
+    """Load documents, the labels of their sentences, and summaries; log how much of the documents was truncated.
+
+    Arguments and errors are those of `load_split`.
+
+    Raises:
+        UserError: the folder has no labels, too.
+    """
+    tokenizer = preprocessing.need_tokenizer()
+    folder, dictionary = preprocessing.folder, preprocessing.dictionary
+    if folder.path.is_dir() and split in folder.splits and not folder.has_labels(split):
+        raise UserError(
+            f"{folder.path} has no labels of sentences in {split!r}: make it with `pyramidions prepare --labels`."
+        )
+    verify_split(folder, split, hashes=check_hashes)
+    documents = _heads(preprocessing, split, "source")
+    _report(split, "documents", documents, warn)
+    assert tokenizer.marker_id is not None  # labels need it
+    labelled = LabelledDataset(
+        PairDataset(documents, None, dictionary, shuffle=_is_shuffled(split)),
+        _indexed(preprocessing, split, "labels"),
+        _indexed(preprocessing, split, "target"),
+        tokenizer.marker_id,
+    )
+    return WithReferences(labelled, _references(folder, split, len(documents))) if references else labelled
+
+
+def _is_shuffled(split: str) -> bool:
+    return not split.startswith(("valid", "test"))
+
+
+def _heads(preprocessing: Preprocessing, split: str, side: Literal["source", "target"]) -> HeadDataset:
+    texts = _indexed(preprocessing, split, side)
+    return HeadDataset(texts, texts.sizes, preprocessing.length(f"max_{side}_positions"), EOS)
+
+
+def _indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:
+    return data_utils.load_indexed_dataset(preprocessing.folder.indexed(split, side), preprocessing.dictionary, "mmap")
+
+
+def _report(split: str, name: str, texts: HeadDataset, warn: bool) -> None:
+    flag = {"documents": "--max-source-positions", "summaries": "--max-target-positions"}[name]
+    loud = texts.lost_share > MUCH and warn
+    advice = f": train with a higher {flag}; the longest has {texts.longest} tokens" if loud else ""
+    logger.log(logging.WARNING if loud else logging.INFO, "%s: %s: %s%s", split, name, texts.report, advice)
 
 
 def _references(folder: DataFolder, split: str, documents: int) -> list[str]:
@@ -79,7 +116,7 @@ def documents_alone(preprocessing: Preprocessing, texts: list[Tensor]) -> PairDa
         UserError: a document is empty.
     """
     sizes = np.array([len(text) for text in texts])
-    longest = preprocessing.max_positions[0]
+    longest = preprocessing.length("max_source_positions")
     if (sizes < 2).any():
         number = int((sizes < 2).argmax()) + 1
         raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
