@@ -57,10 +57,11 @@ MAY_IMPORT = {
     "pyramidions.extract": ("errors", "extract", "nn.registry", "text"),
     "pyramidions.data": ("data", "errors", "extract.oracle", "files", "strict_json", "text"),
     "pyramidions.scoring": ("data", "errors", "files", "text", "scoring"),
-    "pyramidions.criterions": ("nn.pooling",),
+    "pyramidions.criterions": ("criterions", "errors", "nn.pooling"),
     "pyramidions.tasks": (
         "data",
         "errors",
+        "extract.selection",
         "files",
         "text",
         "nn.ngram",

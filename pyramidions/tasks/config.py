@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from omegaconf import MISSING
 
+from pyramidions.extract.selection import REDUNDANCY
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.scoring import LABELS
 
@@ -71,3 +72,11 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
         default=False,
         metadata={"help": f"validate with extracts of --extract-words words and log {', '.join(LABELS)}"},
     )
+    redundancy: ChoiceEnum(REDUNDANCY) = field(  # type: ignore[valid-type]
+        default="none",
+        metadata={
+            "help": "how an extract avoids repetitions: none; trigrams passes over a sentence that shares one with "
+            "what was selected; mmr selects by maximal marginal relevance"
+        },
+    )
+    mmr_weight: float = field(default=0.7, metadata={"help": "of the score with --redundancy mmr, 0 to 1"})

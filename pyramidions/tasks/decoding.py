@@ -78,6 +78,20 @@ def fill_in(args: Any, models: list[Any]) -> None:
         )
 
 
+def refuse(args: Any, task: str) -> None:
+    """Refuse flags of beam search, for a task that searches nothing; set, in place, what fairseq prints of them.
+
+    Raises:
+        UserError: one is given.
+    """
+    for name in _FIELDS:
+        if (value := getattr(args, name, _NOT_GIVEN)) != _NOT_GIVEN:
+            raise UserError(
+                f"--{name.replace('_', '-')} {value} is an option of beam search, which --task {task} has not."
+            )
+    args.beam = 1
+
+
 def _agreed(name: str, values: Iterable[Any]) -> Any:
     found = sorted(set(values), key=repr)
     flag = "--" + name.replace("_", "-")

@@ -1,0 +1,105 @@
+"""The task: long documents in, their best sentences out."""
+
+from argparse import ArgumentParser
+from typing import Any, Optional
+
+from fairseq.tasks import register_task
+from torch import Tensor
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
+from pyramidions.extract.selection import Budget
+from pyramidions.models.config import MAX_SOURCE_POSITIONS
+from pyramidions.tasks import decoding
+from pyramidions.tasks.config import ExtractiveSummarizationConfig
+from pyramidions.tasks.document_task import DocumentTask
+from pyramidions.tasks.pair_dataset import PairDataset
+from pyramidions.tasks.preprocessing import Length, Preprocessing
+from pyramidions.tasks.run_config import is_first_worker
+from pyramidions.tasks.sentence_extractor import Selection, SentenceExtractor
+from pyramidions.tasks.splits import documents_alone, load_labelled_split
+
+_NAME = "extractive_summarization"
+
+
+@register_task(_NAME, dataclass=ExtractiveSummarizationConfig)
+class ExtractiveSummarizationTask(DocumentTask):
+    """Extraction of sentences from documents in a folder made by `pyramidions prepare --labels`.
+
+    Models take ``src_tokens`` (B, L) and return a score for each heading and sentence, (B, U).
+
+    Args:
+        cfg: what the user said.
+
+    Raises:
+        UserError: a length or a weight is out of its range.
+    """
+
+    cfg: ExtractiveSummarizationConfig
+
+    def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
+        super().__init__(cfg)
+        if not 0 <= cfg.mmr_weight <= 1:
+            raise UserError(f"--mmr-weight must be from 0 to 1, but is {cfg.mmr_weight}.")
+        folder = DataFolder(cfg.data)
+        lengths = {
+            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
+            "extract_words": Length(cfg.extract_words, _summary_words(folder), least=1, reason="one word"),
+        }
+        self.preprocessing = Preprocessing(folder, _NAME, lengths)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add our flags; decoding flags of fairseq's, which mean nothing here, are marked as not given."""
+        super().add_args(parser)
+        decoding.unset_defaults(parser)
+
+    @property
+    def extract_words(self) -> int:
+        """Words of an extract."""
+        return self.preprocessing.length("extract_words")
+
+    def max_positions(self) -> int:
+        """Return the most tokens of a document."""
+        return self.preprocessing.length("max_source_positions")
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split; log how much of it was truncated."""
+        self.datasets[split] = load_labelled_split(
+            self.preprocessing,
+            split,
+            check_hashes=self.cfg.check_data,
+            references=self._validation is not None and split != "train",
+            warn=is_first_worker(self.cfg),
+        )
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
+    ) -> PairDataset:
+        """Return documents without labels, truncated like any other: all of their units are sentences."""
+        if constraints is not None:
+            raise UserError(f"--constraints is not supported by --task {_NAME}.")
+        return documents_alone(self.preprocessing, src_tokens)
+
+    def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> SentenceExtractor:
+        """Build what extracts.
+
+        Raises:
+            UserError: a flag of beam search is given.
+        """
+        decoding.refuse(args, _NAME)
+        return self._extractor()
+
+    def validation_generator(self, model: Any) -> SentenceExtractor:
+        """Return what extracts at validation."""
+        return self._extractor()
+
+    def _extractor(self) -> SentenceExtractor:
+        selection = Selection(Budget(words=self.extract_words), self.cfg.redundancy, self.cfg.mmr_weight)
+        return SentenceExtractor(self.preprocessing.need_tokenizer(), selection)
+
+
+def _summary_words(folder: DataFolder) -> Optional[int]:
+    """Return the mean words of the training summaries; None for a folder without them."""
+    train = folder.manifest["splits"].get("train") if folder.manifest_path.exists() else None
+    return None if train is None else max(1, round(train["target_words"]["mean"]))
