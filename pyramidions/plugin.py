@@ -31,10 +31,11 @@ _level, _handlers = logging.root.level, list(logging.root.handlers)
 from pyramidions.criterions import extractive_summarization as _extraction_criterion  # noqa: E402
 from pyramidions.criterions import pooled_cross_entropy as _criterion  # noqa: E402
 from pyramidions.models import pyramidion as _model  # noqa: E402
+from pyramidions.models import pyramidion_extractor as _extractor  # noqa: E402
 from pyramidions.scoring import fairseq_scorer as _scorer  # noqa: E402
 from pyramidions.tasks import extractive_summarization as _extraction  # noqa: E402
 from pyramidions.tasks import long_document_summarization as _task  # noqa: E402
 
 logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
-del _criterion, _extraction, _extraction_criterion, _handlers, _level, _model, _scorer, _task
+del _criterion, _extraction, _extraction_criterion, _extractor, _handlers, _level, _model, _scorer, _task

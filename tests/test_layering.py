@@ -7,7 +7,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
-FAIRSEQ_FACE = ("models/pyramidion.py", "tasks/", "criterions/", "scoring/fairseq_scorer.py")
+FAIRSEQ_FACE = (
+    *("models/architectures.py", "models/pyramidion.py", "models/pyramidion_extractor.py"),
+    *("tasks/", "criterions/", "scoring/fairseq_scorer.py"),
+)
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
     "pyramidions": ("inference",),
@@ -44,6 +47,7 @@ MAY_IMPORT = {
         *("nn.upsampling", "nn.stack"),
     ),
     "pyramidions.nn.encoder": ("nn.block_layout", "nn.sequence", "nn.embedding", "nn.pooling", "nn.stack", "nn.stage"),
+    "pyramidions.nn.sentence_ranker": ("nn.encoder",),
     "pyramidions.nn.decoder": (
         *("nn.registry", "nn.functional", "nn.sublayer", "nn.embedding", "nn.attention", "nn.layer", "nn.stack"),
         *("nn.output", "nn.decoder"),

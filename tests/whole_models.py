@@ -14,7 +14,7 @@ from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 
-VOCABULARY, LONGEST, PAD = 20, 24, 1
+VOCABULARY, LONGEST, PAD, MARKER = 20, 24, 1, 4
 
 # Options that make a kind cut a document of LONGEST tokens; a kind that is not named has none.
 _ATTENTION_ARGS = {
@@ -68,13 +68,14 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         **overrides,
     }
     torch.manual_seed(0)
-    return build(preset("vanilla", **fields), VOCABULARY, PAD)
+    return build(preset("vanilla", **fields), VOCABULARY, PAD, MARKER)
 
 
 def batch(*lengths: int, seed: int = 0) -> Tensor:
     """Documents of these lengths, their end included, padded on the right: (B, L)."""
     generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     tokens = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    tokens[:, ::3] = MARKER
     for row, length in enumerate(lengths):
         tokens[row, length - 1] = 2
         tokens[row, length:] = PAD

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,9 @@ from pyramidions.measure.counter import PartCounter
 from pyramidions.measure.parts import CostPart
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Transformer
+from pyramidions.nn.pooling import Pooler
 
+_MARKER = 2
 _META = torch.device("meta")
 _READS_DEVICE = Tensor.device.__get__
 
@@ -96,7 +98,7 @@ def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
             raise UserError(f"`{name}` must be at least 1, but is {value}.")
     try:
         with _pretended_gpu():
-            return cost_of_run(build(config, lengths.vocab_size).train(), lengths)
+            return cost_of_run(model_of(config, lengths), lengths)
     except RuntimeError as error:
         # Without memory there are no values to look at.
         if isinstance(error, NotImplementedError) or "meta tensor" in str(error):
@@ -104,8 +106,15 @@ def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
         raise
 
 
+def model_of(config: PyramidionConfig, lengths: Lengths) -> Transformer:
+    """Return a model to be counted, in training mode."""
+    return build(config, lengths.vocab_size, marker_idx=_MARKER).train()
+
+
 def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
     """Count what a model costs while it computes the loss of random tokens, none of them padding.
+
+    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token.
 
     Args:
         model: in training mode.
@@ -115,6 +124,8 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
         torch.randint(model.padding_idx + 1, lengths.vocab_size, (lengths.batch, length))
         for length in (lengths.source, lengths.target, lengths.target)
     )
+    if any(cast(Pooler, pooler).reads_marks for pooler in model.encoder.poolers.values()):
+        source.fill_(_MARKER)
     counter = PartCounter(model)
     with counter.counting():
         encoded = model.encoder(source, source.eq(model.padding_idx), [lengths.source] * lengths.batch)

@@ -7,8 +7,8 @@ from inspect import signature
 from json import dumps, loads
 from typing import Any, NamedTuple
 
-from pyramidions.measure.cost import Cost, Lengths, cost_of, cost_of_run
-from pyramidions.models import PyramidionConfig, build
+from pyramidions.measure.cost import Cost, Lengths, cost_of, cost_of_run, model_of
+from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.parse import spec_of
 from pyramidions.nn.attention import ATTENTION
@@ -49,7 +49,7 @@ def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
     Raises:
         UserError: as `cost_of`.
     """
-    return Comparison(cost_of(config, lengths), cost_of_run(build(config, lengths.vocab_size).train(), lengths))
+    return Comparison(cost_of(config, lengths), cost_of_run(model_of(config, lengths), lengths))
 
 
 def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:

@@ -1,7 +1,16 @@
-"""Configs, presets and the builder, without fairseq; `pyramidion` is the face that fairseq sees."""
+"""Configs, presets and builders, without fairseq; it sees `pyramidion` and `pyramidion_extractor`."""
 
-from pyramidions.models.builder import build, preset
-from pyramidions.models.config import PyramidionConfig
-from pyramidions.models.presets import PRESETS
+from pyramidions.models.builder import build, build_extractor, extractor_preset, preset
+from pyramidions.models.config import ExtractorConfig, PyramidionConfig
+from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
 
-__all__ = ["PRESETS", "PyramidionConfig", "build", "preset"]
+__all__ = [
+    "EXTRACTOR_PRESETS",
+    "PRESETS",
+    "ExtractorConfig",
+    "PyramidionConfig",
+    "build",
+    "build_extractor",
+    "extractor_preset",
+    "preset",
+]

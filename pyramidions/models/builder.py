@@ -1,26 +1,28 @@
 """From a spec to a model: the one place that reads both specs and registries."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import PyramidionConfig, config_of
-from pyramidions.models.parse import spec_of
-from pyramidions.models.presets import PRESETS
+from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
+from pyramidions.models.parse import extractor_spec_of, spec_of
+from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
 from pyramidions.models.spec import (
     AttentionSpec,
     DecoderSpec,
     EmbedderSpec,
     EncoderSpec,
+    ExtractorSpec,
     FeedForwardSpec,
     LayerSpec,
-    ModelSpec,
     PoolingSpec,
     StageSpec,
 )
-from pyramidions.nn import Decoder, Encoder, Transformer
+from pyramidions.nn import Decoder, Encoder, SentenceRanker, Transformer
 from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.embedding import Embedder
@@ -36,6 +38,8 @@ from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.upsampling import UPSAMPLING
 
+_NEEDS_MARKERS = "needs a vocabulary with sentence markers: prepare the data with --sentence-markers."
+
 
 def preset(name: str, **overrides: Any) -> PyramidionConfig:
     """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
@@ -43,37 +47,80 @@ def preset(name: str, **overrides: Any) -> PyramidionConfig:
     Raises:
         UserError: an unknown architecture or field.
     """
-    if name not in PRESETS:
-        raise UserError(f"The architecture must be one of {', '.join(PRESETS)}, but is {name!r}.")
-    return config_of({**PRESETS[name], **overrides})
+    return _preset(name, PRESETS, PyramidionConfig, overrides)
 
 
-def build(config: PyramidionConfig, vocab_size: int, padding_idx: int = 1) -> Transformer:
+def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
+    """Return the config of an architecture that extracts by name, e.g. ``extractor_preset("extractor", embed_dim=64)``.
+
+    Raises:
+        UserError: an unknown architecture or field.
+    """
+    return _preset(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
+
+
+def _preset(name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]) -> Config:
+    if name not in presets:
+        raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
+    return config_as(kind, {**presets[name], **overrides})
+
+
+def build(
+    config: PyramidionConfig, vocab_size: int, padding_idx: int = 1, marker_idx: int | None = None
+) -> Transformer:
     """Build a model with freshly initialised weights.
 
     Args:
         config: its shape.
         vocab_size: V, specials included.
         padding_idx: the token that is padding.
+        marker_idx: the token between sentences, or None if the vocabulary has none.
 
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
     """
+    spec = spec_of(config)
+    embedding = _embedding(spec, vocab_size, padding_idx)
+    builder = _Builder(spec, vocab_size)
+    with _rules_of_parts():
+        encoder = builder.encoder(spec.encoder, embedding, marker_idx)
+        return Transformer(encoder, builder.decoder(spec.decoder, embedding), padding_idx)
+
+
+def build_extractor(
+    config: ExtractorConfig, vocab_size: int, marker_idx: int | None, padding_idx: int = 1
+) -> SentenceRanker:
+    """Build a model that rates sentences, with freshly initialised weights; arguments and errors are those of `build`.
+
+    Raises:
+        UserError: the vocabulary has no sentence marker.
+    """
+    if marker_idx is None:
+        raise UserError(f"An extractor {_NEEDS_MARKERS}")
+    spec = extractor_spec_of(config)
+    embedding = _embedding(spec, vocab_size, padding_idx)
+    with _rules_of_parts():
+        encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx)
+        return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
+
+
+def _embedding(spec: ExtractorSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
     if vocab_size <= padding_idx:
         raise UserError(f"`vocab_size` must be above {padding_idx}, the padding, but is {vocab_size}.")
-    spec = spec_of(config)
     embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)
     nn.init.normal_(embedding.weight, std=spec.embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_idx])
-    builder = _Builder(spec, vocab_size)
+    return embedding
+
+
+@contextmanager
+def _rules_of_parts() -> Iterator[None]:
+    """Turn a rule that a config broke into a `UserError`: parts know their rules, but not who broke one."""
     try:
-        return Transformer(
-            builder.encoder(spec.encoder, embedding), builder.decoder(spec.decoder, embedding), padding_idx
-        )
+        yield
     except UserError:
         raise
     except ValueError as error:
-        # Parts know their rules, but not who broke one; here it is always the config.
         raise UserError(str(error)) from error
 
 
@@ -97,7 +144,7 @@ class _Builder:
         vocab_size: V.
     """
 
-    def __init__(self, spec: ModelSpec, vocab_size: int) -> None:
+    def __init__(self, spec: ExtractorSpec, vocab_size: int) -> None:
         self.spec = spec
         self.setting = asdict(
             _Setting(
@@ -110,7 +157,10 @@ class _Builder:
             )
         )
 
-    def encoder(self, spec: EncoderSpec, embedding: nn.Embedding) -> Encoder:
+    def encoder(self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None) -> Encoder:
+        for pooling in spec.poolings.values():
+            if POOLING[pooling.pooler.kind].reads_marks and marker_idx is None:
+                raise UserError(f"`pooling` {pooling.pooler.kind!r} {_NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 
@@ -129,6 +179,7 @@ class _Builder:
             [stage(of) for of in spec.stages],
             STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
             self.norm(),
+            marker_idx,
         )
 
     def decoder(self, spec: DecoderSpec, embedding: nn.Embedding) -> Decoder:

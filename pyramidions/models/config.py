@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Optional, get_type_hints
+from typing import Any, Optional, TypeVar, get_type_hints
 
 from pyramidions.errors import UserError
 from pyramidions.nn.attention import ATTENTION
@@ -40,29 +40,18 @@ def _per(each: str) -> str:
 
 
 @dataclass
-class PyramidionConfig:
-    """Every choice that shapes a model; the defaults are the paper's shallow vanilla Transformer (table 5)."""
+class EncoderConfig:
+    """Every choice that shapes an encoder."""
 
     embed_dim: int = field(default=512, metadata={"help": "width of a representation"})
     ffn_embed_dim: int = field(default=2048, metadata={"help": "width inside the feed-forward part"})
     num_heads: int = field(default=8, metadata={"help": "attention heads"})
     encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
-    decoder_layers: int = field(default=2, metadata={"help": "decoder layers"})
 
     self_attention: str = _choice("full", ATTENTION.names, f"attention among source positions {_per('layer')}")
     self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
-    cross_attention: str = _choice(
-        "full",
-        tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
-        f"attention from the decoder to the encoder's output {_per('layer')}",
-    )
-    cross_attention_args: str = _options("cross-attention", "layer")
     encoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
     encoder_projections_args: str = _options("projections of the encoder's self-attention")
-    decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
-    decoder_projections_args: str = _options("projections of the decoder's self-attention")
-    cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")
-    cross_projections_args: str = _options("projections of the cross-attention")
     pooling: str = _choice(
         "soft_topk",
         POOLING.names,
@@ -97,11 +86,7 @@ class PyramidionConfig:
         },
     )
     upsampling_args: str = _options("upsampling")
-    feed_forward: str = _choice(
-        "dense",
-        FEED_FORWARD.names,
-        "what transforms each position (one kind, or one per layer with commas in between, the encoder's first)",
-    )
+    feed_forward: str = _choice("dense", FEED_FORWARD.names, f"what transforms each position {_per('layer')}")
     feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'', "layer")
     stack: str = _choice(
         "plain",
@@ -114,20 +99,45 @@ class PyramidionConfig:
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
     encoder_positions: str = _choice("sinusoidal", (NONE, *POSITIONS.names), "positions of source tokens")
     encoder_positions_args: str = _options("positions of source tokens")
-    decoder_positions: str = _choice(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
-    decoder_positions_args: str = _options("positions of target tokens")
     layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embedded tokens"})
     no_scale_embedding: bool = field(
         default=False, metadata={"help": "do not multiply token embeddings by the square root of their width"}
     )
-    decoder: str = _choice("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
-    decoder_args: str = _options("decoder")
-    output: str = _choice("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
-    output_args: str = _options("output layer")
 
     dropout: float = field(default=0.1, metadata={"help": "dropout of sublayer outputs and embedded tokens"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
     activation_dropout: float = field(default=0.1, metadata={"help": "dropout inside the feed-forward part"})
+
+
+@dataclass
+class PyramidionConfig(EncoderConfig):
+    """Every choice that shapes a model that writes.
+
+    The defaults are the paper's shallow vanilla Transformer (table 5).
+    """
+
+    decoder_layers: int = field(default=2, metadata={"help": "decoder layers"})
+    cross_attention: str = _choice(
+        "full",
+        tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
+        f"attention from the decoder to the encoder's output {_per('layer')}",
+    )
+    cross_attention_args: str = _options("cross-attention", "layer")
+    decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
+    decoder_projections_args: str = _options("projections of the decoder's self-attention")
+    cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")
+    cross_projections_args: str = _options("projections of the cross-attention")
+    feed_forward: str = _choice(
+        "dense",
+        FEED_FORWARD.names,
+        "what transforms each position (one kind, or one per layer with commas in between, the encoder's first)",
+    )
+    decoder_positions: str = _choice(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
+    decoder_positions_args: str = _options("positions of target tokens")
+    decoder: str = _choice("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
+    decoder_args: str = _options("decoder")
+    output: str = _choice("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
+    output_args: str = _options("output layer")
 
     decoding_beam: int = field(default=8, metadata={"help": "beam size at generation, unless --beam is given"})
     decoding_length_penalty: float = field(
@@ -141,23 +151,37 @@ class PyramidionConfig:
     )
 
 
+@dataclass
+class ExtractorConfig(EncoderConfig):
+    """Every choice that shapes a model that rates sentences: an encoder and a linear layer on its vectors."""
+
+
+Config = TypeVar("Config", bound=EncoderConfig)
+
+
 def config_of(values: Mapping[str, Any]) -> PyramidionConfig:
-    """Return the config with these fields; the others keep their defaults.
+    """Return `config_as` of a model that writes."""
+    return config_as(PyramidionConfig, values)
+
+
+def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
+    """Return the config of a kind with these fields; the others keep their defaults.
 
     Args:
+        kind: of the config.
         values: from outside, by the names of the fields.
 
     Raises:
         UserError: a field that does not exist, or a value of the wrong type. `build` checks the values themselves.
     """
-    hints = get_type_hints(PyramidionConfig)
+    hints = get_type_hints(kind)
     for name, value in values.items():
         if name not in hints:
             near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(str(name), hints, 1))
             raise UserError(f"The model has no field {name!r}{near or '.'}")
         if not fits(value, hints[name]):
             raise UserError(f"`{name}` must be of type {type_name(hints[name])}, but is {shown(value)}.")
-    return PyramidionConfig(**values)
+    return kind(**values)
 
 
 def shown(value: Any) -> str:

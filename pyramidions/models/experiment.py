@@ -121,7 +121,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
 def _checked(config: PyramidionConfig) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
     with torch.device("meta"):
-        build(config, vocab_size=8)
+        build(config, vocab_size=8, marker_idx=4)
     return config
 
 

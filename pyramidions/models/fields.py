@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, NONE, PyramidionConfig, check_lengths, shown
+from pyramidions.models.config import LONGEST_TEXT, NONE, EncoderConfig, PyramidionConfig, check_lengths, shown
 from pyramidions.models.spec import Part
 from pyramidions.nn.registry import Registry
 from pyramidions.strict_json import parse_json
@@ -31,7 +31,7 @@ class FieldReader:
         config: has the fields.
     """
 
-    def __init__(self, config: PyramidionConfig) -> None:
+    def __init__(self, config: EncoderConfig) -> None:
         self.config = config
 
     def one(self, name: str, registry: Registry[Any]) -> Part:
@@ -85,19 +85,20 @@ def _check_kind(name: str, kind: str, names: Sequence[str]) -> None:
         raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {kind!r}.")
 
 
-def check_numbers(config: PyramidionConfig) -> None:
+def check_numbers(config: EncoderConfig) -> None:
     """Refuse numbers that no model can have.
 
     Raises:
         UserError: a field out of its range.
     """
-    for name, (least, most) in _RANGES.items():
+    for name in _RANGES.keys() & vars(config).keys():
+        least, most = _RANGES[name]
         if not least <= getattr(config, name) <= most:
             raise UserError(f"`{name}` must be from {least} to {most:,}, but is {shown(getattr(config, name))}.")
     for name in ("dropout", "attention_dropout", "activation_dropout"):
         if not 0 <= getattr(config, name) < 1:
             raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
-    if not math.isfinite(config.decoding_length_penalty):
+    if isinstance(config, PyramidionConfig) and not math.isfinite(config.decoding_length_penalty):
         raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
     if config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)

@@ -1,13 +1,16 @@
-"""Parses fairseq's flat config to a `ModelSpec`; nothing else reads its strings."""
+"""Parses fairseq's flat config to a spec; nothing else reads its strings."""
+
+from typing import Any
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, PyramidionConfig
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, EncoderConfig, ExtractorConfig, PyramidionConfig
 from pyramidions.models.fields import FieldReader, check_numbers, parse_options, parse_pooling_lengths
 from pyramidions.models.spec import (
     AttentionSpec,
     DecoderSpec,
     EmbedderSpec,
     EncoderSpec,
+    ExtractorSpec,
     FeedForwardSpec,
     LayerSpec,
     ModelSpec,
@@ -35,22 +38,47 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
     """
     check_numbers(config)
     reader = FieldReader(config)
-    feed_forwards = [
-        FeedForwardSpec(part)
-        for part in reader.each("feed_forward", FEED_FORWARD, config.encoder_layers + config.decoder_layers, "layer")
-    ]
+    feed_forwards = _feed_forwards(reader, config.encoder_layers + config.decoder_layers)
     stack = _stack(reader)
     return ModelSpec(
-        embed_dim=config.embed_dim,
-        ffn_embed_dim=config.ffn_embed_dim,
-        num_heads=config.num_heads,
-        dropout=config.dropout,
-        attention_dropout=config.attention_dropout,
-        activation_dropout=config.activation_dropout,
-        normalize_before=config.normalize_before,
         encoder=_encoder(reader, feed_forwards[: config.encoder_layers], stack),
-        decoder=_decoder(reader, feed_forwards[config.encoder_layers :], stack),
+        decoder=_decoder(reader, config.decoder_layers, feed_forwards[config.encoder_layers :], stack),
+        **_shape(config),
     )
+
+
+def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
+    """Return the typed spec of the config of an extractor.
+
+    Raises:
+        UserError: as `spec_of`; or a pooling hands on vectors that belong to no sentence.
+    """
+    check_numbers(config)
+    reader = FieldReader(config)
+    encoder = _encoder(reader, _feed_forwards(reader, config.encoder_layers), _stack(reader))
+    for pooling in encoder.poolings.values():
+        if not POOLING[pooling.pooler.kind].has_provenance and pooling.upsampler is None:
+            raise UserError(
+                f"`pooling` of an extractor must tell which sentence a vector belongs to, but {pooling.pooler.kind!r} "
+                "does not."
+            )
+    return ExtractorSpec(encoder=encoder, **_shape(config))
+
+
+def _shape(config: EncoderConfig) -> dict[str, Any]:
+    return {
+        "embed_dim": config.embed_dim,
+        "ffn_embed_dim": config.ffn_embed_dim,
+        "num_heads": config.num_heads,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "normalize_before": config.normalize_before,
+    }
+
+
+def _feed_forwards(reader: FieldReader, count: int) -> list[FeedForwardSpec]:
+    return [FeedForwardSpec(part) for part in reader.each("feed_forward", FEED_FORWARD, count, "layer")]
 
 
 def _stack(reader: FieldReader) -> Part:
@@ -79,9 +107,9 @@ def _encoder(reader: FieldReader, feed_forwards: list[FeedForwardSpec], stack: P
     return EncoderSpec(_embedder(reader, "encoder_positions"), _stages(reader, layers), stack)
 
 
-def _decoder(reader: FieldReader, feed_forwards: list[FeedForwardSpec], stack: Part) -> DecoderSpec:
+def _decoder(reader: FieldReader, count: int, feed_forwards: list[FeedForwardSpec], stack: Part) -> DecoderSpec:
     decoder = reader.one("decoder", DECODER)
-    kinds = reader.each("cross_attention", ATTENTION, reader.config.decoder_layers, "decoder layer")
+    kinds = reader.each("cross_attention", ATTENTION, count, "decoder layer")
     for kind in kinds:
         if not ATTENTION[kind.kind].crosses:
             raise UserError(f"`cross_attention` must be a kind that reads another sequence, but is {kind.kind!r}.")
@@ -113,6 +141,7 @@ def _stages(reader: FieldReader, layers: list[LayerSpec]) -> tuple[StageSpec, ..
         _refuse_unused(reader)
         return (StageSpec(tuple(layers), config.max_source_positions or MAX_SOURCE_POSITIONS),)
     poolers = dict(zip(lengths, reader.each("pooling", POOLING, len(lengths), "pooling"), strict=True))
+    _check_marks([pooler.kind for pooler in poolers.values()])
     scorers = dict(zip(lengths, _scorers(reader, list(poolers.values())), strict=True))
     upsampler = _upsampler(reader, list(poolers.values()))
 
@@ -143,13 +172,24 @@ def _stages(reader: FieldReader, layers: list[LayerSpec]) -> tuple[StageSpec, ..
     return stages(0, config.max_source_positions or MAX_SOURCE_POSITIONS)
 
 
+def _check_marks(kinds: list[str]) -> None:
+    """Refuse poolings after which nobody knows where units of the text start, if a later one asks."""
+    asking = max((number for number, kind in enumerate(kinds) if POOLING[kind].reads_marks), default=0)
+    for kind in kinds[:asking]:
+        if not POOLING[kind].has_provenance:
+            raise UserError(
+                f"`pooling` {kinds[asking]!r} must follow poolings that tell what their vectors are made of, but "
+                f"follows {kind!r}."
+            )
+
+
 def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
     """Return the scorer of each pooling, None if its kind takes none."""
     config = reader.config
     asking = [POOLING.takes(pooler.kind, "scorer") for pooler in poolers]
     if not any(asking):
         for name in ("scorer", "scorer_args"):
-            if getattr(config, name) != getattr(PyramidionConfig, name):
+            if getattr(config, name) != getattr(EncoderConfig, name):
                 raise UserError(
                     f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} takes no scorer."
                 )
@@ -195,7 +235,7 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
     return upsampler
 
 
-def _check_funnel(config: PyramidionConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:
+def _check_funnel(config: EncoderConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:
     if len(lengths) != 1 or not after:
         raise UserError(
             f"`pooling_lengths` of {pooler.kind} pooling must name one length, after a layer that another one follows, "
@@ -216,7 +256,7 @@ def _refuse_unused(reader: FieldReader) -> None:
     reader.each("pooling", POOLING, 1, "pooling")
     reader.each("scorer", SCORER, 1, "pooling")
     for name in ("pooling_args", "scorer_args", "upsampling", "upsampling_args"):
-        if getattr(config, name) not in (getattr(PyramidionConfig, name), NONE):
+        if getattr(config, name) not in (getattr(EncoderConfig, name), NONE):
             raise UserError(
                 f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
                 f"`pooling_lengths` is {config.pooling_lengths}."

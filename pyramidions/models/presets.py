@@ -1,4 +1,4 @@
-"""The architectures of the paper: each the fields in which it differs from `PyramidionConfig`'s defaults."""
+"""Architectures: each the fields in which it differs from the defaults of its config."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _DEEP: dict[str, Any] = {
 # Table 4: a Transpooler that selects by other means.
 _TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
 
-#: Architecture name to the fields that it sets.
+#: The architectures of the paper: name to the fields that differ from `PyramidionConfig`'s defaults.
 PRESETS: dict[str, dict[str, Any]] = {
     "vanilla": {},
     "blockwise": _BLOCKS,
@@ -35,4 +35,32 @@ PRESETS: dict[str, dict[str, Any]] = {
     "transpooler_max": {**_TRANSPOOLER, "pooling": "max"},
     "deep_blockwise": {**_BLOCKS, **_DEEP},
     "deep_pyramidion": {**_BLOCKS, **_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
+}
+
+# Small enough to learn in minutes on a CPU: one layer reads tokens within blocks, three read sentences.
+_EXTRACTOR: dict[str, Any] = {
+    "embed_dim": 64,
+    "ffn_embed_dim": 256,
+    "num_heads": 4,
+    "encoder_layers": 4,
+    "self_attention": "blockwise,full,full,full",
+    "self_attention_args": '[{"block_size": 256}, {}, {}, {}]',
+    "pooling": "markers",
+    "pooling_lengths": "1024,None,None,None",
+    # On a CPU these two take a third of the time.
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+}
+
+#: Architectures that extract sentences: name to the fields that differ from `ExtractorConfig`'s defaults.
+EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
+    "extractor": _EXTRACTOR,
+    "extractor_pyramidion": {
+        **_EXTRACTOR,
+        "encoder_layers": 5,
+        "self_attention": "blockwise,blockwise,full,full,full",
+        "self_attention_args": '[{"block_size": 256}, {"block_size": 256}, {}, {}, {}]',
+        "pooling": "soft_topk,markers",
+        "pooling_lengths": "2048,1024,None,None,None",
+    },
 }

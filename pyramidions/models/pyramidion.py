@@ -1,27 +1,20 @@
 """The model as fairseq sees it: its T x B x C order, `encoder_out` dictionaries and `incremental_state`."""
 
-import hashlib
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import (
-    ARCH_CONFIG_REGISTRY,
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from omegaconf import II, DictConfig
 from torch import Tensor
 
+from pyramidions.models.architectures import marker_of, register_presets
 from pyramidions.models.builder import build
 from pyramidions.models.config import PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
+from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
@@ -172,14 +165,11 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         decoder: writes the summary.
     """
 
-    vocabulary: Tensor
-
     def __init__(self, config: PyramidionConfig, encoder: PyramidionEncoder, decoder: PyramidionDecoder) -> None:
         super().__init__(encoder, decoder)
         self.config = config
-        # fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
-        self._fingerprint = _fingerprint(decoder.dictionary)
-        self.register_buffer("vocabulary", torch.tensor(self._fingerprint))
+        self._fingerprint = fingerprint(decoder.dictionary)
+        self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
 
     @classmethod
     def build_model(cls, cfg: PyramidionModelConfig, task: Any) -> "PyramidionModel":
@@ -192,7 +182,7 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         if source != target:
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
-        core = build(config, len(target), target.pad())
+        core = build(config, len(target), target.pad(), marker_of(target))
         longest_source, longest_target = task.max_positions()
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
@@ -215,31 +205,10 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
         """
         self.upgrade_state_dict(state_dict)
-        # Compared as integers: the model may be on a GPU, and the given weights on the CPU.
-        if int(state_dict.setdefault("vocabulary", torch.tensor(self._fingerprint))) != self._fingerprint:
-            raise ValueError(
-                "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
-                "tokenizer (pyramidions prepare --tokenizer)."
-            )
+        refuse_vocabulary(state_dict, self._fingerprint)
         if strict:
-            self._check_weights(state_dict)
+            refuse_architecture(state_dict, self)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
-
-    def _check_weights(self, given: dict[str, Tensor]) -> None:
-        own = self.state_dict()
-        problems = []
-        for verb, keys in (("lacks", own.keys() - given.keys()), ("has unknown", given.keys() - own.keys())):
-            if keys:
-                problems.append(f"{verb} {len(keys)} weights (the first: {min(keys)})")
-        other = [key for key in own if key in given and own[key].shape != given[key].shape]
-        if other:
-            key = other[0]
-            problems.append(
-                f"has {len(other)} weights of another shape (the first: {key}, "
-                f"{tuple(given[key].shape)} instead of {tuple(own[key].shape)})"
-            )
-        if problems:
-            raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
 
 
 def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:
@@ -268,26 +237,4 @@ def can_be_asked(x: Tensor) -> bool:
     return x.is_cpu
 
 
-def _fingerprint(dictionary: Any) -> int:
-    """Return a number that two dictionaries share only if they have the same symbols in the same order."""
-    digest = hashlib.sha256("\n".join(dictionary.symbols).encode()).digest()
-    return int.from_bytes(digest[:7], "big")
-
-
-def _architecture(name: str) -> Callable[[Any], None]:
-    """Return the function that fairseq calls to fill in what the command line left open."""
-
-    def fill(args: Any) -> None:
-        for key, value in PRESETS[name].items():
-            if key not in (args if isinstance(args, DictConfig) else vars(args)):
-                setattr(args, key, value)
-
-    return fill
-
-
-for _name in PRESETS:
-    if _name in ARCH_CONFIG_REGISTRY:
-        # fairseq files each model under its own name as an architecture without settings; this one has some.
-        ARCH_CONFIG_REGISTRY[_name] = _architecture(_name)
-    else:
-        register_model_architecture("pyramidion", _name)(_architecture(_name))
+register_presets("pyramidion", PRESETS)

@@ -150,8 +150,8 @@ class DecoderSpec:
 
 
 @dataclass(frozen=True)
-class ModelSpec:
-    """A whole model.
+class ExtractorSpec:
+    """A model that only reads.
 
     Attributes:
         embed_dim: D.
@@ -162,7 +162,6 @@ class ModelSpec:
         activation_dropout: after the activation of a feed-forward part.
         normalize_before: pre-norm.
         encoder: reads the document.
-        decoder: writes the summary.
     """
 
     embed_dim: int
@@ -173,4 +172,14 @@ class ModelSpec:
     activation_dropout: float
     normalize_before: bool
     encoder: EncoderSpec
+
+
+@dataclass(frozen=True)
+class ModelSpec(ExtractorSpec):
+    """A model that writes as well.
+
+    Attributes:
+        decoder: writes the summary.
+    """
+
     decoder: DecoderSpec

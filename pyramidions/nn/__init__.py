@@ -16,12 +16,24 @@ V    vocabulary
 T    target length
 W    hypotheses of a document
 S    tokens written so far for a document, by all of its hypotheses
+U    units of a text: its sentences, turns or sections
 ===  ==========================================================
 """
 
 from pyramidions.nn.beam_search import BeamSearch, Hypothesis, NoSummaryError
 from pyramidions.nn.decoder import Decoder, DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
+from pyramidions.nn.sentence_ranker import SentenceRanker
 from pyramidions.nn.transformer import Transformer
 
-__all__ = ["BeamSearch", "Decoder", "DecoderCache", "Encoded", "Encoder", "Hypothesis", "NoSummaryError", "Transformer"]
+__all__ = [
+    "BeamSearch",
+    "Decoder",
+    "DecoderCache",
+    "Encoded",
+    "Encoder",
+    "Hypothesis",
+    "NoSummaryError",
+    "SentenceRanker",
+    "Transformer",
+]

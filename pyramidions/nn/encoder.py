@@ -21,12 +21,16 @@ class Encoded(NamedTuple):
         padding_mask: (B, K), True at padding.
         pooled: the output of each pooler, by the number of the layer before it (from 0).
         attention_mask: `padding_mask`, or None if there is known to be no padding: attention without a mask is faster.
+        position: (B, K), as in `Sequence`, of what the last stage handed on.
+        marked: (B, K), likewise.
     """
 
     memory: Tensor
     padding_mask: Tensor
     pooled: dict[int, Pooled]
     attention_mask: Tensor | None
+    position: Tensor | None = None
+    marked: Tensor | None = None
 
 
 class Encoder(nn.Module):
@@ -37,9 +41,17 @@ class Encoder(nn.Module):
         stages: run one after the other.
         stack: composes their layers.
         norm: normalises the output (pre-norm models), or None.
+        marker_idx: the token at which a unit of the text starts, or None if the vocabulary has none.
     """
 
-    def __init__(self, embedder: Embedder, stages: list[Stage], stack: Stack, norm: nn.LayerNorm | None = None) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        stages: list[Stage],
+        stack: Stack,
+        norm: nn.LayerNorm | None = None,
+        marker_idx: int | None = None,
+    ) -> None:
         super().__init__()
         self.embedder = embedder
         self.stages = stages
@@ -55,6 +67,7 @@ class Encoder(nn.Module):
                     parts[str(run - 1)] = part
         self.stack = stack
         self.norm = norm
+        self.marker_idx = marker_idx
 
     def all_stages(self) -> list[Stage]:
         """Return all stages, inner ones too, in the order in which their layers run."""
@@ -71,11 +84,19 @@ class Encoder(nn.Module):
         """
         lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
-        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths)
+        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, self.starts(tokens))
         poolings: list[Pooled] = []
         for stage in self.stages:
             sequence, further = stage(sequence, self.stack)
             poolings += further
         x = sequence.x if self.norm is None else self.norm(sequence.x)
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
-        return Encoded(x, sequence.padding_mask, pooled, sequence.attention_mask)
+        return Encoded(x, sequence.padding_mask, pooled, sequence.attention_mask, sequence.position, sequence.marked)
+
+    def starts(self, tokens: Tensor) -> Tensor | None:
+        """Return where units start (B, L): at position 0 and at each marker; None for an encoder without a marker."""
+        if self.marker_idx is None:
+            return None
+        starts = tokens.eq(self.marker_idx)
+        starts[:, 0] = True
+        return starts

@@ -15,12 +15,15 @@ class Sequence(NamedTuple):
             strongest member. None after a pooling without provenance.
         lengths: number of real positions of each document, B integers on the host, if all padding is on the right;
             None if unknown.
+        marked: (B, L), True where a unit of the text (a sentence, a turn, a section) starts. None if the encoder knows
+            no marker, and after a pooling without provenance.
     """
 
     x: Tensor
     padding_mask: Tensor
     position: Tensor | None = None
     lengths: list[int] | None = None
+    marked: Tensor | None = None
 
     @property
     def attention_mask(self) -> Tensor | None:

@@ -56,7 +56,7 @@ class Stage:
             return sequence, []
         unpooled = sequence
         pooled: Pooled = self.pooler(unpooled, context)
-        lengths = _kept(self.pooler, unpooled.lengths)
+        lengths = pooled.lengths or _kept(self.pooler, unpooled.lengths)
         sequence = pooled.sequence(unpooled, lengths)
         poolings = [pooled]
         for stage in self.inner:

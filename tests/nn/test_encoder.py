@@ -69,7 +69,9 @@ def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, s
     expected = encode(model, tokens)[0]
     for other in (tokens.roll(5, dims=1), batch(24, seed=3)):
         found = encode(model, other)[0]
-        assert found.shape == expected.shape and not torch.allclose(found, expected, atol=1e-3)
+        # How many sentences there are depends on the text.
+        assert found.shape == expected.shape or pooling == "markers"
+        assert found.shape != expected.shape or not torch.allclose(found, expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("pooling", ["none", *POOLING.names])

@@ -27,8 +27,8 @@ def encoded(kind: str, length: int, **fields: object) -> Encoded:
         pooling=kind, pooling_lengths="None,5,None" if kind == "funnel" else "20,5,None",
     )  # fmt: skip
     torch.manual_seed(0)
-    model = build(replace(config, **fields), 50, 1).eval()
-    tokens = torch.randint(4, 50, (1, length))
+    model = build(replace(config, **fields), 50, 1, marker_idx=4).eval()
+    tokens = torch.randint(4, 8, (1, length))
     with torch.no_grad():
         return model.encoder(tokens, tokens.eq(1))
 

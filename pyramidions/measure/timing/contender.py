@@ -16,6 +16,7 @@ from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Transformer
 
 _PAD, _EOS = 1, 2  # as in prepared data
+_MARKER, _SENTENCE = FIRST_TOKEN, 32  # tokens of a sentence, for models that read markers
 _CLIP_NORM = 1.0
 _LR = 5e-4
 _SHORT_SOURCE, _SHORT_TARGET = 1024, 128  # tokens of the document that tells beforehand how long all turns will take
@@ -54,7 +55,7 @@ class Contender:
         self.experiment = experiment
         self.plan = plan
         torch.manual_seed(plan.seed)
-        self.model = build(experiment.model, plan.vocab_size, _PAD).to(plan.device)
+        self.model = build(experiment.model, plan.vocab_size, _PAD, _MARKER).to(plan.device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=_learning_rate(experiment))
         batch = max(plan.train_batch, plan.decode_batch)
         self.source = self._texts(batch, experiment.max_source_positions)
@@ -63,6 +64,7 @@ class Contender:
     def _texts(self, count: int, length: int) -> Tensor:
         generator = torch.Generator().manual_seed(self.plan.seed)
         texts = torch.randint(FIRST_TOKEN, self.plan.vocab_size, (count, length), generator=generator)
+        texts[:, ::_SENTENCE] = _MARKER
         texts[:, -1] = _EOS
         return texts.to(self.plan.device)
 

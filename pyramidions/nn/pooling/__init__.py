@@ -2,8 +2,9 @@
 
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.pooling.funnel import FunnelPooler
+from pyramidions.nn.pooling.markers import MarkersPooler
 from pyramidions.nn.pooling.max import MaxPooler
 from pyramidions.nn.pooling.mean import MeanPooler
 from pyramidions.nn.pooling.topk import TopKPooler
 
-__all__ = ["POOLING", "FunnelPooler", "MaxPooler", "MeanPooler", "Pooled", "Pooler", "TopKPooler"]
+__all__ = ["POOLING", "FunnelPooler", "MarkersPooler", "MaxPooler", "MeanPooler", "Pooled", "Pooler", "TopKPooler"]

@@ -18,12 +18,15 @@ class Pooled(NamedTuple):
         padding_mask: (B, K), True at padding.
         sources: (B, K, G), which inputs each vector is made of; None if the kind has no provenance.
         weights: (B, K, G), how much of each; None likewise.
+        lengths: number of real vectors of each document, B integers on the host, from a kind whose `Pooler.kept` cannot
+            tell; padding comes after them. None otherwise.
     """
 
     x: Tensor
     padding_mask: Tensor
     sources: Tensor | None = None
     weights: Tensor | None = None
+    lengths: list[int] | None = None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
         """Return the share of each vector's strongest member, and for which vectors that is meaningful.
@@ -44,7 +47,8 @@ class Pooled(NamedTuple):
             unpooled: what was pooled.
             lengths: of what is handed on, as in `Sequence`.
         """
-        return Sequence(self.x, self.padding_mask, self.of_strongest(unpooled.position), lengths)
+        position, marked = self.of_strongest(unpooled.position), self.of_strongest(unpooled.marked)
+        return Sequence(self.x, self.padding_mask, position, lengths, marked)
 
     def of_strongest(self, values: Tensor | None) -> Tensor | None:
         """Return the ``values`` (B, L) of each vector's strongest member: (B, K); None without provenance."""
@@ -59,6 +63,10 @@ class Pooler(nn.Module, ABC):
 
     #: the kind of upsampling that belongs to the pooling as published, or None
     upsampling: ClassVar[str | None] = None
+    #: whether `Pooled.sources` tells what the vectors are made of
+    has_provenance: ClassVar[bool] = True
+    #: whether it reads `Sequence.marked`
+    reads_marks: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
@@ -67,7 +75,8 @@ class Pooler(nn.Module, ABC):
     def kept(self, length: int) -> int | None:
         """Return how many vectors a document of ``length`` positions is pooled to, with padding after them.
 
-        None if its length does not tell: the encoder then reads masks, for which it waits for a GPU.
+        None if its length does not tell: then `Pooled.lengths` does, or else the encoder reads masks, for which it
+        waits for a GPU.
         """
         return None
 

@@ -27,6 +27,7 @@ class FunnelPooler(Pooler):
     """
 
     upsampling = "repeat"
+    has_provenance = False
 
     def __init__(self, window: int, layer: Layer, confined_to: int | None = None) -> None:
         super().__init__()

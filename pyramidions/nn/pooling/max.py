@@ -16,6 +16,8 @@ class MaxPooler(Pooler):
         window: positions in a window, the configured length over the configured k, whatever a batch's length.
     """
 
+    has_provenance = False
+
     def __init__(self, window: int) -> None:
         super().__init__()
         self.window = window

@@ -1,0 +1,55 @@
+"""Whether a checkpoint of fairseq's fits a model: its vocabulary, and the names and shapes of its weights."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+#: Under this name the fingerprint of the vocabulary travels among the weights.
+VOCABULARY = "vocabulary"
+
+
+def fingerprint(dictionary: Any) -> int:
+    """Return a number that two dictionaries share only if they have the same symbols in the same order."""
+    digest = hashlib.sha256("\n".join(dictionary.symbols).encode()).digest()
+    return int.from_bytes(digest[:7], "big")
+
+
+def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
+    """Refuse weights of another vocabulary; weights that do not name theirs are taken for the model's, in place.
+
+    fairseq compares no dictionaries when it resumes or fine-tunes; equal sizes would train on mixed-up words.
+
+    Raises:
+        ValueError: another vocabulary.
+    """
+    # Compared as integers: the model may be on a GPU, and the given weights on the CPU.
+    if int(given.setdefault(VOCABULARY, torch.tensor(expected))) != expected:
+        raise ValueError(
+            "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
+            "tokenizer (pyramidions prepare --tokenizer)."
+        )
+
+
+def refuse_architecture(given: Mapping[str, Tensor], model: nn.Module) -> None:
+    """Refuse weights whose names or shapes are not those of a model.
+
+    Raises:
+        ValueError: another architecture.
+    """
+    own = model.state_dict()
+    problems = []
+    for verb, keys in (("lacks", own.keys() - given.keys()), ("has unknown", given.keys() - own.keys())):
+        if keys:
+            problems.append(f"{verb} {len(keys)} weights (the first: {min(keys)})")
+    other = [key for key in own if key in given and own[key].shape != given[key].shape]
+    if other:
+        key = other[0]
+        problems.append(
+            f"has {len(other)} weights of another shape (the first: {key}, "
+            f"{tuple(given[key].shape)} instead of {tuple(own[key].shape)})"
+        )
+    if problems:
+        raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")

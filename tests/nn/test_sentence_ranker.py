@@ -1,0 +1,173 @@
+"""Scores of units, compared with a loop over documents and vectors."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from whole_models import LONGEST, MARKER, PAD, VOCABULARY, batch, combinations
+
+from pyramidions.errors import UserError
+from pyramidions.models import build_extractor, extractor_preset
+from pyramidions.nn import Encoder, SentenceRanker
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.upsampling import UPSAMPLING
+
+TINY = {
+    "embed_dim": 8,
+    "ffn_embed_dim": 16,
+    "num_heads": 2,
+    "encoder_layers": 3,
+    "dropout": 0.0,
+    "max_source_positions": LONGEST,
+    "self_attention": "full",
+    "self_attention_args": "{}",
+}
+LENGTHS = (24, 7, 13, 1)
+KINDS = [kind for kind in POOLING.names if POOLING[kind].has_provenance]
+
+
+def ranker(pooling: str = "markers", lengths: str | None = "6,None,None", **overrides: Any) -> SentenceRanker:
+    torch.manual_seed(0)
+    pools = {"pooling": pooling, "pooling_lengths": lengths} if lengths else {"pooling_lengths": None}
+    config = extractor_preset("extractor", **{**TINY, **pools, **overrides})
+    return build_extractor(config, VOCABULARY, MARKER, PAD)
+
+
+def expected(model: SentenceRanker, source: Tensor) -> list[dict[int, float]]:
+    """Return the score of each unit that has one, document by document, vector by vector."""
+    found = []
+    for tokens in source:
+        tokens = tokens[tokens != PAD][None]
+        encoded = model.encoder(tokens, tokens.eq(PAD))
+        places = list(range(tokens.size(1)))  # of each vector
+        for pooled in encoded.pooled.values():
+            assert pooled.sources is not None and pooled.weights is not None
+            strongest = pooled.weights[0].argmax(-1).tolist()
+            places = [places[int(pooled.sources[0, k, g])] for k, g in enumerate(strongest)]
+        starts = [p for p in range(tokens.size(1)) if p == 0 or tokens[0, p] == MARKER]
+        scores: dict[int, float] = {}
+        for vector, place in enumerate(places):
+            if place in starts:
+                unit = starts.index(place)
+                score = float(model.output(encoded.memory[0, vector]))
+                scores[unit] = max(score, scores.get(unit, score))
+        found.append(scores)
+    return found
+
+
+def rated(scores: Tensor) -> list[dict[int, float]]:
+    return [{unit: float(score) for unit, score in enumerate(row.detach()) if score > -torch.inf} for row in scores]
+
+
+@pytest.mark.parametrize("attention", ATTENTION.names)
+@pytest.mark.parametrize("then_markers", [False, True])
+@pytest.mark.parametrize("first", ["none", *KINDS])
+@torch.no_grad()
+def test_every_unit_has_the_score_of_the_vector_at_its_start(attention: str, first: str, then_markers: bool) -> None:
+    kinds = [*([] if first == "none" else [first]), *(["markers"] if then_markers else [])]
+    lengths = [*(["12"] if first != "none" else []), *(["6"] if then_markers else [])] + ["None"] * (3 - len(kinds))
+    model = ranker(",".join(kinds), ",".join(lengths) if kinds else None, self_attention=attention).eval()
+    source = batch(*LENGTHS)
+    found = rated(model(source))
+    for ours, wanted in zip(found, expected(model, source), strict=True):
+        assert ours == pytest.approx(wanted, abs=1e-5)
+    # Of a soft selection's vectors the strongest members may all stand within sentences.
+    assert len(found[0]) > 1 or first == "gumbel_topk"
+
+
+def test_there_is_a_column_for_each_unit_of_the_longest_document() -> None:
+    source = torch.tensor([[5, MARKER, 6, MARKER, 7, 8], [MARKER, 5, 6, PAD, PAD, PAD]])
+    scores = ranker().eval()(source)
+    assert scores.shape == (2, 3)
+    assert scores.isfinite().tolist() == [[True, True, True], [True, False, False]]
+
+
+def test_units_beyond_the_pooled_length_have_no_score() -> None:
+    source = torch.tensor([[5, MARKER, 6, MARKER, 7, 8]])
+    assert ranker(lengths="2,None,None").eval()(source).isfinite().tolist() == [[True, True, False]]
+
+
+def test_of_two_vectors_at_one_start_the_higher_score_counts_and_gradients_stay_finite() -> None:
+    class Doubling(nn.Module):
+        """Hands on each vector twice."""
+
+        marker_idx = MARKER
+        starts = Encoder.starts
+
+        def __init__(self, encoder: Encoder) -> None:
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, *args: Any) -> Any:
+            encoded = self.encoder(*args)
+            twice = {
+                name: torch.cat([getattr(encoded, name)] * 2, dim=1) for name in ("padding_mask", "position", "marked")
+            }
+            return encoded._replace(memory=torch.cat([encoded.memory, 2 * encoded.memory], dim=1), **twice)
+
+    plain, source = ranker(lengths=None), batch(*LENGTHS)
+    doubled = SentenceRanker(Doubling(plain.encoder), plain.output, PAD)  # type: ignore[arg-type]
+    nn.init.zeros_(plain.output.bias)
+    once, scores = plain(source), doubled(source)
+    torch.testing.assert_close(scores, torch.maximum(once, 2 * once))
+    scores[scores.isfinite()].sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in plain.parameters())
+
+
+@pytest.mark.parametrize("lengths", [None, "6,None,None"])
+def test_padding_and_other_documents_change_nothing(lengths: str | None) -> None:
+    model, source = ranker(lengths=lengths).eval(), batch(*LENGTHS)
+    together = rated(model(F.pad(source, (0, 5), value=PAD)))
+    given = rated(model(source, list(LENGTHS)))
+    for row, length in enumerate(LENGTHS):
+        (alone,) = rated(model(source[row : row + 1, :length]))
+        assert together[row] == pytest.approx(alone, abs=1e-5) and given[row] == pytest.approx(alone, abs=1e-5)
+
+
+def test_an_hourglass_rates_every_unit_although_its_pooling_has_no_provenance() -> None:
+    source = batch(*LENGTHS)
+    for kind in ("max", "funnel"):
+        model = ranker(kind, "12,None,None", upsampling="repeat").eval()
+        assert rated(model(source)) == rated(model(source)) and model(source)[0].isfinite().all()
+
+
+def test_a_pooling_that_does_not_tell_which_sentence_is_refused() -> None:
+    for kind in ("max", "funnel"):
+        sentence = f"^`pooling` of an extractor must tell which sentence a vector belongs to, but '{kind}' does not.$"
+        with pytest.raises(UserError, match=sentence):
+            ranker(kind, "12,None,None", upsampling="none")
+    with pytest.raises(UserError, match="^`pooling` 'markers' must follow poolings that tell .*, but follows 'max'.$"):
+        ranker("max,markers", "12,6,None")
+
+
+def test_markers_cannot_be_upsampled() -> None:
+    assert UPSAMPLING.names == ("repeat",)
+    with pytest.raises(
+        UserError, match="^`upsampling` 'repeat' needs pooling over windows, but `pooling` is 'markers'"
+    ):
+        ranker(upsampling="repeat")
+
+
+def test_a_vocabulary_without_a_marker_is_refused() -> None:
+    with pytest.raises(UserError, match="^An extractor needs a vocabulary with sentence markers: .*"):
+        build_extractor(extractor_preset("extractor"), VOCABULARY, None)
+    encoder = ranker().encoder
+    encoder.marker_idx = None
+    with pytest.raises(ValueError, match="needs a vocabulary with a sentence marker"):
+        SentenceRanker(encoder, nn.Linear(8, 1), PAD)
+
+
+def test_an_encoder_that_does_not_tell_where_its_vectors_stand_is_refused() -> None:
+    model = SentenceRanker(ranker().encoder, nn.Linear(8, 1), PAD)
+    silent = ranker().encoder
+    silent.forward = lambda *args: Encoder.forward(silent, *args)._replace(position=None)  # type: ignore[method-assign]
+    model.encoder = silent
+    with pytest.raises(ValueError, match="needs poolings that tell what their vectors are made of."):
+        model(batch(*LENGTHS))
+
+
+def test_every_combination_is_covered_by_the_encoders_contract() -> None:
+    assert {pooling for _, pooling, _ in combinations()} >= {"markers", *KINDS}
