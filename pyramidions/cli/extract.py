@@ -18,6 +18,7 @@ from pyramidions.files.progress import counted
 if TYPE_CHECKING:
     from pyramidions.extract import TfIdf
     from pyramidions.extract.extraction import Extraction
+    from pyramidions.extract.vectors import SentenceVectors
     from pyramidions.inference.documents import InputText
     from pyramidions.inference.extractor import Extractor
 
@@ -46,6 +47,14 @@ if TYPE_CHECKING:
     help="Count document frequencies in these documents: a file or a folder.  [default: in the sentences of each "
     "document]",
 )
+@click.option(
+    "--vectors",
+    "encoder",
+    metavar="MODEL",
+    type=PATH,
+    help="Compare sentences by the vectors of a trained summarizer's encoder.  [default: tf-idf]",
+)
+@click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @click.option("--field", default="text", help="Field with the text, in .jsonl files.")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
@@ -56,6 +65,8 @@ def extract(
     method: str,
     method_args: str,
     corpus: Path | None,
+    encoder: Path | None,
+    device: str | None,
     field: str,
     id_field: str | None,
     reference_field: str | None,
@@ -85,8 +96,8 @@ def extract(
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting")) as report:
-        with naming_options("method"):
-            vectors = None if corpus is None else _fitted(corpus, field, report)
+        with naming_options("method", "device"):
+            vectors = _vectors(corpus, field, encoder, device, report)
             extractor = Extractor(method, _options(method_args), vectors=vectors)
         report.skip(skipped)
         documents = read_files(
@@ -102,6 +113,20 @@ def _options(text: str) -> dict[str, Any]:
 
     with naming_options("method_args"):
         return parse_options(text, "method_args")
+
+
+def _vectors(
+    corpus: Path | None, field: str, encoder: Path | None, device: str | None, report: ReadingReport
+) -> "SentenceVectors | None":
+    if corpus is not None and encoder is not None:
+        raise UserError("--idf and --vectors exclude each other.")
+    if corpus is not None:
+        return _fitted(corpus, field, report)
+    if encoder is not None:
+        from pyramidions.inference.sentence_vectors import EncoderVectors
+
+        return EncoderVectors.from_pretrained(encoder, device)
+    return None
 
 
 def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":

@@ -1,0 +1,61 @@
+"""Sentences as vectors of a trained model's encoder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.files.parallel import chunks
+from pyramidions.inference.device import found_device
+from pyramidions.inference.saved_model import SavedModel, load_model
+from pyramidions.text.tokenizer import EOS, PAD
+
+
+class EncoderVectors:
+    """The mean of what an encoder hands on, of each sentence read by itself.
+
+    Args:
+        model: a trained summarizer.
+        device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+        batch_size: sentences that are read at once; those of like length share a batch.
+
+    Raises:
+        UserError: there is no such device.
+    """
+
+    def __init__(self, model: SavedModel, device: str | torch.device | None = None, batch_size: int = 64) -> None:
+        self._device = found_device(device)
+        self._encoder = model.transformer.encoder.to(self._device).eval()
+        self._tokenizer = model.tokenizer
+        self._most = model.max_source_positions
+        self._batch_size = batch_size
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "EncoderVectors":
+        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
+
+        Raises:
+            UserError: there is none, or it is damaged; or there is no such device.
+        """
+        found = found_device(device)
+        return cls(load_model(path), found)
+
+    @torch.inference_mode()
+    def __call__(self, sentences: Sequence[str]) -> np.ndarray:
+        """Return a row of length 1 for each sentence: (sentences, D); longer sentences are truncated."""
+        ids = [torch.tensor([*self._tokenizer.encode(sentence)[: self._most - 1], EOS]) for sentence in sentences]
+        longest_first = sorted(range(len(ids)), key=lambda index: -len(ids[index]))
+        found: dict[int, Tensor] = {}
+        for batch in chunks(longest_first, self._batch_size):
+            tokens = pad_sequence([ids[index] for index in batch], batch_first=True, padding_value=PAD)
+            found.update(zip(batch, self._means(tokens.to(self._device)).cpu(), strict=True))
+        return torch.stack([found[index] for index in range(len(ids))]).double().numpy()
+
+    def _means(self, tokens: Tensor) -> Tensor:
+        """Return (B, D) for (B, L)."""
+        encoded = self._encoder(tokens, tokens.eq(PAD))
+        real = (~encoded.padding_mask).unsqueeze(-1)
+        return torch.nn.functional.normalize((encoded.memory * real).sum(dim=1).float(), dim=-1)
