@@ -3,7 +3,8 @@
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage, html_page
 from pyramidions.inference.extractor import Extractor
-from pyramidions.inference.saved_model import SavedModel, export_model, load_model
+from pyramidions.inference.learned_ranker import LearnedRanker
+from pyramidions.inference.saved_model import SavedExtractor, SavedModel, export_model, load_extractor, load_model
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
@@ -11,10 +12,13 @@ __all__ = [
     "Explanation",
     "ExplanationPage",
     "Extractor",
+    "LearnedRanker",
+    "SavedExtractor",
     "SavedModel",
     "Summarizer",
     "Summary",
     "export_model",
     "html_page",
+    "load_extractor",
     "load_model",
 ]

@@ -1,20 +1,24 @@
 """The model card of an exported model."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
-from pyramidions.inference.saved_model import SavedModel
+from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.markdown import plain
-from pyramidions.models import PyramidionConfig
-from pyramidions.models.parse import spec_of
+from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.scoring import LABELS
 from pyramidions.strict_json import parse_json
 
 
 def model_card(
-    model: SavedModel, name: str, data: DataFolder | None = None, scores: Path | None = None, licence: str | None = None
+    model: SavedModel | SavedExtractor,
+    name: str,
+    data: DataFolder | None = None,
+    scores: Path | None = None,
+    licence: str | None = None,
 ) -> str:
     """Return a model card in Markdown, which also states what is unknown.
 
@@ -28,48 +32,73 @@ def model_card(
     Raises:
         UserError: the data was made with another tokenizer, or a file is damaged.
     """
+    purpose, use, limits = _SUMMARIZES if isinstance(model, SavedModel) else _EXTRACTS
     sections = [
-        f"# {plain(name)}\n\nSummarizes long documents; a Pyramidion Transformer (Pietruszka et al. 2022).",
-        f"```python\nfrom pyramidions import Summarizer\n\n"
-        f'Summarizer.from_pretrained({name!r}).summarize(["A long document ..."])\n```',
-        f"## Model\n\n{_model(model)}",
+        f"# {plain(name)}\n\n{purpose}; a Pyramidion Transformer (Pietruszka et al. 2022).",
+        use.format(name=repr(name), word=quote(name)),
+        f"## Model\n\n{_table(('', ''), _rows(model).items())}",
         f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
         f"## Scores\n\n{'Not said.' if scores is None else _scores(scores)}",
         f"## Licence\n\n{plain(licence or '') or 'Not said.'}",
-        "## Limits\n\nSummaries contain mistakes that read well: check them against the document before you use them.",
+        f"## Limits\n\n{limits}",
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _model(model: SavedModel) -> str:
-    config, millions = model.config, sum(p.numel() for p in model.transformer.parameters()) / 1e6
+# What a model does, how to use it, and what to beware of.
+_SUMMARIZES = (
+    "Summarizes long documents",
+    "```python\nfrom pyramidions import Summarizer\n\n"
+    'Summarizer.from_pretrained({name}).summarize(["A long document ..."])\n```',
+    "Summaries contain mistakes that read well: check them against the document before you use them.",
+)
+_EXTRACTS = (
+    "Extracts sentences from long documents",
+    "```bash\npyramidions extract paper.txt --method {word}\n```",
+    "Extracts are sentences of the document, but out of their context they may mislead.",
+)
+
+
+def _rows(model: SavedModel | SavedExtractor) -> dict[str, str]:
+    config, millions = model.config, sum(p.numel() for p in model.network.parameters()) / 1e6
+    layers = f"{config.encoder_layers}"
+    longest_summary, decoding = {}, {}
+    if isinstance(model, SavedModel):
+        layers += f" + {model.config.decoder_layers}"
+        longest_summary["longest summary"] = f"{model.max_target_positions} tokens"
+        decoding["decoding"] = _decoding(model)
+    return {
+        "parameters": f"{millions:.1f}M",
+        "layers": f"{layers}, {config.embed_dim} wide",
+        "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
+        "pooling": _pooling(model),
+        "longest document": _longest_document(model),
+        **longest_summary,
+        "vocabulary": f"{model.tokenizer.vocab_size} pieces",
+        **decoding,
+    }
+
+
+def _longest_document(model: SavedModel | SavedExtractor) -> str:
+    rest = "the rest is cut off its end" if isinstance(model, SavedModel) else "longer ones are read in pieces"
+    return f"{model.max_source_positions} tokens; {rest}"
+
+
+def _decoding(model: SavedModel) -> str:
+    config = model.config
     # One position is the end of the text.
     most = min(config.decoding_max_length, model.max_target_positions - 1)
     lengths = f"{min(config.decoding_min_length, most)} to {most} tokens"
-    rows = {
-        "parameters": f"{millions:.1f}M",
-        "layers": f"{config.encoder_layers} + {config.decoder_layers}, {config.embed_dim} wide",
-        "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
-        "pooling": _pooling(config),
-        "longest document": f"{model.max_source_positions} tokens; the rest is cut off its end",
-        "longest summary": f"{model.max_target_positions} tokens",
-        "vocabulary": f"{model.tokenizer.vocab_size} pieces",
-        "decoding": f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}",
-    }
-    return _table(("", ""), rows.items())
+    return f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}"
 
 
-def _pooling(config: PyramidionConfig) -> str:
-    if config.pooling_lengths is None:
-        return "none"
-    kept = (
-        f"{pooling.length} vectors after layer {layer + 1}"
-        for layer, pooling in spec_of(config).encoder.poolings.items()
-    )
-    return f"{config.pooling}: " + ", ".join(kept)
+def _pooling(model: SavedModel | SavedExtractor) -> str:
+    spec = spec_of(model.config) if isinstance(model, SavedModel) else extractor_spec_of(model.config)
+    kept = [f"{pooling.length} vectors after layer {layer + 1}" for layer, pooling in spec.encoder.poolings.items()]
+    return f"{model.config.pooling}: {', '.join(kept)}" if kept else "none"
 
 
-def _data(model: SavedModel, data: DataFolder) -> str:
+def _data(model: SavedModel | SavedExtractor, data: DataFolder) -> str:
     if data.tokenizer().model_bytes != model.tokenizer.model_bytes:
         raise UserError(f"The data folder {data.path} was made with another tokenizer than the model's.")
     rows = []

@@ -103,7 +103,11 @@ class Tokenizer:
             raise UserError(
                 f"The tokenizer must have the piece {SENTENCE_MARKER} to keep sentences apart, but has none."
             )
-        return self._sentences(list(units), int, self.marker_id)
+        found: list[int] = []
+        for number, ids in enumerate(self._model.encode(list(units))):
+            # A unit of nothing but `▁` has no pieces.
+            found += [*([self.marker_id] if number else []), *(ids or [UNK])]
+        return found
 
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
-from pyramidions.inference import Summarizer, export_model, load_model
+from pyramidions.inference import Summarizer, export_model, load_extractor, load_model
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
@@ -87,7 +87,8 @@ def test_any_value_of_an_exports_field_loads_or_is_one_sentence(name: str, value
 
 @ONE_FIELD
 @given(
-    path=st.sampled_from(["format", "model", "sha256", "max_source_positions", "max_target_positions"]), value=VALUES
+    path=st.sampled_from(["format", "kind", "model", "sha256", "max_source_positions", "max_target_positions"]),
+    value=VALUES,
 )
 def test_any_value_beside_them_loads_or_is_one_sentence(path: str, value: Any, exported: Path) -> None:
     about = {**json.loads((exported / "config.json").read_text()), path: value}
@@ -114,6 +115,15 @@ def test_any_value_in_a_checkpoint_loads_or_is_one_sentence(
 def test_an_export_of_0_1_0_has_no_hashes_and_loads(copy: Path) -> None:
     change(copy, lambda about: about.pop("sha256"))
     assert load_model(copy).max_source_positions == 32
+
+
+def test_an_export_without_a_kind_is_a_summarizer(copy: Path) -> None:
+    assert json.loads((copy / "config.json").read_text())["kind"] == "summarizer"
+    change(copy, lambda about: about.pop("kind"))
+    assert load_model(copy).max_target_positions == 8
+    with pytest.raises(UserError) as error:
+        load_extractor(copy)
+    assert str(error.value) == f"The model {copy} writes summaries: use `pyramidions summarize` or Summarizer."
 
 
 def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) -> None:

@@ -189,6 +189,7 @@ def test_each_unit_starts_behind_a_marker():
         "a <n> now.",
     ]
     assert MARKED.encode_units(["the fox"]) == MARKED.encode("the fox")
+    assert MARKED.encode_units(["▁", "▁"]) == [UNK, marker, UNK] and MARKED.encode_units([]) == []
 
 
 def test_units_need_a_marker():

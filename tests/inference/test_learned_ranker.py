@@ -1,0 +1,171 @@
+"""A trained model that extracts: saved, read, refused where it does not belong, and rating documents of any length."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from pyramidions.cli import main
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.errors import UserError
+from pyramidions.inference import LearnedRanker, SavedExtractor, Summarizer, export_model, load_extractor
+from pyramidions.models import build_extractor, extractor_preset
+from pyramidions.text.outline import Outline, Unit, outline
+from pyramidions.text.tokenizer import PAD
+
+PAPER = "A title.\n\n# Roses\n\nA rose is a rose. It is a rose!\n\n# Thorns\n\nA thorn is a thorn. A rose is a thorn."
+SIZE: dict[str, Any] = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2}
+
+
+@pytest.fixture(scope="module")
+def state() -> dict[str, Any]:
+    """Return what fairseq-train saves of a tiny extractor, as far as it concerns us."""
+    texts = ["a rose is a rose", "a thorn is a title"]
+    tokenizer = train_tokenizer(texts, Settings(vocab_size=18, sentence_markers=True))
+    config = extractor_preset("extractor", **SIZE, max_source_positions=256)
+    torch.manual_seed(0)
+    model = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
+    weights = {f"core.{name}": weight for name, weight in model.state_dict().items()}
+    return {
+        "cfg": {"model": {"_name": "extractor", **asdict(config)}, "task": {"_name": "extractive_summarization"}},
+        "model": {**weights, "vocabulary": torch.tensor(7)},
+        "task_state": {"max_source_positions": 256, "extract_words": 9, "tokenizer": tokenizer.model_bytes},
+    }
+
+
+@pytest.fixture(scope="module")
+def checkpoint(state: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("extractor") / "checkpoint_best.pt"
+    torch.save(state, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Path) -> SavedExtractor:
+    return load_extractor(checkpoint)
+
+
+def ranker(model: SavedExtractor, **changes: Any) -> LearnedRanker:
+    return LearnedRanker(replace(model, **changes), "cpu")
+
+
+def test_sentences_have_the_scores_of_their_units_and_headings_none(model: SavedExtractor) -> None:
+    found = outline(PAPER)
+    ids = model.tokenizer.encode_units([unit.text for unit in found.units])
+    scores = model.ranker(torch.tensor([ids]))[0].tolist()
+    expected = [score for score, unit in zip(scores, found.units, strict=True) if not unit.is_heading]
+    ranked = ranker(model).rank(found)
+    assert ranked.dtype == np.float64 and ranked.tolist() == pytest.approx(expected, abs=1e-6)
+    assert len(ranked) == len(found.sentences) < len(found.units)
+
+
+def test_a_long_document_is_rated_in_windows_of_whole_units(model: SavedExtractor) -> None:
+    found, most = outline(PAPER), 30
+    windows: list[list[Unit]] = [[]]
+    for unit in found.units:
+        longer = [*windows[-1], unit]
+        if len(model.tokenizer.encode_units([one.text for one in longer])) > most:
+            windows.append([unit])
+        else:
+            windows[-1] = longer
+    assert len(found.units) > len(windows) > 2
+    apart = [ranker(model).rank(Outline(tuple(window), found.headings)) for window in windows]
+    scores = ranker(model, max_source_positions=most).rank(found).tolist()
+    assert scores == pytest.approx(np.concatenate(apart).tolist(), abs=1e-6)
+    assert scores != pytest.approx(ranker(model).rank(found).tolist(), abs=1e-6)
+
+
+def test_windows_are_as_long_as_the_model_reads(model: SavedExtractor) -> None:
+    read: list[tuple[int, ...]] = []
+    hook = model.ranker.register_forward_pre_hook(lambda _, args: read.append(tuple(args[1])))
+    found = outline(" ".join(["A rose is a rose."] * 20))
+    (each,) = {len(model.tokenizer.encode_units([unit.text])) for unit in found.units}
+    ranker(model, max_source_positions=3 * each + 2).rank(found)
+    hook.remove()
+    assert read == [(*[3 * each + 2] * 6, 2 * each + 1)]
+
+
+def test_a_unit_longer_than_the_model_is_truncated(model: SavedExtractor) -> None:
+    short, long = outline("A rose is"), outline("A rose is a rose is a thorn")
+    most = len(model.tokenizer.encode_units([short.units[0].text]))
+    small = ranker(model, max_source_positions=most)
+    assert small.rank(long) == pytest.approx(small.rank(short))
+
+
+def test_no_window_has_more_units_than_poolings_at_markers_hand_on(state: dict[str, Any], tmp_path: Path) -> None:
+    config = {**state["cfg"]["model"], "pooling_lengths": "2,None,None,None"}
+    torch.save({**state, "cfg": {**state["cfg"], "model": config}}, tmp_path / "few.pt")
+    found = outline(PAPER)
+    assert np.isfinite(LearnedRanker.from_pretrained(tmp_path / "few.pt", "cpu").rank(found)).all()
+
+
+def test_documents_share_batches_and_keep_their_scores_and_order(
+    model: SavedExtractor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [PAPER, "A rose.", PAPER * 3, "# Roses", "A thorn is a rose. A rose."]
+    found = [outline(text) for text in texts]
+    ours = ranker(model)
+    for batch_tokens, documents in ((2**16, 32), (100, 32), (1, 2)):
+        monkeypatch.setattr("pyramidions.inference.learned_ranker._BATCH_TOKENS", batch_tokens)
+        monkeypatch.setattr("pyramidions.inference.learned_ranker._DOCUMENTS", documents)
+        together = list(ours.rank_all(iter(found)))
+        for one, scores in zip(found, together, strict=True):
+            assert scores.tolist() == pytest.approx(ours.rank(one).tolist(), abs=1e-6)
+    assert [len(scores) for scores in together] == [len(one.sentences) for one in found]
+
+
+def test_a_document_without_units_has_no_scores(model: SavedExtractor) -> None:
+    assert ranker(model).rank(outline("")).shape == (0,)
+
+
+def test_an_export_rates_as_its_checkpoint_and_says_what_it_is(
+    checkpoint: Path, model: SavedExtractor, tmp_path: Path
+) -> None:
+    done = CliRunner().invoke(main, ["export", str(checkpoint.parent), str(tmp_path / "my model")])
+    assert done.exit_code == 0, done.output
+    about = json.loads((tmp_path / "my model" / "config.json").read_text())
+    assert about["kind"] == "extractor" and "max_target_positions" not in about
+    found = outline(PAPER)
+    exported = LearnedRanker.from_pretrained(tmp_path / "my model", "cpu")
+    assert exported.rank(found).tolist() == ranker(model).rank(found).tolist()
+    card = (tmp_path / "my model" / "README.md").read_text()
+    assert "pyramidions extract paper.txt --method 'my model'" in card
+    assert "| pooling | markers: 1024 vectors after layer 1 |" in card and "| layers | 4, 8 wide |" in card
+    assert "decoding" not in card and "summary" not in card
+
+
+def test_an_extractor_is_no_summarizer(checkpoint: Path, model: SavedExtractor, tmp_path: Path) -> None:
+    export_model(model, tmp_path / "model", "# A model\n")
+    for path in (checkpoint, tmp_path / "model"):
+        with pytest.raises(UserError) as error:
+            Summarizer.from_pretrained(path)
+        sentence = "extracts sentences: use `pyramidions extract --method` or Extractor."
+        assert str(error.value) == f"The model {path} {sentence}"
+
+
+def test_a_file_that_holds_no_extractor_is_refused(state: dict[str, Any], tmp_path: Path) -> None:
+    torch.save({**state, "task_state": {}}, tmp_path / "bad.pt")
+    with pytest.raises(UserError, match="must be a checkpoint of --task extractive_summarization, but is none.$"):
+        load_extractor(tmp_path / "bad.pt")
+
+
+@pytest.mark.parametrize("kind", ["writer", 3, None])
+def test_a_kind_that_does_not_exist_is_named(kind: Any, model: SavedExtractor, tmp_path: Path) -> None:
+    export_model(model, tmp_path / "model", "# A model\n")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "kind": kind}))
+    with pytest.raises(UserError) as error:
+        load_extractor(tmp_path / "model")
+    assert str(error.value) == f"{config} is damaged: `kind` must be summarizer or extractor, but is {kind!r}."
+
+
+def test_a_tokenizer_without_markers_is_refused(state: dict[str, Any], tmp_path: Path) -> None:
+    plain = train_tokenizer(["a rose is a rose", "a thorn is a title"], Settings(vocab_size=17)).model_bytes
+    torch.save({**state, "task_state": {**state["task_state"], "tokenizer": plain}}, tmp_path / "bad.pt")
+    with pytest.raises(UserError, match="bad.pt are damaged: An extractor needs a vocabulary with sentence markers"):
+        load_extractor(tmp_path / "bad.pt")
