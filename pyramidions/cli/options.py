@@ -12,10 +12,8 @@ import click
 from pyramidions.errors import UserError
 
 _WIDEST = 120
-_FAIRSEQ_PARTS = {
-    "task": "--task long_document_summarization",
-    "criterion": "--criterion pooled_cross_entropy",
-}
+_SUMMARIZES = {"task": "--task long_document_summarization", "criterion": "--criterion pooled_cross_entropy"}
+_EXTRACTS = {"task": "--task extractive_summarization", "criterion": "--criterion extractive_summarization"}
 
 
 class Option(NamedTuple):
@@ -66,26 +64,37 @@ def options(arch: str, as_json: bool) -> None:
     \b
     Example:
       pyramidions options deep_pyramidion
+      pyramidions options extractor
       pyramidions options deep_pyramidion --json
     """
-    from pyramidions.models import PRESETS, preset
+    from pyramidions.models import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
 
-    if arch not in PRESETS:
-        raise UserError(f"ARCH must be one of {', '.join(PRESETS)}, but is {arch!r}.")
-    found = _options("model", preset(arch))
+    if arch not in (names := (*PRESETS, *EXTRACTOR_PRESETS)):
+        raise UserError(f"ARCH must be one of {', '.join(names)}, but is {arch!r}.")
+    extracts = arch in EXTRACTOR_PRESETS
+    found = _options("model", extractor_preset(arch) if extracts else preset(arch))
     has_fairseq = find_spec("fairseq") is not None
     if has_fairseq:
-        from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
-        from pyramidions.tasks.config import LongDocumentSummarizationConfig
-
-        found += _options("task", LongDocumentSummarizationConfig())
-        found += _options("criterion", PooledCrossEntropyConfig())
+        found += _of_fairseqs_parts(extracts)
     if as_json:
         click.echo(json.dumps([option.as_json() for option in found], indent=1))
     else:
-        click.echo(_table(found, arch, min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)))
+        titles = {"model": f"--arch {arch}", **(_EXTRACTS if extracts else _SUMMARIZES)}
+        click.echo(_table(found, titles, min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)))
     if not has_fairseq:
         click.echo("fairseq is not installed: the options of task and criterion are not listed.", err=True)
+
+
+def _of_fairseqs_parts(extracts: bool) -> list[Option]:
+    """Return the options of the task and the criterion of models that extract, or that write summaries."""
+    from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
+    from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
+    from pyramidions.tasks.config import ExtractiveSummarizationConfig, LongDocumentSummarizationConfig
+
+    if extracts:
+        task, criterion = ExtractiveSummarizationConfig(), ExtractiveSummarizationCriterionConfig()
+        return [*_options("task", task), *_options("criterion", criterion)]
+    return [*_options("task", LongDocumentSummarizationConfig()), *_options("criterion", PooledCrossEntropyConfig())]
 
 
 def _options(part: str, config: Any) -> list[Option]:
@@ -109,8 +118,8 @@ def _kind(annotation: Any) -> str:
     return {bool: "switch", str: "text"}.get(annotation, annotation.__name__)
 
 
-def _table(found: list[Option], arch: str, width: int) -> str:
-    """Return a block of lines for each part, the meanings wrapped in the last column."""
+def _table(found: list[Option], titles: dict[str, str], width: int) -> str:
+    """Return a block of lines for each part under its title, the meanings wrapped in the last column."""
     flags = max(len(option.flag) for option in found)
     kinds = max(len(option.kind) for option in found)
     # A value too long for its column has a line of its own.
@@ -118,7 +127,7 @@ def _table(found: list[Option], arch: str, width: int) -> str:
     start = flags + kinds + values + 6
     blocks = []
     for part in dict.fromkeys(option.part for option in found):
-        lines = [f"{part} ({_FAIRSEQ_PARTS.get(part, f'--arch {arch}')})"]
+        lines = [f"{part} ({titles[part]})"]
         for option in (option for option in found if option.part == part):
             shown = _shown(option.value)
             head = f"{option.flag:{flags}}  {option.kind:{kinds}}  "

@@ -17,19 +17,26 @@ def listed(run):
     return listing
 
 
-def test_every_field_of_model_task_and_criterion_is_listed_once(listed):
+@pytest.mark.parametrize(
+    ("task", "criterion", "arch"),
+    [
+        ("long_document_summarization", "pooled_cross_entropy", "pyramidion"),
+        ("extractive_summarization", "extractive_summarization", "extractor"),
+    ],
+)
+def test_every_field_of_model_task_and_criterion_is_listed_once(listed, task, criterion, arch):
     from fairseq import options as fairseq_options
 
     import pyramidions.plugin  # noqa: F401
 
-    chosen = ("--task", "long_document_summarization", "--criterion", "pooled_cross_entropy", "--arch", "pyramidion")
+    chosen = ("--task", task, "--criterion", criterion, "--arch", arch)
     parser = fairseq_options.get_training_parser()
     before = {flag for action in parser._actions for flag in action.option_strings}
     more = ("--optimizer", "sgd", "--lr-scheduler", "pass_through")
     fairseq_options.parse_args_and_arch(parser, input_args=["x", *chosen, *more])
     added = {flag for action in parser._actions for flag in action.option_strings} - before
     fairseqs = {"--momentum", "--weight-decay", "--wd", "--pad", "--eos", "--unk"}  # of its optimizer and its scorer
-    assert {option["flag"] for option in listed().values()} - {"DATA"} == added - fairseqs
+    assert {option["flag"] for option in listed(arch).values()} - {"DATA"} == added - fairseqs
 
 
 def test_values_are_the_presets(listed):
@@ -46,6 +53,13 @@ def test_values_are_the_presets(listed):
         "meaning": "end the run after this many validations at epoch ends without a better "
         "--best-checkpoint-metric, restarts or not; 0 never does",
     }
+
+
+def test_an_extractors_parts_are_named_over_its_options(run):
+    lines = run("options", "extractor").stdout.splitlines()
+    titles = ("model (--arch extractor)", "task (--task extractive_summarization)")
+    assert {*titles, "criterion (--criterion extractive_summarization)"} <= set(lines)
+    assert not [line for line in lines if "decod" in line]
 
 
 @pytest.mark.parametrize("columns", [80, 200])
