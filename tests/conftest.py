@@ -27,17 +27,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
     """Return a folder with 24 training, 6 validation and 10 test papers of the sample."""
+    return _prepare(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="session")
+def labelled_data(tmp_path_factory: pytest.TempPathFactory) -> "DataFolder":
+    """Return the same papers with the labels of their sentences."""
+    return _prepare(tmp_path_factory.mktemp("labelled"), "--labels")
+
+
+def _prepare(root: Path, *flags: str) -> "DataFolder":
     # Imported here: tests of `pyramidions.nn` need torch alone.
     from fairseq_commands import run
 
     from pyramidions.data.folder import DataFolder
 
-    root = tmp_path_factory.mktemp("corpus")
     for split, count in (("train", 24), ("valid", 6), ("test", 10)):
         with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as papers, (root / f"{split}.jsonl").open("w") as few:
             few.writelines(line for _, line in zip(range(count), papers, strict=False))
     # In a process of its own: sentencepiece may crash in the fork of one in which torch has computed.
-    done = run("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800)
+    done = run("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800, *flags)
     assert done.returncode == 0, done.stdout
     return DataFolder(root / "data")
 

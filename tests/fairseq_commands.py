@@ -18,7 +18,15 @@ TINY = [
     *("--pooling-lengths", "None,64,16"),
     *("--max-source-positions", "256", "--max-target-positions", "48"),
 ]
+#: the same for an extractor
+TINY_EXTRACTOR = [
+    *("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"),
+    *("--encoder-layers", "2", "--self-attention", "blockwise,full"),
+    *("--self-attention-args", '[{"block_size": 32}, {}]', "--pooling-lengths", "64,None"),
+    *("--max-source-positions", "512"),
+]
 TASK = ["--user-dir", str(USER_DIR), "--task", "long_document_summarization", "--cpu"]
+EXTRACTION = ["--user-dir", str(USER_DIR), "--task", "extractive_summarization", "--cpu"]
 
 
 def start(*command: object, folder: Path | None = None, **environment: str) -> subprocess.Popen[str]:
@@ -59,3 +67,13 @@ def train(data: DataFolder, save_dir: Path, *flags: object, arch: str = "deep_py
     done = run(*train_command(data, save_dir, *flags, arch=arch), **environment)
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+def train_extractor_command(data: DataFolder, save_dir: Path, *flags: object) -> list[object]:
+    """Return a `fairseq-train` command for a tiny extractor; later flags win."""
+    return [
+        *("fairseq-train", data.path, *EXTRACTION, "--arch", "extractor", *TINY_EXTRACTOR, "--save-dir", save_dir),
+        *("--criterion", "extractive_summarization", "--optimizer", "adam", "--lr", "0.001"),
+        *("--lr-scheduler", "fixed", "--batch-size", "4", "--seed", "1", "--log-format", "simple"),
+        *("--log-interval", "1", "--num-workers", "0", *flags),
+    ]

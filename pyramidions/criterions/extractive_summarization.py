@@ -99,13 +99,12 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
             "ntokens": sample["ntokens"],
             "nsentences": len(labels),
             "sample_size": documents,
-            "cross_entropy": losses.sum().data,
             "hits": _hits(scores, positive),
             "positive": positive.sum(),
         }
         if self.reward_weight > 0:
-            reinforced, logged = self._reinforced(scores, rated, sample)
-            logging_output.update(logged)
+            reinforced, logged = self._reinforced(scores, sample)
+            logging_output.update(logged, cross_entropy=losses.sum().data)
             if self.training:
                 losses = (1 - self.reward_weight) * losses + self.reward_weight * reinforced
         loss = losses.sum() if reduce else losses
@@ -120,7 +119,7 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
         )
         return losses.masked_fill(~rated, 0.0).sum(dim=1) / rated.sum(dim=1).clamp(min=1)
 
-    def _reinforced(self, scores: Tensor, rated: Tensor, sample: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+    def _reinforced(self, scores: Tensor, sample: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         """Return the reinforced loss of each document (B,), 0 in evaluation, and what to log."""
         source, device = sample["net_input"]["src_tokens"], scores.device
         units = source.eq(self.marker).cumsum(dim=1)
