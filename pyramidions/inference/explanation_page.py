@@ -1,21 +1,18 @@
 """Shows explanations on an HTML page: one file that needs no network."""
 
-import json
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyramidions.inference.document_page import MOST, DocumentPage, as_json
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
 TOKENS_A_WORD = 64
-#: most bytes of all documents on a page: browsers open it in a few seconds, and it fits in an e-mail
-MOST = 24 * 2**20
 #: most tokens of a document on a page that browsers draw at once
 MOST_TOKENS = 2**18
 # Thai, Lao, Burmese, Khmer, kana, Chinese characters.
@@ -37,11 +34,13 @@ class ExplanationPage:
 
     def __init__(self, model: str = "", most: int = MOST) -> None:
         self._model = model
-        self._most = most
-        self._size = 0
-        self._documents: list[str] = []
+        self._page = DocumentPage("explanation_page.html", most)
         self._settings: dict[str, str] = {}
-        self.left_out = 0  #: documents that are not on the page, or not to their end
+
+    @property
+    def left_out(self) -> int:
+        """The number of documents that are not on the page, or not to their end."""
+        return self._page.left_out
 
     def add(self, name: str, explanations: Iterable[Explanation]) -> list[Summary]:
         """Add a document.
@@ -61,26 +60,21 @@ class ExplanationPage:
             if len(kept) < len(summaries) - 1:
                 continue
             self._settings = self._settings or dict(explanation.settings)
-            piece = _json(_piece(explanation))
-            size = len(piece.encode())
+            piece = as_json(_piece(explanation))
             tokens += len(explanation.document)
-            if self._size + size <= self._most and tokens <= MOST_TOKENS:
-                self._size += size
+            if tokens <= MOST_TOKENS and self._page.reserve(piece):
                 kept.append(piece)
         missing = len(summaries) - len(kept)
-        self.left_out += missing > 0
+        self._page.left_out += missing > 0
         if kept:
-            about = _json({"name": name, "missing": missing})
-            self._documents.append(f'{about[:-1]},"pieces":[{",".join(kept)}]}}')
+            about = as_json({"name": name, "missing": missing})
+            self._page.add(f'{about[:-1]},"pieces":[{",".join(kept)}]}}')
         return summaries
 
     def html(self) -> str:
         """Return the page: one file that needs no network."""
-        template = files("pyramidions.inference").joinpath("explanation_page.html").read_text(encoding="utf-8")
         named = {"model": self._model} if self._model else {}
-        about = _json({"settings": {**named, **self._settings}, "left_out": self.left_out})
-        text = f'{about[:-1]},"documents":[{",".join(self._documents)}]}}'
-        return template.replace("@DATA@", text, 1)
+        return self._page.html({"settings": {**named, **self._settings}})
 
 
 def html_page(explanation: Explanation, name: str, model: str = "") -> str:
@@ -94,12 +88,6 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
     page = ExplanationPage(model)
     page.add(name, [explanation])
     return page.html()
-
-
-def _json(data: Any) -> str:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    # No document may close the script element that contains it.
-    return text.replace("<", "\\u003c")
 
 
 def _piece(explanation: Explanation) -> dict[str, Any]:

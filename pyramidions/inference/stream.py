@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks
+from pyramidions.inference.document_page import full
 from pyramidions.inference.documents import InputText, Origin, Refuse
-from pyramidions.inference.explanation_page import MOST, MOST_TOKENS, ExplanationPage
+from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import DecodingSettings
@@ -113,9 +113,7 @@ def explain_documents(
             yield Summarized(document.origin, summaries)
         file.write(page.html().encode())
     if page.left_out:
-        limits = f"{MOST // 2**20} MiB, {MOST_TOKENS:,} tokens of a document"
-        are = "document is" if page.left_out == 1 else "documents are"
-        refuse(UserError(f"{target} is full ({limits}): {page.left_out:,} {are} not on it, or not to the end."))
+        refuse(full(target, page.left_out, f"{MOST_TOKENS:,} tokens"))
 
 
 def _tokenized(document: InputText, reader: Reader, in_pieces: bool, on_progress: Progress) -> Iterator[TokenizedText]:
