@@ -2,6 +2,7 @@
 
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage, html_page
+from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel, export_model, load_extractor, load_model
@@ -14,6 +15,7 @@ __all__ = [
     "Extractor",
     "LearnedRanker",
     "SavedExtractor",
+    "ExtractionPage",
     "SavedModel",
     "Summarizer",
     "Summary",
