@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import chain
+from itertools import chain, tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyramidions.extract.vectors import SentenceVectors
     from pyramidions.inference.documents import InputText
     from pyramidions.inference.extractor import Extractor
+    from pyramidions.text.outline import Outline
 
 
 @click.command(short_help="Extract the sentences that make a summary.")
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--method",
     default="hiporank",
-    help="hiporank, textrank, lead, or oracle, which chooses by a reference summary (--reference-field).",
+    help="hiporank, textrank, lead, or oracle, which chooses by a reference summary (--reference-field); or a trained "
+    "extractor: a checkpoint, a folder of them, or an exported model.",
 )
 @click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
 @click.option("--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220]")
@@ -60,6 +62,13 @@ if TYPE_CHECKING:
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl.")
+@click.option(
+    "--explain",
+    "page",
+    metavar="PAGE.html",
+    type=PATH,
+    help="Write a page with each document by section, its sentences shaded by score and the extracted ones marked.",
+)
 def extract(
     files: tuple[Path, ...],
     method: str,
@@ -72,9 +81,10 @@ def extract(
     reference_field: str | None,
     as_json: bool,
     out: Path | None,
+    page: Path | None,
     **selection: Any,
 ) -> int:
-    """Extract the sentences of documents that make a summary, without training anything.
+    """Extract the sentences of documents that make a summary. Nothing needs to be trained, but an extractor can be.
 
     FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard input is
     one document. Sections are found by their headings. Sentences are written in reading order; with --json, each with
@@ -83,7 +93,7 @@ def extract(
 
     \b
     Example:
-      pyramidions extract paper.pdf
+      pyramidions extract paper.pdf --explain page.html
       pyramidions extract papers.jsonl --field article --words 220 -o extracts.jsonl
       pyramidions score extracts.jsonl --data prepared
     """
@@ -92,18 +102,20 @@ def extract(
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    check_summary_outputs(out, None, paths, as_json)
+    check_summary_outputs(out, page, paths, as_json)
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting")) as report:
         with naming_options("method", "device"):
             vectors = _vectors(corpus, field, encoder, device, report)
-            extractor = Extractor(method, _options(method_args), vectors=vectors)
+            extractor = Extractor(method, _options(method_args), vectors=vectors, device=device)
         report.skip(skipped)
         documents = read_files(
             paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
         )
         results = _extractions(documents, extractor, selection, report)
+        if page is not None:
+            results = _on_page(results, page, extractor, selection, report)
         write_lines(_lines(results, paths, as_json), out, report.bar_aside)
     return 1 if report.failed else 0
 
@@ -141,25 +153,70 @@ def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":
     return TfIdf(document.text for document in chain([first], documents))
 
 
+class _Extracted(NamedTuple):
+    """A document and what was extracted from it."""
+
+    document: "InputText"
+    extraction: "Extraction"
+
+
 def _extractions(
     documents: Iterable["InputText"], extractor: "Extractor", selection: dict[str, Any], report: ReadingReport
-) -> Iterator[tuple["InputText", "Extraction"]]:
-    """Yield documents with their extractions; a document without a sentence is reported."""
+) -> Iterator[_Extracted]:
+    """Yield documents with what is extracted from them; a document without a sentence is reported."""
+    from pyramidions.extract.extraction import extraction
+    from pyramidions.inference.extractor import budget
+
+    limit = budget(selection["words"], selection["sentences"])
     total = without = 0
-    for document in documents:
-        report.add(document.size)
-        try:
-            with naming_options("words", "sentences"):
-                found = extractor.extract(document.text, reference=document.reference, **selection)
-        except UserError as error:
-            report.fail(UserError(f"{document.origin.name}: {error}"))
-            continue
+    # Several documents are held while a model rates them; each is outlined once.
+    outlined, ranked, referred = tee(_outlined(documents, report), 3)
+    scores = extractor.rank((found for _, found in ranked), (document.reference for document, _ in referred), limit)
+    for (document, found), rated in zip(outlined, scores, strict=True):
         total += 1
-        without += not found.outline.has_sections
-        yield document, found
+        without += not found.has_sections
+        yield _Extracted(document, extraction(found, rated, limit, selection["redundancy"]))
         report.add(document.size)
     if without and extractor.method == "hiporank":
         report.note(f"{without:,} of {counted(total, 'document')} had no headings: each was read as one section.")
+
+
+def _outlined(documents: Iterable["InputText"], report: ReadingReport) -> Iterator[tuple["InputText", "Outline"]]:
+    from pyramidions.inference.extractor import document_outline
+
+    for document in documents:
+        report.add(document.size)
+        try:
+            found = document_outline(document.text)
+        except UserError as error:
+            report.fail(UserError(f"{document.origin.name}: {error}"))
+            continue
+        # The outline has all of the text that is needed.
+        yield document._replace(text=""), found
+
+
+def _on_page(
+    results: Iterable[_Extracted],
+    target: Path,
+    extractor: "Extractor",
+    selection: dict[str, Any],
+    report: ReadingReport,
+) -> Iterator[_Extracted]:
+    """Yield the results, and write a page that shows them after the last."""
+    from pyramidions.files.atomic import atomic_file
+    from pyramidions.inference.document_page import full
+    from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
+
+    settings = {name: str(value) for name, value in selection.items() if value is not None}
+    page = ExtractionPage(extractor.method, settings=settings)
+    # Opened before the work, so that a path that cannot be written is reported at once.
+    with atomic_file(target) as file:
+        for result in results:
+            page.add(result.document.origin.name, result.extraction, result.document.reference)
+            yield result
+        file.write(page.html().encode())
+    if page.left_out:
+        report.fail(full(target, page.left_out, f"{MOST_SENTENCES:,} sentences"))
 
 
 def _lines(results: Iterable[tuple["InputText", "Extraction"]], paths: list[Path], as_json: bool) -> Iterator[str]:

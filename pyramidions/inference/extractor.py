@@ -1,13 +1,18 @@
 """Extractive summaries of texts, in a few lines of Python."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import torch
 
 from pyramidions.errors import UserError
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
-from pyramidions.extract.extraction import Extraction, extract
+from pyramidions.extract.extraction import Extraction, extraction
 from pyramidions.extract.vectors import SentenceVectors
-from pyramidions.text.outline import outline
+from pyramidions.inference.learned_ranker import LearnedRanker
+from pyramidions.text.outline import Outline, outline
 
 #: Chooses by the reference summary: a bound of what extraction can reach.
 ORACLE = "oracle"
@@ -23,25 +28,26 @@ class Extractor:
     >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: one of `METHODS`.
-        options: of the method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
-        vectors: of sentences, for the methods that compare them; tf-idf fitted to each document if None.
+        method: one of `METHODS`, or where a trained extractor lies: a checkpoint, a folder of checkpoints (the best is
+            taken), or an exported model.
+        options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
+        vectors: of sentences, for methods that compare them; tf-idf fitted to each document if None.
+        device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
 
     Raises:
-        UserError: there is no such method or option.
+        UserError: there is no such method, option, or device.
     """
 
     def __init__(
         self,
-        method: str = "hiporank",
+        method: str | Path = "hiporank",
         options: Mapping[str, Any] | None = None,
         *,
         vectors: SentenceVectors | None = None,
+        device: str | torch.device | None = None,
     ) -> None:
-        self.method = method
-        self._ranker = None if method == ORACLE else _ranker(method, options or {}, vectors)
-        if self._ranker is None and options:
-            raise UserError(f"The method {ORACLE!r} has no options, but was given {', '.join(map(repr, options))}.")
+        self.method = str(method)
+        self._ranker = _ranker(self.method, options or {}, vectors, device)
 
     def extract(
         self,
@@ -64,29 +70,78 @@ class Extractor:
         Raises:
             UserError: an argument that breaks a rule, or a document without a sentence.
         """
-        if not isinstance(text, str):
-            raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
-        budget = Budget(WORDS if words is None and sentences is None else words, sentences)
-        budget.check()
-        found = outline(text)
-        if not found.sentences:
-            raise UserError("A document must hold a sentence, but holds headings only." if found.units else _NO_TEXT)
-        ranker = self._ranker
-        if ranker is None:
-            if reference is None:
-                raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
-            ranker = Oracle(reference, budget.words)
-        return extract(found, ranker, budget, redundancy)
+        limit = budget(words, sentences)
+        found = document_outline(text)
+        (scores,) = self.rank([found], [reference], limit)
+        return extraction(found, scores, limit, redundancy)
+
+    def rank(
+        self, outlines: Iterable[Outline], references: Iterable[str | None], limit: Budget
+    ) -> Iterator[np.ndarray]:
+        """Yield the scores of the sentences of each document; a trained extractor reads several at once.
+
+        Args:
+            outlines: of the documents.
+            references: their summaries, which the method "oracle" needs; None otherwise.
+            limit: of a summary, which "oracle" keeps to.
+
+        Raises:
+            UserError: a reference is missing.
+        """
+        if isinstance(self._ranker, LearnedRanker):
+            yield from self._ranker.rank_all(outlines)
+            return
+        for found, reference in zip(outlines, references, strict=True):
+            ranker = self._ranker
+            if ranker is None:
+                if reference is None:
+                    raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
+                ranker = Oracle(reference, limit.words)
+            yield ranker.rank(found)
 
 
-_NO_TEXT = "A document must hold text, but holds none."
+def budget(words: int | None, sentences: int | None) -> Budget:
+    """Return the budget of a summary: `WORDS` if neither is given.
+
+    Raises:
+        UserError: one of them is below 1.
+    """
+    limit = Budget(WORDS if words is None and sentences is None else words, sentences)
+    limit.check()
+    return limit
 
 
-def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker:
-    if method not in RANKERS.names:
-        raise UserError(f"`method` must be one of {', '.join(METHODS)}, but is {method!r}.")
-    if vectors is not None and not RANKERS.takes(method, "vectors"):
+def document_outline(text: str) -> Outline:
+    """Return the outline of a document that can be extracted from.
+
+    Raises:
+        UserError: no text, or none but headings.
+    """
+    if not isinstance(text, str):
+        raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
+    found = outline(text)
+    if not found.units:
+        raise UserError("A document must hold text, but holds none.")
+    if not found.sentences:
+        raise UserError("A document must hold a sentence, but holds headings only.")
+    return found
+
+
+def _ranker(
+    method: str, options: Mapping[str, Any], vectors: SentenceVectors | None, device: str | torch.device | None
+) -> Ranker | None:
+    """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
+    learned = method not in METHODS and Path(method).exists()
+    if not learned and method not in METHODS:
+        raise UserError(f"`method` must be one of {', '.join(METHODS)}, or a trained extractor, but is {method!r}.")
+    if vectors is not None and (learned or method == ORACLE or not RANKERS.takes(method, "vectors")):
         raise UserError(f"The method {method!r} compares no sentences: vectors of them change nothing.")
+    if options and (learned or method == ORACLE):
+        raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")
+    if learned:
+        return LearnedRanker.from_pretrained(method, device)
+    if method == ORACLE:
+        return None
     try:
         return RANKERS.build(method, options, vectors=vectors or TfIdf())
     except ValueError as error:

@@ -107,7 +107,10 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--method", "best"], "--method must be one of hiporank, lead, textrank, oracle, but is 'best'."),
+        (
+            ["--method", "best"],
+            "--method must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'best'.",
+        ),
         (["--method", "oracle"], "--method oracle and --reference-field must be given together."),
         (["--reference-field", "x"], "--method oracle and --reference-field must be given together."),
         (
@@ -124,3 +127,16 @@ def test_wrong_options_are_refused_in_one_sentence(
     Path("corpus.txt").write_text("Some text.")
     done = extract(*arguments, text=PAPER)
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, f"Error: {sentence}")
+
+
+def test_a_page_shows_what_was_extracted(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = extract("--sentences", 1, "--method", "lead", "--explain", page, text=PAPER)
+    assert (done.exit_code, done.stdout) == (0, "One vector is enough.\n")
+    assert "Two vectors are better." in page.read_text()
+    assert '"method":"lead"' in page.read_text()
+
+
+def test_a_page_must_be_html(tmp_path: Path) -> None:
+    done = extract("--explain", tmp_path / "page.pdf", text=PAPER)
+    assert f"Error: --explain must end in .html, but is {tmp_path}/page.pdf." in done.stderr
