@@ -86,10 +86,10 @@ def extract(
 ) -> int:
     """Extract the sentences of documents that make a summary. Nothing needs to be trained, but an extractor can be.
 
-    FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard input is
-    one document. Sections are found by their headings. Sentences are written in reading order; with --json, each with
-    its position, its section and its score. Unreadable files and lines of .jsonl files are reported and skipped; the
-    exit status is then 1.
+    FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files;
+    without any, standard input is one document. Sections are found by their headings. Sentences are written in
+    reading order; with --json, each with its position, its section and its score. Unreadable files and lines of
+    .jsonl files are reported and skipped; the exit status is then 1.
 
     \b
     Example:
@@ -221,10 +221,11 @@ def _on_page(
 
 def _lines(results: Iterable[tuple["InputText", "Extraction"]], paths: list[Path], as_json: bool) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds
+    from pyramidions.inference.file_formats import holds_records
 
     ids = SummaryIds(paths)
     # The names of documents are written if there are several.
-    several = len(paths) > 1 or paths[0].suffix.lower() == ".jsonl"
+    several = len(paths) > 1 or holds_records(paths[0])
     for document, found in results:
         if as_json:
             about = {

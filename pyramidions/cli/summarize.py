@@ -71,10 +71,10 @@ def summarize(
     """Summarize documents.
 
     MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
-    export`. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl, or are folders of such files; without any, standard
-    input is one document. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is
-    then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries are written in the order of the
-    documents, as soon as they are made.
+    export`. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such
+    files; without any, standard input is one document. Unreadable files and lines of .jsonl files are reported and
+    skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries
+    are written in the order of the documents, as soon as they are made.
 
     \b
     Example:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyramidions.data.ids import UniqueIds
 from pyramidions.inference.documents import Origin
+from pyramidions.inference.file_formats import holds_records
 from pyramidions.inference.stream import Summarized
 
 
@@ -16,7 +17,7 @@ class SummaryIds:
     """
 
     def __init__(self, paths: list[Path]) -> None:
-        self._by_position = len(paths) == 1 and paths[0].suffix.lower() == ".jsonl"
+        self._by_position = len(paths) == 1 and holds_records(paths[0])
         self._given = UniqueIds(number_repeated=True)
 
     def of(self, origin: Origin) -> str:

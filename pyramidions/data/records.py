@@ -13,7 +13,8 @@ from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_siz
 from pyramidions.files.lines import decode_line
 from pyramidions.strict_json import NumberError, parse_json
 
-_OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
+#: How files of JSON lines are unpacked, by their ending.
+OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".jsonl": lambda raw: raw,
     ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".jsonl.xz": lzma.LZMAFile,
@@ -22,13 +23,17 @@ _OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
     ".txt.gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".txt.xz": lzma.LZMAFile,
 }
-FILE_ENDINGS = (*_OPENERS, ".parquet")
+FILE_ENDINGS = (*OPENERS, ".parquet")
 # The contents of a folder of files, for errors.
 EXPECTED_FILES = (
     f"files named train, val or valid, and test, each ending in one of {', '.join(FILE_ENDINGS)}, "
     "or a Hugging Face dataset"
 )
 _HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+
+
+#: What reading a damaged file raises.
+DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 
 
 class Record(NamedTuple):
@@ -61,7 +66,7 @@ def open_records(name: str, split: str, config: str | None = None) -> Records:
         UserError: there is no such thing, or it is damaged; the latter also while it is read.
     """
     path = Path(name)
-    for ending, opener in _OPENERS.items():
+    for ending, opener in OPENERS.items():
         if name.endswith(ending):
             return Records(_file_size(path), "B", partial(_read_json_lines, path, opener))
     if name.endswith(".parquet"):
@@ -90,7 +95,7 @@ def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[
             try:
                 # A few compressed bytes may unpack to a line of any length.
                 line = at_most(lines.readline, LINE_LIMIT, place)
-            except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            except DAMAGE as error:
                 raise UserError(f"{path} is damaged after line {number} ({error}).") from None
             if not line:
                 return

@@ -1,14 +1,17 @@
 """Sentences as vectors."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_array, spmatrix
-from sklearn.feature_extraction.text import TfidfVectorizer
+
+# scikit-learn takes a second to import, which commands that do not extract need not wait for.
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.
-Matrix: TypeAlias = np.ndarray | csr_array
+Matrix: TypeAlias = "np.ndarray | csr_array"
 
 
 class SentenceVectors(Protocol):
@@ -31,17 +34,21 @@ class TfIdf:
         self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
 
     def __call__(self, sentences: Sequence[str]) -> Matrix:
+        from scipy.sparse import csr_array
+
         if self._fitted is not None:
             return csr_array(self._fitted.transform(sentences))
         try:
-            found: spmatrix = _vectorizer().fit_transform(sentences)
+            found = _vectorizer().fit_transform(sentences)
         except ValueError:
             # No sentence has a word of two letters.
             return csr_array((len(sentences), 1))
         return csr_array(found)
 
 
-def _vectorizer() -> TfidfVectorizer:
+def _vectorizer() -> "TfidfVectorizer":
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     return TfidfVectorizer(sublinear_tf=True)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from pyramidions.data.readers import PLAIN, RELEASE, joined, kind, record_id
+from pyramidions.data.records import DAMAGE, OPENERS
 from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
-from pyramidions.inference.file_formats import LIMITS, decoded, file_text
+from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records
 from pyramidions.strict_json import NumberError, parse_json
 from pyramidions.text.text_windows import holds_text
 
@@ -85,7 +86,7 @@ def _inside(folder: Path, unreadable: list[Path]) -> list[Path]:
 
 
 def _is_readable(path: Path) -> bool:
-    return path.suffix.lower() in ENDINGS and path.is_file()
+    return file_ending(path) in ENDINGS and path.is_file()
 
 
 def read_files(
@@ -161,16 +162,16 @@ class _Fields(NamedTuple):
 
 
 def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
-    ending, name = path.suffix.lower(), printable(path)
+    name = printable(path)
     if path == STANDARD_INPUT:
         yield _standard_input()
     elif _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
-    elif ending not in ENDINGS:
+    elif file_ending(path) not in ENDINGS:
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     else:
         size = regular_size(path)
-        if ending == ".jsonl":
+        if holds_records(path):
             yield from _json_lines(path, fields, refuse)
         else:
             yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size)
@@ -192,12 +193,17 @@ def _is_folder(path: Path) -> bool:
 def _json_lines(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
     """Yield the documents line by line; a file with an invalid first line is refused."""
     any_found = False
-    with path.open("rb") as file:
+    with path.open("rb") as packed:
+        file, read = OPENERS[file_ending(path)](packed), 0
         for number in count(1):
             place = f"{printable(path)}:{number}"
             try:
                 line = _line(file, place)
-                document = _json_document(line, place, number, fields) if line.strip() else None
+                size, read = packed.tell() - read, packed.tell()
+                document = _json_document(line, place, number, fields, size) if line.strip() else None
+            except DAMAGE as error:
+                refuse(UserError(f"{printable(path)} is damaged after line {number - 1} ({error})."))
+                return
             except UserError as error:
                 if not any_found:
                     raise
@@ -212,7 +218,7 @@ def _json_lines(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputTe
         raise UserError(f"{printable(path)} holds no line.")
 
 
-def _json_document(line: bytes, place: str, number: int, fields: _Fields) -> InputText:
+def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: int) -> InputText:
     record = _record(line, place)
     origin = Origin(place, _id(record, place, fields.id), number)
     of_sections = None
@@ -220,7 +226,7 @@ def _json_document(line: bytes, place: str, number: int, fields: _Fields) -> Inp
         of_sections = sectioned_text(record, place)
     text = _field(record, place, fields.text) if of_sections is None else of_sections
     reference = None if fields.reference is None else _reference(record, place, fields.reference)
-    return InputText(origin, text, len(line), reference)
+    return InputText(origin, text, size, reference)
 
 
 def _line(file: BinaryIO, place: str) -> bytes:

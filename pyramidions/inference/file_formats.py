@@ -17,11 +17,24 @@ LIMITS = {
     ".pdf": 256,
     ".docx": 256,
     ".jsonl": LINE_LIMIT,
+    ".jsonl.gz": LINE_LIMIT,
+    ".jsonl.xz": LINE_LIMIT,
 }
 #: The largest content stream of a page in a .pdf file, in MiB: reading its text takes time quadratic in its size.
 PAGE_LIMIT = 16
 #: The most XML in a .docx file, unpacked, in MiB: it is parsed into a tree.
 XML_LIMIT = 32
+
+
+def file_ending(path: Path) -> str:
+    """Return what decides how a file is read, in lower case: ".jsonl.xz", or the last suffix of any other name."""
+    ending = "".join(path.suffixes[-2:]).lower()
+    return ending if ending in LIMITS else path.suffix.lower()
+
+
+def holds_records(path: Path) -> bool:
+    """Return whether a file holds a document a line."""
+    return file_ending(path).startswith(".jsonl")
 
 
 def file_text(path: Path, *, headings: bool = False) -> str:

