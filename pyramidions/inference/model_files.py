@@ -30,7 +30,7 @@ class Kind(NamedTuple):
         name: as config.json of an export says.
         task: of fairseq, that trains it.
         config: has its fields.
-        purpose: what it is for, as an error says.
+        purpose: what it does, and how to use it, as an error says of the model ``path``.
     """
 
     name: str
@@ -43,13 +43,13 @@ SUMMARIZER = Kind(
     "summarizer",
     "long_document_summarization",
     PyramidionConfig,
-    "writes summaries: use `pyramidions summarize` or Summarizer",
+    "writes summaries: use `pyramidions summarize {path}`, or Summarizer in Python",
 )
 EXTRACTOR = Kind(
     "extractor",
     "extractive_summarization",
     ExtractorConfig,
-    "extracts sentences: use `pyramidions extract --method` or Extractor",
+    "extracts sentences: use `pyramidions extract --method {path}`, or Extractor in Python",
 )
 _KINDS = {kind.name: kind for kind in (SUMMARIZER, EXTRACTOR)}
 
@@ -153,7 +153,7 @@ def _from_export(folder: Path, wanted: tuple[Kind, ...]) -> FoundModel:
 
 def _refuse_other(path: Path, kind: Kind, wanted: tuple[Kind, ...]) -> None:
     if kind not in wanted:
-        raise UserError(f"The model {path} {kind.purpose}.")
+        raise UserError(f"The model {path} {kind.purpose.format(path=path)}.")
 
 
 def read_config(path: Path) -> dict[str, Any]:

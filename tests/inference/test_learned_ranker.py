@@ -144,8 +144,8 @@ def test_an_extractor_is_no_summarizer(checkpoint: Path, model: SavedExtractor, 
     for path in (checkpoint, tmp_path / "model"):
         with pytest.raises(UserError) as error:
             Summarizer.from_pretrained(path)
-        sentence = "extracts sentences: use `pyramidions extract --method` or Extractor."
-        assert str(error.value) == f"The model {path} {sentence}"
+        advice = f"use `pyramidions extract --method {path}`, or Extractor in Python."
+        assert str(error.value) == f"The model {path} extracts sentences: {advice}"
 
 
 def test_a_file_that_holds_no_extractor_is_refused(state: dict[str, Any], tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def test_an_export_without_a_kind_is_a_summarizer(copy: Path) -> None:
     assert load_model(copy).max_target_positions == 8
     with pytest.raises(UserError) as error:
         load_extractor(copy)
-    assert str(error.value) == f"The model {copy} writes summaries: use `pyramidions summarize` or Summarizer."
+    advice = f"use `pyramidions summarize {copy}`, or Summarizer in Python."
+    assert str(error.value) == f"The model {copy} writes summaries: {advice}"
 
 
 def test_one_flipped_bit_in_the_weights_or_the_tokenizer_is_found(copy: Path) -> None:
