@@ -26,12 +26,14 @@ class _Window(NamedTuple):
     Attributes:
         document: its number.
         first: number of its first unit.
-        units: their number.
+        known: units at its beginning that an earlier window rates; they are read for their context.
+        units: number of all units.
         ids: of its tokens.
     """
 
     document: int
     first: int
+    known: int
     units: int
     ids: np.ndarray
 
@@ -40,7 +42,9 @@ class LearnedRanker(Ranker):
     """Rates the sentences of documents by a trained model.
 
     A document that is longer than the model reads is rated in windows of whole units, each as long as the model reads.
-    A longer unit is truncated. A sentence has the score -inf if the model's poolings did not keep it.
+    A window begins with the second half of the one before, so that its new sentences are not taken for a document's
+    first ones. A unit that is longer than the model reads is truncated. A sentence has the score -inf if the model's
+    poolings did not keep it.
 
     Args:
         model: the trained model.
@@ -80,20 +84,21 @@ class LearnedRanker(Ranker):
             windows = (window for number, outline in enumerate(some) for window in self._windows(number, outline))
             for batch in _batches(windows):
                 for window, scores in zip(batch, self._rate(batch), strict=True):
-                    rated[window.document][window.first : window.first + window.units] = scores[: window.units]
+                    new = slice(window.first + window.known, window.first + window.units)
+                    rated[window.document][new] = scores[window.known : window.units]
             for outline, scores in zip(some, rated, strict=True):
                 yield scores[[not unit.is_heading for unit in outline.units]]
 
     def _windows(self, number: int, outline: Outline) -> Iterator[_Window]:
+        if not outline.units:
+            return
         most, tokenizer = self.model.max_source_positions, self.model.tokenizer
-        first = 0
-        for units in chunks((unit.text for unit in outline.units), self._most_units):
-            ids = np.array(tokenizer.encode_units(units))
-            markers = np.flatnonzero(ids == tokenizer.marker_id).tolist()
-            begins, ends = [0, *(marker + 1 for marker in markers)], [*markers, len(ids)]
-            for start, stop in _cut(begins, ends, most):
-                yield _Window(number, first + start, stop - start, ids[begins[start] : ends[stop - 1]][:most])
-            first += len(units)
+        ids = np.array(tokenizer.encode_units([unit.text for unit in outline.units]))
+        markers = np.flatnonzero(ids == tokenizer.marker_id).tolist()
+        begins, ends = [0, *(marker + 1 for marker in markers)], [*markers, len(ids)]
+        for first, new, stop in _plan(begins, ends, most, self._most_units):
+            read = ids[begins[first] : ends[stop - 1]]
+            yield _Window(number, first, new - first, stop - first, read[:most])
 
     @torch.inference_mode()
     def _rate(self, batch: Sequence[_Window]) -> np.ndarray:
@@ -105,20 +110,27 @@ class LearnedRanker(Ranker):
         return scores
 
 
-def _cut(begins: Sequence[int], ends: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
-    """Yield windows of at most ``most`` tokens, or of one longer unit: the first unit, and the one after the last.
+def _plan(begins: Sequence[int], ends: Sequence[int], most: int, most_units: int) -> Iterator[tuple[int, int, int]]:
+    """Yield windows: the first unit, the first one that no earlier window has, and the one after the last.
 
     Args:
         begins: positions of the first tokens of the units.
         ends: positions after their last tokens.
-        most: tokens of a window.
+        most: tokens of a window; a longer unit has a window of its own.
+        most_units: of a window.
     """
-    start = 0
-    for unit, end in enumerate(ends):
-        if unit > start and end - begins[start] > most:
-            yield start, unit
-            start = unit
-    yield start, len(ends)
+    first = new = 0
+    while new < len(ends):
+        stop = new + 1
+        while stop < len(ends) and stop - first < most_units and ends[stop] - begins[first] <= most:
+            stop += 1
+        yield first, new, stop
+        new = stop
+        # At most half of the next window is known, and its first new unit fits in.
+        while (
+            first < new < len(ends) and max(2 * (begins[new] - begins[first]), ends[new] - begins[first]) > most
+        ) or 2 * (new - first) > most_units:
+            first += 1
 
 
 def _batches(windows: Iterable[_Window]) -> Iterator[list[_Window]]:

@@ -14,8 +14,9 @@ from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference import LearnedRanker, SavedExtractor, Summarizer, export_model, load_extractor
+from pyramidions.inference.learned_ranker import _plan
 from pyramidions.models import build_extractor, extractor_preset
-from pyramidions.text.outline import Outline, Unit, outline
+from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import PAD
 
 PAPER = "A title.\n\n# Roses\n\nA rose is a rose. It is a rose!\n\n# Thorns\n\nA thorn is a thorn. A rose is a thorn."
@@ -64,30 +65,39 @@ def test_sentences_have_the_scores_of_their_units_and_headings_none(model: Saved
     assert len(ranked) == len(found.sentences) < len(found.units)
 
 
-def test_a_long_document_is_rated_in_windows_of_whole_units(model: SavedExtractor) -> None:
-    found, most = outline(PAPER), 30
-    windows: list[list[Unit]] = [[]]
-    for unit in found.units:
-        longer = [*windows[-1], unit]
-        if len(model.tokenizer.encode_units([one.text for one in longer])) > most:
-            windows.append([unit])
-        else:
-            windows[-1] = longer
-    assert len(found.units) > len(windows) > 2
-    apart = [ranker(model).rank(Outline(tuple(window), found.headings)) for window in windows]
-    scores = ranker(model, max_source_positions=most).rank(found).tolist()
-    assert scores == pytest.approx(np.concatenate(apart).tolist(), abs=1e-6)
-    assert scores != pytest.approx(ranker(model).rank(found).tolist(), abs=1e-6)
-
-
-def test_windows_are_as_long_as_the_model_reads(model: SavedExtractor) -> None:
-    read: list[tuple[int, ...]] = []
-    hook = model.ranker.register_forward_pre_hook(lambda _, args: read.append(tuple(args[1])))
-    found = outline(" ".join(["A rose is a rose."] * 20))
+def test_a_long_document_is_rated_in_windows_that_begin_with_half_of_the_one_before(model: SavedExtractor) -> None:
+    found = outline(" ".join(["A rose is a rose."] * 9))
     (each,) = {len(model.tokenizer.encode_units([unit.text])) for unit in found.units}
-    ranker(model, max_source_positions=3 * each + 2).rank(found)
-    hook.remove()
-    assert read == [(*[3 * each + 2] * 6, 2 * each + 1)]
+    most = 4 * (each + 1)
+
+    def scores_of(first: int, stop: int) -> list[float]:
+        return ranker(model).rank(Outline(found.units[first:stop], found.headings)).tolist()
+
+    # Four units to a window, two of which the one before has rated: 0 to 3, 2 to 5, 4 to 7, 6 to 8.
+    expected = [*scores_of(0, 4), *scores_of(2, 6)[2:], *scores_of(4, 8)[2:], *scores_of(6, 9)[2:]]
+    scores = ranker(model, max_source_positions=most).rank(found).tolist()
+    assert scores == pytest.approx(expected, abs=1e-6)
+    assert scores != pytest.approx(scores_of(0, 9), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "units", "windows"),
+    [
+        ([3, 3, 3], 11, 9, [(0, 0, 3)]),
+        ([3, 3, 3], 10, 9, [(0, 0, 2), (1, 2, 3)]),
+        ([3, 3, 3], 7, 9, [(0, 0, 2), (2, 2, 3)]),  # 2 * 4 tokens of the second are more than half
+        ([3, 9, 3], 4, 9, [(0, 0, 1), (1, 1, 2), (2, 2, 3)]),  # a unit longer than a window
+        ([1, 1, 1, 9], 10, 9, [(0, 0, 3), (3, 3, 4)]),  # no room for what is known
+        ([1] * 5, 99, 3, [(0, 0, 3), (2, 3, 5)]),
+        ([1] * 3, 99, 1, [(0, 0, 1), (1, 1, 2), (2, 2, 3)]),
+    ],
+)
+def test_windows_hold_whole_units_and_few_enough(
+    lengths: list[int], most: int, units: int, windows: list[tuple[int, int, int]]
+) -> None:
+    ends = [sum(lengths[: number + 1]) + number for number in range(len(lengths))]
+    begins = [end - length for end, length in zip(ends, lengths, strict=True)]
+    assert list(_plan(begins, ends, most, units)) == windows
 
 
 def test_a_unit_longer_than_the_model_is_truncated(model: SavedExtractor) -> None:
