@@ -4,7 +4,16 @@ from typing import Any
 import pytest
 import torch
 
-from pyramidions.models import PRESETS, PyramidionConfig, build, preset
+from pyramidions.models import (
+    PRESETS,
+    ExtractorConfig,
+    PyramidionConfig,
+    build,
+    build_extractor,
+    extractor_preset,
+    preset,
+)
+from pyramidions.models.config import EncoderConfig
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
 
@@ -223,3 +232,29 @@ def test_an_unknown_preset_or_field_is_named() -> None:
         preset("vanila")
     with pytest.raises(ValueError, match="The model has no field 'embed_dims'; did you mean 'embed_dim'?"):
         preset("vanilla", embed_dims=3)
+
+
+def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
+    encoders = {field.name for field in fields(EncoderConfig)}
+    assert {field.name for field in fields(ExtractorConfig)} == encoders
+    others = {field.name for field in fields(PyramidionConfig)} - encoders
+    assert all(name.startswith(("decod", "cross_", "output")) for name in others)
+    with pytest.raises(ValueError, match="The model has no field 'decoder_layers'"):
+        extractor_preset("extractor", decoder_layers=2)
+    with pytest.raises(ValueError, match="must be one of extractor, extractor_pyramidion, but is 'vanilla'"):
+        extractor_preset("vanilla")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
+        ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
+        ({"feed_forward": "dense,dense"}, "`feed_forward` must have one entry, or one per layer, but has 2 for 4"),
+        ({"pooling_lengths": "None,None,None,None", "pooling": "marker"}, "`pooling` must be one of .*, markers, "),
+        ({"scorer": "random"}, "`scorer` is 'random', but `pooling` 'markers' takes no scorer."),
+    ],
+)
+def test_a_field_of_an_extractor_that_breaks_a_rule_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_extractor(extractor_preset("extractor", **change), vocab_size=50, marker_idx=4)
