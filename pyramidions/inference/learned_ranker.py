@@ -59,7 +59,7 @@ class LearnedRanker(Ranker):
         self.device = found_device(device)
         self._ranker = model.ranker.to(self.device).eval()
         poolings = extractor_spec_of(model.config).encoder.poolings.values()
-        limits = [pooling.length for pooling in poolings if POOLING[pooling.pooler.kind].reads_marks]
+        limits = [pooling.length for pooling in poolings if POOLING[pooling.pooler.kind].reads_units]
         # Poolings at markers hand on no more units.
         self._most_units = min(limits, default=model.max_source_positions)
 

@@ -124,7 +124,7 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
         torch.randint(model.padding_idx + 1, lengths.vocab_size, (lengths.batch, length))
         for length in (lengths.source, lengths.target, lengths.target)
     )
-    if any(cast(Pooler, pooler).reads_marks for pooler in model.encoder.poolers.values()):
+    if any(cast(Pooler, pooler).reads_units for pooler in model.encoder.poolers.values()):
         source.fill_(_MARKER)
     counter = PartCounter(model)
     with counter.counting():

@@ -159,7 +159,7 @@ class _Builder:
 
     def encoder(self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None) -> Encoder:
         for pooling in spec.poolings.values():
-            if POOLING[pooling.pooler.kind].reads_marks and marker_idx is None:
+            if POOLING[pooling.pooler.kind].reads_units and marker_idx is None:
                 raise UserError(f"`pooling` {pooling.pooler.kind!r} {_NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])

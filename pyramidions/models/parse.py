@@ -174,7 +174,7 @@ def _stages(reader: FieldReader, layers: list[LayerSpec]) -> tuple[StageSpec, ..
 
 def _check_marks(kinds: list[str]) -> None:
     """Refuse poolings after which nobody knows where units of the text start, if a later one asks."""
-    asking = max((number for number, kind in enumerate(kinds) if POOLING[kind].reads_marks), default=0)
+    asking = max((number for number, kind in enumerate(kinds) if POOLING[kind].reads_units), default=0)
     for kind in kinds[:asking]:
         if not POOLING[kind].has_provenance:
             raise UserError(

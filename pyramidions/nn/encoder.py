@@ -21,16 +21,14 @@ class Encoded(NamedTuple):
         padding_mask: (B, K), True at padding.
         pooled: the output of each pooler, by the number of the layer before it (from 0).
         attention_mask: `padding_mask`, or None if there is known to be no padding: attention without a mask is faster.
-        position: (B, K), as in `Sequence`, of what the last stage handed on.
-        marked: (B, K), likewise.
+        sequence: the memory with what else is known about its vectors.
     """
 
     memory: Tensor
     padding_mask: Tensor
     pooled: dict[int, Pooled]
     attention_mask: Tensor | None
-    position: Tensor | None = None
-    marked: Tensor | None = None
+    sequence: Sequence
 
 
 class Encoder(nn.Module):
@@ -84,19 +82,22 @@ class Encoder(nn.Module):
         """
         lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
-        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, self.starts(tokens))
+        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, self.units(tokens, padding_mask))
         poolings: list[Pooled] = []
         for stage in self.stages:
             sequence, further = stage(sequence, self.stack)
             poolings += further
         x = sequence.x if self.norm is None else self.norm(sequence.x)
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
-        return Encoded(x, sequence.padding_mask, pooled, sequence.attention_mask, sequence.position, sequence.marked)
+        return Encoded(x, sequence.padding_mask, pooled, sequence.attention_mask, sequence._replace(x=x))
 
-    def starts(self, tokens: Tensor) -> Tensor | None:
-        """Return where units start (B, L): at position 0 and at each marker; None for an encoder without a marker."""
+    def units(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
+        """Return the number of the unit that each token stands in, -1 at padding: (B, L).
+
+        A unit starts with its document, and at each marker. None for an encoder without a marker.
+        """
         if self.marker_idx is None:
             return None
-        starts = tokens.eq(self.marker_idx)
-        starts[:, 0] = True
-        return starts
+        real = ~padding_mask
+        starts = tokens.eq(self.marker_idx) | (real.cumsum(dim=1) == 1)
+        return ((starts & real).cumsum(dim=1) - 1).masked_fill(padding_mask, -1)

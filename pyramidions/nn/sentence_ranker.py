@@ -7,10 +7,12 @@ from pyramidions.nn.encoder import Encoder
 
 
 class SentenceRanker(nn.Module):
-    """Rates each unit of a document by the vector at its start (Liu and Lapata 2019, section 3.1).
+    """Rates each unit of a document by its first vector (Liu and Lapata 2019, section 3.1).
+
+    That is the vector at its start, unless a pooling handed on later ones alone.
 
     Args:
-        encoder: reads the document; it knows the marker, and hands on vectors with their positions.
+        encoder: reads the document; it knows the marker, and its poolings have provenance.
         output: from a vector to its score, D -> 1.
         padding_idx: the token that is padding.
 
@@ -35,23 +37,18 @@ class SentenceRanker(nn.Module):
 
         Returns:
             (B, U), logits; U is the largest number of units of a document. They are -inf where a document has no such
-            unit, and where no pooling handed on the vector at its start.
+            unit, or a pooling handed on no vector of it.
 
         Raises:
-            ValueError: the encoder's output does not say where its vectors stand.
+            ValueError: the encoder's output does not say which units its vectors stand in.
         """
         padding_mask = source.eq(self.padding_idx)
         encoded = self.encoder(source, padding_mask, lengths)
-        starts = self.encoder.starts(source)
-        if starts is None or encoded.position is None or encoded.marked is None:
+        units, unit = self.encoder.units(source, padding_mask), encoded.sequence.unit
+        if units is None or unit is None:
             raise ValueError("A model that rates sentences needs poolings that tell what their vectors are made of.")
         # (B, K, D) -> (B, K)
-        scores = self.output(encoded.memory).squeeze(-1)
-        scores = scores.masked_fill(~encoded.marked | encoded.padding_mask, -torch.inf)
-        # The unit that each token belongs to, then each vector: (B, L) -> (B, K)
-        units = (starts & ~padding_mask).cumsum(dim=1) - 1
-        most = int(units.max()) + 1
-        units = units.gather(1, encoded.position).clamp(min=0)
-        # (B, K) -> (B, U); two vectors may stand at one start.
-        unrated = scores.new_full((len(source), max(1, most)), -torch.inf)
-        return unrated.scatter_reduce(1, units, scores, "amax")
+        scores = self.output(encoded.memory).squeeze(-1).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
+        # (B, K) -> (B, U); a pooling may have torn a unit apart.
+        unrated = scores.new_full((len(source), max(1, int(units.max()) + 1)), -torch.inf)
+        return unrated.scatter_reduce(1, unit.clamp(min=0), scores, "amax")

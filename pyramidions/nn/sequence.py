@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -15,15 +16,28 @@ class Sequence(NamedTuple):
             strongest member. None after a pooling without provenance.
         lengths: number of real positions of each document, B integers on the host, if all padding is on the right;
             None if unknown.
-        marked: (B, L), True where a unit of the text (a sentence, a turn, a section) starts. None if the encoder knows
-            no marker, and after a pooling without provenance.
+        unit: (B, L), the number of the unit of the text (a sentence, a turn, a section) that each vector stands in, as
+            `position` does, and -1 at padding. None if the encoder knows no marker, and after a pooling without
+            provenance.
     """
 
     x: Tensor
     padding_mask: Tensor
     position: Tensor | None = None
     lengths: list[int] | None = None
-    marked: Tensor | None = None
+    unit: Tensor | None = None
+
+    @property
+    def leads_unit(self) -> Tensor:
+        """Which real vectors are the first of their unit: (B, L).
+
+        Raises:
+            ValueError: `unit` is None.
+        """
+        if self.unit is None:
+            raise ValueError("The sequence must say which unit of the text each vector stands in, but does not.")
+        # Before the first position there is no unit.
+        return (self.unit.diff(dim=1, prepend=torch.full_like(self.unit[:, :1], -1)) != 0) & ~self.padding_mask
 
     @property
     def attention_mask(self) -> Tensor | None:

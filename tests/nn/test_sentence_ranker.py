@@ -10,9 +10,10 @@ from whole_models import LONGEST, MARKER, PAD, VOCABULARY, batch, combinations
 
 from pyramidions.errors import UserError
 from pyramidions.models import build_extractor, extractor_preset
-from pyramidions.nn import Encoder, SentenceRanker
+from pyramidions.nn import Encoded, Encoder, SentenceRanker
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.upsampling import UPSAMPLING
 
 TINY = {
@@ -47,13 +48,14 @@ def expected(model: SentenceRanker, source: Tensor) -> list[dict[int, float]]:
             assert pooled.sources is not None and pooled.weights is not None
             strongest = pooled.weights[0].argmax(-1).tolist()
             places = [places[int(pooled.sources[0, k, g])] for k, g in enumerate(strongest)]
-        starts = [p for p in range(tokens.size(1)) if p == 0 or tokens[0, p] == MARKER]
+        units = [int((tokens[0, 1 : place + 1] == MARKER).sum()) for place in range(tokens.size(1))]
         scores: dict[int, float] = {}
-        for vector, place in enumerate(places):
-            if place in starts:
-                unit = starts.index(place)
+        before = None
+        for vector, unit in enumerate(units[place] for place in places):
+            if unit != before:
                 score = float(model.output(encoded.memory[0, vector]))
                 scores[unit] = max(score, scores.get(unit, score))
+            before = unit
         found.append(scores)
     return found
 
@@ -66,7 +68,7 @@ def rated(scores: Tensor) -> list[dict[int, float]]:
 @pytest.mark.parametrize("then_markers", [False, True])
 @pytest.mark.parametrize("first", ["none", *KINDS])
 @torch.no_grad()
-def test_every_unit_has_the_score_of_the_vector_at_its_start(attention: str, first: str, then_markers: bool) -> None:
+def test_every_unit_has_the_score_of_its_first_vector(attention: str, first: str, then_markers: bool) -> None:
     kinds = [*([] if first == "none" else [first]), *(["markers"] if then_markers else [])]
     lengths = [*(["12"] if first != "none" else []), *(["6"] if then_markers else [])] + ["None"] * (3 - len(kinds))
     model = ranker(",".join(kinds), ",".join(lengths) if kinds else None, self_attention=attention).eval()
@@ -74,7 +76,7 @@ def test_every_unit_has_the_score_of_the_vector_at_its_start(attention: str, fir
     found = rated(model(source))
     for ours, wanted in zip(found, expected(model, source), strict=True):
         assert ours == pytest.approx(wanted, abs=1e-5)
-    # Of a soft selection's vectors the strongest members may all stand within sentences.
+    # Gumbel's vectors are soft mixtures, which may all have one strongest member.
     assert len(found[0]) > 1 or first == "gumbel_topk"
 
 
@@ -90,23 +92,23 @@ def test_units_beyond_the_pooled_length_have_no_score() -> None:
     assert ranker(lengths="2,None,None").eval()(source).isfinite().tolist() == [[True, True, False]]
 
 
-def test_of_two_vectors_at_one_start_the_higher_score_counts_and_gradients_stay_finite() -> None:
+def test_of_a_unit_that_a_pooling_tore_apart_the_highest_score_counts_and_gradients_stay_finite() -> None:
     class Doubling(nn.Module):
-        """Hands on each vector twice."""
+        """Hands on all vectors twice, one after the other."""
 
         marker_idx = MARKER
-        starts = Encoder.starts
+        units = Encoder.units
 
         def __init__(self, encoder: Encoder) -> None:
             super().__init__()
             self.encoder = encoder
 
-        def forward(self, *args: Any) -> Any:
+        def forward(self, *args: Any) -> Encoded:
             encoded = self.encoder(*args)
-            twice = {
-                name: torch.cat([getattr(encoded, name)] * 2, dim=1) for name in ("padding_mask", "position", "marked")
-            }
-            return encoded._replace(memory=torch.cat([encoded.memory, 2 * encoded.memory], dim=1), **twice)
+            x, mask, _, _, unit = encoded.sequence
+            memory = torch.cat([x, 2 * x], dim=1)
+            both = Sequence(memory, torch.cat([mask, mask], dim=1), unit=torch.cat([unit, unit], dim=1))
+            return encoded._replace(memory=memory, sequence=both)
 
     plain, source = ranker(lengths=None), batch(*LENGTHS)
     doubled = SentenceRanker(Doubling(plain.encoder), plain.output, PAD)  # type: ignore[arg-type]
@@ -160,10 +162,15 @@ def test_a_vocabulary_without_a_marker_is_refused() -> None:
         SentenceRanker(encoder, nn.Linear(8, 1), PAD)
 
 
-def test_an_encoder_that_does_not_tell_where_its_vectors_stand_is_refused() -> None:
+def test_an_encoder_that_does_not_tell_which_units_its_vectors_stand_in_is_refused() -> None:
     model = SentenceRanker(ranker().encoder, nn.Linear(8, 1), PAD)
     silent = ranker().encoder
-    silent.forward = lambda *args: Encoder.forward(silent, *args)._replace(position=None)  # type: ignore[method-assign]
+
+    def forward(*args: Any) -> Encoded:
+        encoded = Encoder.forward(silent, *args)
+        return encoded._replace(sequence=encoded.sequence._replace(unit=None))
+
+    silent.forward = forward  # type: ignore[method-assign]
     model.encoder = silent
     with pytest.raises(ValueError, match="needs poolings that tell what their vectors are made of."):
         model(batch(*LENGTHS))

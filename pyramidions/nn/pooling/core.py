@@ -47,8 +47,9 @@ class Pooled(NamedTuple):
             unpooled: what was pooled.
             lengths: of what is handed on, as in `Sequence`.
         """
-        position, marked = self.of_strongest(unpooled.position), self.of_strongest(unpooled.marked)
-        return Sequence(self.x, self.padding_mask, position, lengths, marked)
+        position, unit = self.of_strongest(unpooled.position), self.of_strongest(unpooled.unit)
+        unit = None if unit is None else unit.masked_fill(self.padding_mask, -1)
+        return Sequence(self.x, self.padding_mask, position, lengths, unit)
 
     def of_strongest(self, values: Tensor | None) -> Tensor | None:
         """Return the ``values`` (B, L) of each vector's strongest member: (B, K); None without provenance."""
@@ -65,8 +66,8 @@ class Pooler(nn.Module, ABC):
     upsampling: ClassVar[str | None] = None
     #: whether `Pooled.sources` tells what the vectors are made of
     has_provenance: ClassVar[bool] = True
-    #: whether it reads `Sequence.marked`
-    reads_marks: ClassVar[bool] = False
+    #: whether it reads `Sequence.unit`
+    reads_units: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:

@@ -1,6 +1,5 @@
-"""Pooling at markers: the vectors where units of the text start."""
+"""Pooling at markers: the first vector of each unit of the text."""
 
-import torch
 from torch import Tensor
 
 from pyramidions.nn.context import PoolingContext
@@ -10,21 +9,21 @@ from pyramidions.nn.sequence import Sequence
 
 @POOLING.register("markers")
 class MarkersPooler(Pooler):
-    """Hands on the vectors at the starts of sentences, turns or sections (Liu and Lapata 2019, section 3.1).
+    """Hands on the first vector of each sentence, turn or section (Liu and Lapata 2019, section 3.1).
 
-    A unit starts with its document and at each marker. After another pooling a vector is marked if its strongest member
-    was. A document in which no vector is marked any more hands on its first vector.
+    A unit starts with its document and at each marker, so that its first vector is the one there. After another pooling
+    a vector belongs to the unit of its strongest member, and the first vector of a unit is the first handed on.
 
     The text decides how many vectors there are, so that the host waits for a GPU once.
 
     Args:
-        k: vectors to hand on; of more marked ones the first k.
+        k: vectors to hand on; of more units the first k.
 
     Raises:
-        ValueError: a k below 1, or a sequence that does not say what is marked.
+        ValueError: a k below 1, or a sequence that does not say which units its vectors stand in.
     """
 
-    reads_marks = True
+    reads_units = True
 
     def __init__(self, k: int) -> None:
         super().__init__()
@@ -33,11 +32,9 @@ class MarkersPooler(Pooler):
         self.k = k
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
-        if sequence.marked is None:
-            raise ValueError("Pooling at markers needs a sequence that says where units start, but this one does not.")
-        starts = _starts(sequence.marked, ~sequence.padding_mask)
+        starts = sequence.leads_unit
         lengths = self._counts(starts)
-        # The marked positions come first, in their order: (B, L) -> (B, K)
+        # First vectors come before all others, in their order: (B, L) -> (B, K)
         sources = (~starts).byte().argsort(dim=1, stable=True)[:, : max(1, *lengths)]
         padding_mask = ~starts.gather(1, sources)
         x = sequence.x.gather(1, sources[..., None].expand(-1, -1, sequence.x.size(-1)))
@@ -52,10 +49,3 @@ class MarkersPooler(Pooler):
             return [min(self.k, starts.size(1))] * len(starts)
         counts: list[int] = starts.sum(dim=1).clamp(max=self.k).tolist()
         return counts
-
-
-def _starts(marked: Tensor, real: Tensor) -> Tensor:
-    """Return where units start (B, L), of a document without any start its first real position."""
-    starts = marked & real
-    first = real & (real.cumsum(dim=1) == 1)
-    return torch.where(starts.any(dim=1, keepdim=True), starts, first)

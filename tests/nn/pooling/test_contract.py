@@ -37,7 +37,7 @@ def batch(*lengths: int) -> Sequence:
     )
     position = torch.arange(max(lengths)).expand(x.shape[:2])
     # A sentence of one word each: as many vectors as possible come out of every kind.
-    return Sequence(x, position >= torch.tensor(lengths)[:, None], position, marked=position >= 0)
+    return Sequence(x, position >= torch.tensor(lengths)[:, None], position, unit=position)
 
 
 @kinds

@@ -11,21 +11,21 @@ from pyramidions.nn.sequence import Sequence
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("markers ask for no attention"))
 
 
-def sequence(*marked: str, real: tuple[int, ...] | None = None) -> Sequence:
-    """Return documents of a position per letter, "|" where a unit starts; of each the first ``real`` are no padding."""
-    length = len(marked[0])
-    starts = torch.tensor([[letter == "|" for letter in one] for one in marked])
-    mask = ends_after(*(real or [length] * len(marked)), width=length)
-    position = torch.arange(length).expand(len(marked), -1)
-    return Sequence(vectors(len(marked), length, DIM), mask, position, marked=starts)
+def sequence(*units: str, real: tuple[int, ...] | None = None) -> Sequence:
+    """Return documents of a position per digit, the number of its unit; of each the first ``real`` are no padding."""
+    length = len(units[0])
+    mask = ends_after(*(real or [length] * len(units)), width=length)
+    unit = torch.tensor([[int(digit) for digit in one] for one in units]).masked_fill(mask, -1)
+    position = torch.arange(length).expand(len(units), -1)
+    return Sequence(vectors(len(units), length, DIM), mask, position, unit=unit)
 
 
 def pool(k: int, given: Sequence) -> Pooled:
     return MarkersPooler(k)(given, NO_CONTEXT)
 
 
-def test_vectors_at_starts_are_handed_on_as_they_are_and_in_their_order() -> None:
-    given = sequence("|..|.|")
+def test_the_first_vector_of_each_unit_is_handed_on_as_it_is_and_in_its_order() -> None:
+    given = sequence("000112")
     pooled = pool(4, given)
     assert pooled.x.equal(given.x[:, [0, 3, 5]])
     assert pooled.sources is not None and pooled.sources.tolist() == [[[0], [3], [5]]]
@@ -33,43 +33,43 @@ def test_vectors_at_starts_are_handed_on_as_they_are_and_in_their_order() -> Non
     assert pooled.lengths == [3]
 
 
-def test_of_more_starts_than_k_the_first_are_kept() -> None:
-    pooled = pool(2, sequence("|..|.|"))
+def test_of_more_units_than_k_the_first_are_kept() -> None:
+    pooled = pool(2, sequence("000112"))
     assert pooled.sources is not None and pooled.sources.squeeze().tolist() == [0, 3]
     assert pooled.lengths == [2]
 
 
 def test_documents_of_fewer_units_are_padded_with_zeros() -> None:
-    pooled = pool(4, sequence("|.||.|", "|..|..", "|.||.|", real=(6, 5, 3)))
+    pooled = pool(4, sequence("001223", "000111", "001223", real=(6, 5, 3)))
     assert pooled.lengths == [4, 2, 2]
     assert pooled.padding_mask.tolist() == [[False] * 4, [False, False, True, True], [False, False, True, True]]
     assert not pooled.x[pooled.padding_mask].any()
 
 
-def test_a_document_in_which_nothing_is_marked_hands_on_its_first_vector() -> None:
-    given = sequence(".....", "..|..", real=(5, 2))
-    pooled = pool(4, given)
-    assert pooled.lengths == [1, 1] and not pooled.padding_mask.any()
-    assert pooled.x.equal(given.x[:, :1])
-
-
-def test_after_another_pooling_a_vector_is_marked_if_its_strongest_member_was() -> None:
-    given = sequence("|..|..")
+def test_after_another_pooling_a_vector_belongs_to_the_unit_of_its_strongest_member() -> None:
+    given = sequence("000111222")
     mixed = Pooled(
-        vectors(1, 3, DIM),
-        ends_after(3),
-        sources=torch.tensor([[[0, 1], [2, 3], [5, 3]]]),
-        weights=torch.tensor([[[0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]]),
+        vectors(1, 5, DIM),
+        ends_after(4, width=5),
+        sources=torch.tensor([[[1, 0], [2, 3], [5, 3], [0, 7], [0, 0]]]),
+        weights=torch.tensor([[[0.9, 0.1], [0.3, 0.7], [0.6, 0.4], [0.2, 0.8], [0.0, 0.0]]]),
     )
-    after = mixed.sequence(given, [3])
-    assert after.marked is not None and after.marked.tolist() == [[True, True, False]]
-    assert pool(4, after).x.equal(mixed.x[:, :2])
+    after = mixed.sequence(given, [4])
+    assert after.unit is not None and after.unit.tolist() == [[0, 1, 1, 2, -1]]
+    # The start of unit 0 was dropped, and so was unit 2's: their first vectors are others.
+    assert pool(4, after).x.equal(mixed.x[:, [0, 1, 3]])
+
+
+def test_a_unit_of_which_no_vector_is_left_is_left_out() -> None:
+    picked = Pooled(vectors(1, 1, DIM), ends_after(1), torch.tensor([[[4]]]), torch.ones(1, 1, 1))
+    after = picked.sequence(sequence("000111222"), [1])
+    assert pool(4, after).lengths == [1] and pool(4, after).sequence(after, [1]).unit.tolist() == [[1]]
 
 
 def test_after_a_pooling_without_provenance_nothing_is_known() -> None:
-    after = Pooled(vectors(1, 3, DIM), ends_after(3)).sequence(sequence("|..|.."), [3])
-    assert after.marked is None
-    with pytest.raises(ValueError, match="needs a sequence that says where units start, but this one does not."):
+    after = Pooled(vectors(1, 3, DIM), ends_after(3)).sequence(sequence("000111"), [3])
+    assert after.unit is None
+    with pytest.raises(ValueError, match="must say which unit of the text each vector stands in, but does not."):
         pool(4, after)
 
 
