@@ -3,10 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import FairseqDataclass
 from omegaconf import MISSING
 
-from pyramidions.extract.selection import REDUNDANCY
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.scoring import LABELS
 
@@ -72,7 +71,7 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
         default=False,
         metadata={"help": f"validate with extracts of --extract-words words and log {', '.join(LABELS)}"},
     )
-    redundancy: ChoiceEnum(REDUNDANCY) = field(  # type: ignore[valid-type]
+    redundancy: str = field(
         default="none",
         metadata={
             "help": "how an extract avoids repetitions: none; trigrams passes over a sentence that shares one with "

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
-from pyramidions.extract.selection import Budget
+from pyramidions.extract.selection import REDUNDANCY, Budget
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Length, Preprocessing
-from pyramidions.tasks.run_config import is_first_worker
+from pyramidions.tasks.run_config import is_first_worker, model_name
 from pyramidions.tasks.sentence_extractor import Selection, SentenceExtractor
-from pyramidions.tasks.splits import documents_alone, load_labelled_split
+from pyramidions.tasks.splits import documents_alone, load_labelled_split, no_labels
 
 _NAME = "extractive_summarization"
 
@@ -32,13 +32,15 @@ class ExtractiveSummarizationTask(DocumentTask):
         cfg: what the user said.
 
     Raises:
-        UserError: a length or a weight is out of its range.
+        UserError: an option is out of its range.
     """
 
     cfg: ExtractiveSummarizationConfig
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)
+        if cfg.redundancy not in REDUNDANCY:
+            raise UserError(f"--redundancy must be one of {', '.join(REDUNDANCY)}, but is {cfg.redundancy!r}.")
         if not 0 <= cfg.mmr_weight <= 1:
             raise UserError(f"--mmr-weight must be from 0 to 1, but is {cfg.mmr_weight}.")
         folder = DataFolder(cfg.data)
@@ -80,6 +82,28 @@ class ExtractiveSummarizationTask(DocumentTask):
         if constraints is not None:
             raise UserError(f"--constraints is not supported by --task {_NAME}.")
         return documents_alone(self.preprocessing, src_tokens)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model.
+
+        Raises:
+            UserError: the data has no sentence markers, or the model writes.
+        """
+        if self.preprocessing.need_tokenizer().marker_id is None:
+            raise no_labels(self.preprocessing.folder)
+        if model_name(cfg) == "pyramidion":
+            raise UserError(f"--task {_NAME} needs a model that rates sentences, such as --arch extractor.")
+        return super().build_model(cfg, from_checkpoint)
+
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the criterion.
+
+        Raises:
+            UserError: it is made for models that write.
+        """
+        if cfg._name != _NAME:
+            raise UserError(f"--task {_NAME} needs --criterion {_NAME}, but --criterion is {cfg._name}.")
+        return super().build_criterion(cfg, from_checkpoint)
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> SentenceExtractor:
         """Build what extracts.

@@ -15,7 +15,7 @@ from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Length, Preprocessing
-from pyramidions.tasks.run_config import is_first_worker
+from pyramidions.tasks.run_config import is_first_worker, model_name
 from pyramidions.tasks.splits import documents_alone, load_split
 
 _NAME = "long_document_summarization"
@@ -66,6 +66,16 @@ class LongDocumentSummarizationTask(DocumentTask):
         if constraints is not None:
             raise UserError(f"--constraints is not supported by --task {_NAME}.")
         return documents_alone(self.preprocessing, src_tokens)
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and what validation needs to write summaries with it.
+
+        Raises:
+            UserError: the model rates sentences.
+        """
+        if model_name(cfg) == "pyramidion_extractor":
+            raise UserError(f"--task {_NAME} needs a model that writes, but --arch names an extractor.")
+        return super().build_model(cfg, from_checkpoint)
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's generator with the user's settings, else the models' own."""

@@ -3,6 +3,7 @@
 import math
 from typing import Any, Optional
 
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigKeyError
 
@@ -19,6 +20,11 @@ def run_of(cfg: Any) -> Optional[DictConfig]:
         # The config stands alone, as when fairseq reads it from a checkpoint.
         return None
     return run if isinstance(run, DictConfig) and "checkpoint" in run else None
+
+
+def model_name(cfg: Any) -> str:
+    """Return the name of the model class of a model's config, whatever --arch says."""
+    return str(ARCH_MODEL_NAME_REGISTRY.get(cfg._name, cfg._name))
 
 
 def is_first_worker(cfg: Any) -> bool:

@@ -59,9 +59,7 @@ def load_labelled_split(
     tokenizer = preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     if folder.path.is_dir() and split in folder.splits and not folder.has_labels(split):
-        raise UserError(
-            f"{folder.path} has no labels of sentences in {split!r}: make it with `pyramidions prepare --labels`."
-        )
+        raise no_labels(folder)
     verify_split(folder, split, hashes=check_hashes)
     documents = _heads(preprocessing, split, "source")
     _report(split, "documents", documents, warn)
@@ -73,6 +71,11 @@ def load_labelled_split(
         tokenizer.marker_id,
     )
     return WithReferences(labelled, _references(folder, split, len(documents))) if references else labelled
+
+
+def no_labels(folder: DataFolder) -> UserError:
+    """Return what to raise where sentences should be labelled."""
+    return UserError(f"{folder.path} has no labels of its sentences: make it with `pyramidions prepare --labels`.")
 
 
 def _is_shuffled(split: str) -> bool:

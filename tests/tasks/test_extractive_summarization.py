@@ -179,9 +179,7 @@ def test_flags_of_beam_search_are_refused(labelled_data: DataFolder) -> None:
 
 
 def test_a_folder_without_labels_is_refused(data: DataFolder) -> None:
-    with pytest.raises(
-        UserError, match=r"has no labels of sentences in 'valid': make it with `pyramidions prepare --labels`"
-    ):
+    with pytest.raises(UserError, match=r"has no labels of its sentences: make it with `pyramidions prepare --labels`"):
         make(data).load_dataset("valid")
 
 
@@ -207,11 +205,12 @@ def test_labels_of_other_documents_are_named(labelled_data: DataFolder, tmp_path
     [
         ("extract_words", 0, "`extract_words` must be at least 1, one word, but is 0."),
         ("max_source_positions", 1, "`max_source_positions` must be at least 2, a token and the end of the text, but"),
+        ("redundancy", "some", "--redundancy must be one of none, trigrams, mmr, but is 'some'."),
         ("mmr_weight", 2.0, "--mmr-weight must be from 0 to 1, but is 2.0."),
     ],
 )
 def test_an_option_out_of_its_range_is_named(
-    labelled_data: DataFolder, option: str, value: float, sentence: str
+    labelled_data: DataFolder, option: str, value: object, sentence: str
 ) -> None:
     with pytest.raises(UserError, match=f"^{sentence}"):
         make(labelled_data, **{option: value})
