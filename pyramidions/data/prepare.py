@@ -64,13 +64,10 @@ def prepare(
     """
     _check_arguments(corpora, settings, tokenizer)
     settings = settings or Settings()
-    if labels:
-        settings = replace(settings, sentence_markers=True)
+    settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     path = Path(path)
     recover_folder(path)
-    reused = None if tokenizer is None else Tokenizer.from_file(tokenizer)
-    if labels and reused is not None:
-        require_marker(reused, tokenizer)
+    reused = None if tokenizer is None else _reused(tokenizer, labels)
     recorded = _recorded(settings, tokenizer, labels)
     _refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
@@ -102,6 +99,13 @@ def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, t
         raise UserError("At least one of train, valid and test must be given.")
     if tokenizer is None and "train" not in corpora:
         raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
+
+
+def _reused(path: str | Path, labels: bool) -> Tokenizer:
+    tokenizer = Tokenizer.from_file(path)
+    if labels:
+        require_marker(tokenizer, path)
+    return tokenizer
 
 
 def _about_missing(splits: list[str]) -> str:

@@ -1,20 +1,25 @@
 """What every task on prepared documents does: whole batches, runs that resume exactly, scores at validation."""
 
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any, Optional
 
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from pyramidions.errors import UserError
+from pyramidions.tasks import decoding
 from pyramidions.tasks.config import DocumentTaskConfig
+from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checkpoints import check_given
 from pyramidions.tasks.run_checks import check_run
-from pyramidions.tasks.run_config import run_of
+from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.schedule import warn_of_schedule
+from pyramidions.tasks.splits import documents_alone
 from pyramidions.tasks.training_run import TrainingRun
 from pyramidions.tasks.validation_scores import ValidationScores
 
@@ -32,6 +37,8 @@ class DocumentTask(FairseqTask):
 
     cfg: DocumentTaskConfig
     preprocessing: Preprocessing
+    #: loads a split, as `load_split` does
+    loader: Callable[..., Any]
 
     def __init__(self, cfg: DocumentTaskConfig) -> None:
         super().__init__(cfg)
@@ -48,8 +55,9 @@ class DocumentTask(FairseqTask):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add our flags."""
+        """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
         super().add_args(parser)
+        decoding.unset_defaults(parser)
         # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
         # safe loading of torch refuses: no run on several GPUs could resume.
         parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
@@ -99,6 +107,24 @@ class DocumentTask(FairseqTask):
     def target_dictionary(self) -> Dictionary:
         """The one dictionary; its ids are the tokenizer's."""
         return self.preprocessing.dictionary
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split; log how much of it was truncated."""
+        self.datasets[split] = self.loader(
+            self.preprocessing,
+            split,
+            check_hashes=self.cfg.check_data,
+            references=self._validation is not None and split != "train",
+            warn=is_first_worker(self.cfg),
+        )
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
+    ) -> PairDataset:
+        """Return documents without summaries and labels, truncated like any other."""
+        if constraints is not None:
+            raise UserError(f"--constraints is not supported by --task {self.preprocessing.task}.")
+        return documents_alone(self.preprocessing, src_tokens)
 
     def get_batch_iterator(
         self,

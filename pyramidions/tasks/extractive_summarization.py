@@ -1,10 +1,8 @@
 """The task: long documents in, their best sentences out."""
 
-from argparse import ArgumentParser
 from typing import Any, Optional
 
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
@@ -13,11 +11,10 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
-from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Length, Preprocessing
-from pyramidions.tasks.run_config import is_first_worker, model_name
+from pyramidions.tasks.run_config import model_name
 from pyramidions.tasks.sentence_extractor import Selection, SentenceExtractor
-from pyramidions.tasks.splits import documents_alone, load_labelled_split, no_labels
+from pyramidions.tasks.splits import load_labelled_split, no_labels
 
 _NAME = "extractive_summarization"
 
@@ -36,6 +33,7 @@ class ExtractiveSummarizationTask(DocumentTask):
     """
 
     cfg: ExtractiveSummarizationConfig
+    loader = staticmethod(load_labelled_split)
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)
@@ -50,12 +48,6 @@ class ExtractiveSummarizationTask(DocumentTask):
         }
         self.preprocessing = Preprocessing(folder, _NAME, lengths)
 
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        """Add our flags; decoding flags of fairseq's, which mean nothing here, are marked as not given."""
-        super().add_args(parser)
-        decoding.unset_defaults(parser)
-
     @property
     def extract_words(self) -> int:
         """Words of an extract."""
@@ -64,24 +56,6 @@ class ExtractiveSummarizationTask(DocumentTask):
     def max_positions(self) -> int:
         """Return the most tokens of a document."""
         return self.preprocessing.length("max_source_positions")
-
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split; log how much of it was truncated."""
-        self.datasets[split] = load_labelled_split(
-            self.preprocessing,
-            split,
-            check_hashes=self.cfg.check_data,
-            references=self._validation is not None and split != "train",
-            warn=is_first_worker(self.cfg),
-        )
-
-    def build_dataset_for_inference(
-        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
-    ) -> PairDataset:
-        """Return documents without labels, truncated like any other: all of their units are sentences."""
-        if constraints is not None:
-            raise UserError(f"--constraints is not supported by --task {_NAME}.")
-        return documents_alone(self.preprocessing, src_tokens)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model.

@@ -1,10 +1,8 @@
 """The task: long documents in, summaries out."""
 
-from argparse import ArgumentParser
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
@@ -13,10 +11,9 @@ from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
-from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Length, Preprocessing
-from pyramidions.tasks.run_config import is_first_worker, model_name
-from pyramidions.tasks.splits import documents_alone, load_split
+from pyramidions.tasks.run_config import model_name
+from pyramidions.tasks.splits import load_split
 
 _NAME = "long_document_summarization"
 
@@ -30,6 +27,7 @@ class LongDocumentSummarizationTask(DocumentTask):
     """
 
     cfg: LongDocumentSummarizationConfig
+    loader = staticmethod(load_split)
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
         super().__init__(cfg)
@@ -39,33 +37,9 @@ class LongDocumentSummarizationTask(DocumentTask):
         }
         self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths)
 
-    @classmethod
-    def add_args(cls, parser: ArgumentParser) -> None:
-        """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
-        super().add_args(parser)
-        decoding.unset_defaults(parser)
-
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of a document and of a summary."""
         return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
-
-    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split; log how much of it was truncated."""
-        self.datasets[split] = load_split(
-            self.preprocessing,
-            split,
-            check_hashes=self.cfg.check_data,
-            references=self._validation is not None and split != "train",
-            warn=is_first_worker(self.cfg),
-        )
-
-    def build_dataset_for_inference(
-        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
-    ) -> PairDataset:
-        """Return documents without summaries, truncated like any other."""
-        if constraints is not None:
-            raise UserError(f"--constraints is not supported by --task {_NAME}.")
-        return documents_alone(self.preprocessing, src_tokens)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, and what validation needs to write summaries with it.

@@ -36,6 +36,7 @@ class Preprocessing:
         lengths: by the names of their options.
 
     Attributes:
+        task: its name.
         dictionary: fairseq's; its ids are the tokenizer's.
 
     Raises:
@@ -45,7 +46,7 @@ class Preprocessing:
     def __init__(self, folder: DataFolder, task: str, lengths: Mapping[str, Length]) -> None:
         self.folder = folder
         self.dictionary = Dictionary()
-        self._task = task
+        self.task = task
         self._asked = {name: length.asked for name, length in lengths.items()}
         self._lengths = {name: length.default for name, length in lengths.items()}
         self._tokenizer: Optional[Tokenizer] = None
@@ -94,7 +95,7 @@ class Preprocessing:
                 ensemble's other models; or its lengths are not theirs, and the user gives none.
         """
         if not {"tokenizer", *self._lengths} <= state.keys():
-            raise UserError(f"The checkpoint was not trained with --task {self._task}.")
+            raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
             self._use(Tokenizer(state["tokenizer"]))
         elif self._tokenizer.model_bytes != state["tokenizer"]:
