@@ -73,7 +73,9 @@ setup(
     ],
     python_requires=">=3.11",
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
-    package_data={"pyramidions": ["py.typed", "inference/*.html", "inference/*.css", "inference/*.js"]},
+    package_data={
+        "pyramidions": ["py.typed", "data/section_types.json", "inference/*.html", "inference/*.css", "inference/*.js"]
+    },
     install_requires=BASE,
     extras_require={"train": TRAIN, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},

@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "pyramidions.files": ("errors", "files"),
     "pyramidions.text": ("errors", "text"),
     "pyramidions.extract": ("errors", "extract", "nn.registry", "text"),
-    "pyramidions.data": ("data", "errors", "extract.oracle", "files", "strict_json", "text"),
+    "pyramidions.data": ("data", "errors", "extract", "files", "strict_json", "text"),
     "pyramidions.scoring": ("data", "errors", "files", "text", "scoring"),
     "pyramidions.criterions": ("criterions", "errors", "nn.pooling"),
     "pyramidions.tasks": (

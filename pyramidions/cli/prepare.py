@@ -50,6 +50,26 @@ def _file(name: str) -> Any:
     help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
 )
 @click.option("--labels", is_flag=True, help="Label the sentences to extract; implies --sentence-markers.")
+@click.option("--divide", type=click.Choice(["sections"]), help="Train on sections with their parts of the summary.")
+@click.option(
+    "--section-types",
+    type=click.Path(path_type=Path),
+    help="Table of section types and their keywords, for --divide.  [default: that of scientific papers]",
+)
+@click.option(
+    "--least-words",
+    type=click.IntRange(1),
+    help="Fewest words of a section and of its part of the summary, for --divide.  [default: 20]",
+)
+@click.option(
+    "--select",
+    metavar="METHOD",
+    help="Replace documents by sentences that hiporank, lead, textrank or oracle selects; needs --budget.",
+)
+@click.option("--select-test", metavar="METHOD", help="Select the sentences of test documents by another method.")
+@click.option(
+    "--budget", type=click.IntRange(2), metavar="TOKENS", help="Most tokens of the selected sentences and their end."
+)
 @click.option("--source-field", help="Field with the document.  [default: article or article_text]")
 @click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
 @click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
@@ -69,6 +89,12 @@ def prepare(
     out: Path,
     tokenizer: Path | None,
     labels: bool,
+    divide: str | None,
+    section_types: Path | None,
+    least_words: int | None,
+    select: str | None,
+    select_test: str | None,
+    budget: int | None,
     source_field: str | None,
     target_field: str | None,
     id_field: str | None,
@@ -87,12 +113,19 @@ def prepare(
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
     appears whole or not at all. Run the command again to continue after an interruption; a finished folder is kept.
 
+    With --divide sections, each section of a train or valid document becomes a document of its own, whose summary are
+    the sentences of the summary that match it best. With --select, documents become their most important sentences.
+    The summaries of the test split never decide about its documents: --divide leaves them whole.
+
     \b
     Examples:
       pyramidions prepare data/sample --out prepared --vocab-size 4000
       pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
       pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
+      pyramidions prepare data/sample --out sections --vocab-size 4000 --divide sections
+      pyramidions prepare data/sample --out selected --vocab-size 4000 --select hiporank --budget 1024
     """
+    from pyramidions.cli.pairing_options import PairingOptions
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, find_splits, known_fields
     from pyramidions.files.parallel import available_cores
@@ -103,7 +136,10 @@ def prepare(
     corpus = partial(
         Corpus, fields=fields, config=config, skip_empty=skip_empty, number_repeated_ids=number_repeated_ids
     )
-    corpora = {split: corpus(name, split) for split, name in names.items()}
+    pairings = PairingOptions(divide, section_types, least_words, select, select_test, budget).pairings(list(names))
+    if labels and pairings:
+        raise UserError(f"--labels excludes {'--divide' if divide else '--select'}.")
+    corpora = {split: corpus(name, split, sections=split in pairings) for split, name in names.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
     if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
@@ -115,6 +151,7 @@ def prepare(
             Settings(**vocabulary) if tokenizer is None else None,
             tokenizer=tokenizer,
             labels=labels,
+            pairings=pairings,
             workers=workers or available_cores(),
             overwrite=overwrite,
         )
@@ -137,9 +174,17 @@ def _report(out: Path) -> str:
         source, target = numbers["source_tokens"], numbers["target_tokens"]
         skipped, chosen = manifest["inputs"][split]["skipped"], numbers.get("chosen_sentences")
         lines.append(
-            f"  {split}: {counted(numbers['documents'], 'document')}, on average {source['mean']:,.0f} tokens to "
+            f"  {split}: {_made(numbers)}, on average {source['mean']:,.0f} tokens to "
             f"{target['mean']:,.0f}, at most {source['max']:,} to {target['max']:,}"
             + (f"; {chosen['mean']:,.1f} sentences chosen of {numbers['sentences']['mean']:,.0f}" if chosen else "")
             + (f"; {counted(skipped, 'empty one')} left out" if skipped else "")
         )
     return "\n".join(lines)
+
+
+def _made(numbers: dict[str, Any]) -> str:
+    from pyramidions.files.progress import counted
+
+    made_of = numbers.get("made_of", numbers)["documents"]
+    found = counted(numbers["documents"], "document")
+    return found if made_of == numbers["documents"] else f"{found} made of {made_of:,}"

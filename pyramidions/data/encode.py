@@ -11,12 +11,13 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter, id_type
 from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
 from pyramidions.data.manifest import InputHash, distribution
+from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import Shard, Shards
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
-from pyramidions.files.progress import note, progress_bar
+from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
@@ -27,12 +28,24 @@ _TOKENS_PER_SHARD = 2**24
 
 
 class EncodedPair(NamedTuple):
-    """A document and its summary as ids, which end in `</s>`; the labels of its sentences, if there are any."""
+    """A text and its summary as ids, which end in `</s>`; the labels of its sentences, if there are any.
+
+    Attributes:
+        name: (id, summary) where they are not those of the document.
+    """
 
     source: np.ndarray
     target: np.ndarray
     target_words: int
     labels: np.ndarray
+    name: tuple[str, str] | None = None
+
+
+class EncodedDocument(NamedTuple):
+    """The pairs that a document became, and whether it was taken as a whole although it was to be divided."""
+
+    pairs: list[EncodedPair]
+    is_whole: bool = False
 
 
 def encode(
@@ -43,6 +56,7 @@ def encode(
     model: Tokenizer,
     workers: int,
     labels: bool = False,
+    pairing: Pairing | None = None,
 ) -> dict[str, Any]:
     """Write the files of a split; the shards that an interrupted run completed are not encoded again.
 
@@ -54,12 +68,14 @@ def encode(
         model: what to encode with.
         workers: number of processes that encode.
         labels: label the sentences of the documents.
+        pairing: makes pairs of each document; None to take documents as they are.
 
     Returns:
         The manifest's entry for the split.
 
     Raises:
-        UserError: the documents are no longer those that were checked, or not those of the completed shards.
+        UserError: the documents are no longer those that were checked, or not those of the completed shards; or no pair
+            is left.
     """
     shards = Shards(folder, split, model)
     digest, documents = InputHash(), iter(corpus)
@@ -69,7 +85,7 @@ def encode(
     with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(documents, CHUNK))
-        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model, labels))
+        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model, labels, pairing))
         begun = _BegunShard(dtype)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
@@ -80,10 +96,25 @@ def encode(
                     begun = _BegunShard(dtype)
             bar.update(len(batch))
         require_unchanged(corpus, digest, expected)
-        if begun.documents:
+        if begun.pairs:
             shards.append(begun.completed(digest))
-    about = _joined(folder, split, shards, model.vocab_size)
+    about = _joined(folder, split, shards, model.vocab_size) | _about_pairing(split, pairing, shards, expected)
     return about | _joined_labels(folder, split, shards) if labels else about
+
+
+def _about_pairing(
+    split: str, pairing: Pairing | None, shards: Shards, expected: dict[str, Any]
+) -> dict[str, dict[str, int]]:
+    """Tell of documents that were taken as a whole; return what the manifest says of them."""
+    if pairing is None:
+        return {}
+    if shards.whole:
+        note(
+            f"{split}: {shards.whole:,} of {counted(expected['documents'], 'document')} "
+            f"{'has' if shards.whole == 1 else 'have'} {pairing.whole_because}, and "
+            f"{'is' if shards.whole == 1 else 'are'} taken as a whole"
+        )
+    return {"made_of": {"documents": expected["documents"], "whole": shards.whole}}
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
@@ -116,7 +147,7 @@ def _pass_over(
 
 
 class _BegunShard:
-    """Gathers documents to a shard.
+    """Gathers the pairs of documents to a shard.
 
     Args:
         dtype: of the ids.
@@ -127,26 +158,30 @@ class _BegunShard:
         self._encoded: list[EncodedPair] = []
         self._references = bytearray()
         self._tokens = 0
+        self._read = np.zeros(2, np.int64)
 
     @property
-    def documents(self) -> int:
-        """Number of documents so far."""
+    def pairs(self) -> int:
+        """Number of pairs so far."""
         return len(self._encoded)
 
     @property
     def is_full(self) -> bool:
         """Whether the shard is to be completed."""
-        return self.documents == _DOCUMENTS_PER_SHARD or self._tokens >= _TOKENS_PER_SHARD
+        return self.pairs >= _DOCUMENTS_PER_SHARD or self._tokens >= _TOKENS_PER_SHARD
 
-    def add(self, document: Document, encoded: EncodedPair) -> None:
-        """Append one document."""
-        self._encoded.append(encoded)
-        self._references += json.dumps({"id": document.id, "summary": document.target}).encode() + b"\n"
-        self._tokens += len(encoded.source) + len(encoded.target)
+    def add(self, document: Document, encoded: EncodedDocument) -> None:
+        """Append the pairs of one document."""
+        self._read += (1, encoded.is_whole)
+        for pair in encoded.pairs:
+            self._encoded.append(pair)
+            name, summary = pair.name or (document.id, document.target)
+            self._references += json.dumps({"id": name, "summary": summary}).encode() + b"\n"
+            self._tokens += len(pair.source) + len(pair.target)
 
     def completed(self, digest: InputHash) -> Shard:
         """Return the shard; the digest is that of the split's documents so far."""
-        sources, targets, target_words, labels = zip(*self._encoded, strict=True)
+        sources, targets, target_words, labels, _ = zip(*self._encoded, strict=True)
         return Shard(
             digest.sha256,
             np.concatenate(sources).astype(self._dtype),
@@ -157,11 +192,14 @@ class _BegunShard:
             np.frombuffer(self._references, np.uint8),
             np.concatenate(labels),
             np.array([len(each) for each in labels], np.int32),
+            self._read,
         )
 
 
 def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> dict[str, Any]:
     """Write the files of a split from its shards; return the manifest's entry for it."""
+    if not shards.pairs:
+        raise UserError(f"The split {split!r} must hold at least one pair of text and summary, but all were left out.")
     target_words = []
     with (
         IndexedWriter(folder.prefix(split, "source"), vocab_size) as source,
@@ -175,7 +213,7 @@ def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> 
             target_words.append(shard.target_words)
         sync(references)
     return {
-        "documents": shards.documents,
+        "documents": shards.pairs,
         "source_tokens": distribution(source.lengths),
         "target_tokens": distribution(target.lengths),
         "target_words": distribution(np.concatenate(target_words)),
@@ -197,16 +235,25 @@ def _joined_labels(folder: DataFolder, split: str, shards: Shards) -> dict[str, 
     }
 
 
-_received: list[tuple[Tokenizer, bool]] = []
+_received: list[tuple[Tokenizer, bool, Pairing | None]] = []
 
 
-def _receive(model: Tokenizer, labels: bool = False) -> None:
-    _received[:] = [(model, labels)]
+def _receive(model: Tokenizer, labels: bool = False, pairing: Pairing | None = None) -> None:
+    _received[:] = [(model, labels, pairing)]
 
 
-def _encode_chunk(documents: list[Document]) -> list[EncodedPair]:
-    ((model, labels),) = _received
-    return [_encoded(document, model, labels) for document in documents]
+def _encode_chunk(documents: list[Document]) -> list[EncodedDocument]:
+    ((model, labels, pairing),) = _received
+    if pairing is None:
+        return [EncodedDocument([_encoded(document, model, labels)]) for document in documents]
+    return [_paired(pairing(document, model), document, model, labels) for document in documents]
+
+
+def _paired(pairs: Pairs, document: Document, model: Tokenizer, labels: bool) -> EncodedDocument:
+    names = [None if (d.id, d.target) == (document.id, document.target) else (d.id, d.target) for d in pairs.documents]
+    encoded = [_encoded(each, model, labels) for each in pairs.documents]
+    named = [pair._replace(name=name) for pair, name in zip(encoded, names, strict=True)]
+    return EncodedDocument(named, pairs.is_whole)
 
 
 def _encoded(document: Document, model: Tokenizer, labels: bool) -> EncodedPair:

@@ -14,6 +14,7 @@ from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.data.labels import require_marker
 from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manifest, work_key, write_manifest
+from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import load_vocabulary, save_vocabulary
 from pyramidions.data.vocabulary import (
@@ -37,6 +38,7 @@ def prepare(
     *,
     tokenizer: str | Path | None = None,
     labels: bool = False,
+    pairings: Mapping[str, Pairing] | None = None,
     workers: int = 1,
     overwrite: bool = False,
 ) -> bool:
@@ -53,6 +55,7 @@ def prepare(
         tokenizer: a sentencepiece model to encode with instead of training one.
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
+        pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
 
@@ -68,7 +71,10 @@ def prepare(
     path = Path(path)
     recover_folder(path)
     reused = None if tokenizer is None else _reused(tokenizer, labels)
+    pairings = pairings or {}
     recorded = _recorded(settings, tokenizer, labels)
+    if pairings:
+        recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
     _refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
@@ -85,7 +91,7 @@ def prepare(
         with atomic_folder(path, work_key(recorded, inputs)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            _fill(folder, corpora, model, labels, workers, recorded, inputs)
+            _fill(folder, corpora, model, labels, pairings, workers, recorded, inputs)
     except OSError as error:
         kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -123,13 +129,14 @@ def _fill(
     corpora: Mapping[str, Corpus],
     model: Tokenizer,
     labels: bool,
+    pairings: Mapping[str, Pairing],
     workers: int,
     recorded: dict[str, Any],
     inputs: dict[str, Any],
 ) -> None:
     splits = {}
     for split, corpus in corpora.items():
-        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels)
+        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split))
     _write(folder.sentencepiece_path, model.model_bytes)
     _write(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size)

@@ -34,6 +34,8 @@ class Shard(NamedTuple):
         references: bytes of the references file, as uint8.
         labels: of the sentences of the documents, one document after the other; empty without labels.
         label_counts: number of labels of each document, (documents,); empty without labels.
+        read: number of documents that these pairs were made of, and how many of them were taken as a whole although a
+            `Pairing` was to divide them, (2,); empty if each pair is a document.
     """
 
     sha256: str
@@ -45,6 +47,7 @@ class Shard(NamedTuple):
     references: np.ndarray
     labels: np.ndarray = np.empty(0, np.uint8)
     label_counts: np.ndarray = np.empty(0, np.int32)
+    read: np.ndarray = np.empty(0, np.int64)
 
 
 class Shards:
@@ -59,6 +62,8 @@ class Shards:
 
     Attributes:
         documents: number of documents in all shards.
+        pairs: number of pairs that they became.
+        whole: number of documents that were taken as a whole although they were to be divided.
         sha256: over these documents.
     """
 
@@ -67,7 +72,7 @@ class Shards:
         self._split = split
         self._salt = model.model_bytes
         self._count = 0
-        self.documents = 0
+        self.documents = self.pairs = self.whole = 0
         self.sha256 = hashlib.sha256().hexdigest()
         while (shard := self._load(self._count)) is not None:
             self._include(shard)
@@ -88,7 +93,10 @@ class Shards:
 
     def _include(self, shard: Shard) -> None:
         self._count += 1
-        self.documents += len(shard.target_words)
+        documents, whole = shard.read.tolist() or (len(shard.target_words), 0)
+        self.documents += documents
+        self.whole += whole
+        self.pairs += len(shard.target_words)
         self.sha256 = shard.sha256
 
     def _load(self, number: int) -> Shard | None:

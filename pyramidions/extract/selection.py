@@ -35,6 +35,7 @@ def select(
     budget: Budget,
     redundancy: str = "none",
     mmr_weight: float = 0.7,
+    lengths: Sequence[int] | None = None,
 ) -> list[int]:
     """Select sentences, the best first; one that does not fit into what is left of the budget is passed over.
 
@@ -46,6 +47,7 @@ def select(
             et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
             scores scaled to [0, 1] and the cosine similarity of tf-idf vectors.
         mmr_weight: of the score in "mmr"; the similarity weighs the rest.
+        lengths: of the sentences, in tokens for example; ``budget.words`` then limits their sum. None to count words.
 
     Returns:
         Indices in reading order.
@@ -62,15 +64,15 @@ def select(
     best_first = np.argsort(-scores, kind="stable")
     best_first = best_first[scores[best_first] > -np.inf]
     if redundancy == "mmr":
-        return _fill_by_relevance(sentences, scores, best_first, budget, mmr_weight)
-    return _fill(sentences, best_first, budget, without_repeats=redundancy == "trigrams")
+        return _fill_by_relevance(sentences, scores, best_first, _Selection(sentences, budget, lengths), mmr_weight)
+    return _fill(sentences, best_first, _Selection(sentences, budget, lengths), redundancy == "trigrams")
 
 
 class _Selection:
     """Sentences that were selected, and what is left of the budget."""
 
-    def __init__(self, sentences: Sequence[str], budget: Budget) -> None:
-        self._lengths = [len(sentence.split()) for sentence in sentences]
+    def __init__(self, sentences: Sequence[str], budget: Budget, lengths: Sequence[int] | None) -> None:
+        self._lengths = [len(sentence.split()) for sentence in sentences] if lengths is None else lengths
         self._words = np.inf if budget.words is None else budget.words
         self._sentences = np.inf if budget.sentences is None else budget.sentences
         self.indices: list[int] = []
@@ -92,8 +94,7 @@ class _Selection:
         return sorted(self.indices) or [int(index) for index in list(best_first)[:1]]
 
 
-def _fill(sentences: Sequence[str], best_first: np.ndarray, budget: Budget, without_repeats: bool) -> list[int]:
-    selection = _Selection(sentences, budget)
+def _fill(sentences: Sequence[str], best_first: np.ndarray, selection: _Selection, without_repeats: bool) -> list[int]:
     seen: set[tuple[str, ...]] = set()
     for index in map(int, best_first):
         if selection.is_full:
@@ -110,9 +111,8 @@ def _fill(sentences: Sequence[str], best_first: np.ndarray, budget: Budget, with
 
 
 def _fill_by_relevance(
-    sentences: Sequence[str], scores: np.ndarray, best_first: np.ndarray, budget: Budget, weight: float
+    sentences: Sequence[str], scores: np.ndarray, best_first: np.ndarray, selection: _Selection, weight: float
 ) -> list[int]:
-    selection = _Selection(sentences, budget)
     if not best_first.size:
         return []
     vectors = TfIdf()(sentences)

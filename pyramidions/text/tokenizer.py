@@ -109,6 +109,10 @@ class Tokenizer:
             found += [*([self.marker_id] if number else []), *(ids or [UNK])]
         return found
 
+    def counts(self, texts: Iterable[str]) -> list[int]:
+        """Return the number of tokens of each text, without markers."""
+        return [len(ids) for ids in self._model.encode([normalize(text) for text in texts])]
+
     def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
 

@@ -1,0 +1,92 @@
+"""`prepare --divide` and `prepare --select`: what makes pairs of the documents of each split."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.data.pairing import Pairing
+    from pyramidions.data.select_sentences import SelectSentences
+
+ORACLE = "oracle"
+
+
+class PairingOptions(NamedTuple):
+    """Options of `prepare` that decide what becomes of a document.
+
+    Attributes:
+        divide: "sections", or None.
+        section_types: a file with the table, or None for ours.
+        least_words: of a section and its part of the summary, or None for the default.
+        select: a method or a model, or None.
+        select_test: likewise for test documents; None for the same.
+        budget: most tokens of a selection, or None.
+    """
+
+    divide: str | None
+    section_types: Path | None
+    least_words: int | None
+    select: str | None
+    select_test: str | None
+    budget: int | None
+
+    def check(self, splits: list[str]) -> None:
+        """Raise a UserError if options exclude each other or lack each other.
+
+        Args:
+            splits: that are prepared.
+        """
+        if self.divide and self.select:
+            raise UserError("--divide and --select exclude each other.")
+        belongs: dict[str, tuple[object, object, str]] = {
+            "--section-types": (self.section_types, self.divide, "--divide sections"),
+            "--least-words": (self.least_words, self.divide, "--divide sections"),
+            "--select-test": (self.select_test, self.select, "--select"),
+            "--budget": (self.budget, self.select, "--select"),
+        }
+        for name, (value, needed, option) in belongs.items():
+            if value is not None and needed is None:
+                raise UserError(f"{name} is an option of {option}, which is not given.")
+        if self.select and self.budget is None:
+            raise UserError("--select needs --budget, the most tokens of a document.")
+        if "test" in splits and ORACLE in (self.select_test, self.select_test or self.select):
+            raise UserError(
+                "The oracle reads the reference summary, which must not choose what is summarized in the test split: "
+                "give --select-test hiporank, lead, textrank or a model."
+            )
+
+    def pairings(self, splits: list[str]) -> "dict[str, Pairing]":
+        """Return what makes the pairs of each split; none for a split whose documents stay as they are.
+
+        Raises:
+            UserError: as `check`; the table of section types is invalid; there is no such method.
+        """
+        self.check(splits)
+        if self.divide:
+            return self._divided(splits)
+        if self.select is None:
+            return {}
+        methods = {split: (split == "test" and self.select_test) or self.select for split in splits}
+        return {split: _selecting(method, self.budget or 0) for split, method in methods.items()}
+
+    def _divided(self, splits: list[str]) -> "dict[str, Pairing]":
+        from pyramidions.data.divide import LEAST_WORDS, Divide
+        from pyramidions.data.section_types import section_types
+
+        least = LEAST_WORDS if self.least_words is None else self.least_words
+        divide = Divide(section_types(self.section_types), least)
+        # Test documents stay whole: the reference must not choose their sections.
+        return {split: divide for split in splits if split != "test"}
+
+
+def _selecting(method: str, budget: int) -> "SelectSentences":
+    from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
+    from pyramidions.extract import RANKERS
+
+    if method == ORACLE:
+        return SelectByOracle(budget)
+    if method in RANKERS.names:
+        return SelectSentences(partial(RANKERS.build, method, {}), budget, {"method": method})
+    raise UserError(f"--select must be one of {', '.join((*RANKERS.names, ORACLE))}, but is {method!r}.")

@@ -1,0 +1,91 @@
+"""Divides documents and summaries by sections."""
+
+from typing import Any
+
+from pyramidions.data.pairing import Pairing, Pairs
+from pyramidions.data.readers import Document
+from pyramidions.data.section_types import SectionTypes, section_types
+from pyramidions.errors import UserError
+from pyramidions.text.normalization import split_sentences
+from pyramidions.text.outline import outline
+from pyramidions.text.overlap import Recall, words_of
+from pyramidions.text.tokenizer import Tokenizer
+
+#: Fewest words of a section and of its part of the summary.
+LEAST_WORDS = 20
+
+
+class Divide(Pairing):
+    """Pairs each section with the sentences of the summary that match it best (DANCER).
+
+    Gidiotis and Tsoumakas 2020, "A Divide-and-Conquer Approach to the Summarization of Long Documents", section 3.1.
+    All sections with a heading compete for the sentences of the summary; pairs are made of the sections of certain
+    types. The reference decides about pairs, so this is for training and validation, never for test.
+
+    Args:
+        types: the table of section types.
+        least_words: pairs with fewer words in the section or in its part of the summary are left out; the authors
+            took 50.
+
+    Raises:
+        UserError: ``least_words`` is below 1.
+    """
+
+    def __init__(self, types: SectionTypes | None = None, least_words: int = LEAST_WORDS) -> None:
+        if least_words < 1:
+            raise UserError(f"`least_words` must be at least 1, but is {least_words}.")
+        self.types = types or section_types()
+        self.least_words = least_words
+
+    def __call__(self, document: Document, tokenizer: Tokenizer | None = None) -> Pairs:
+        """Return a pair for each section with enough words, named ID/1, ID/2 …; the whole document if it has none."""
+        found = outline(document.source)
+        if not any(True for _ in self.types.sections(found, self.types.train)):
+            return Pairs([document], is_whole=True)
+        headed = [
+            (heading, sentences)
+            for heading, sentences in zip(found.headings, found.sections, strict=True)
+            if heading and sentences
+        ]
+        parts = assign(split_sentences(document.target), [sentences for _, sentences in headed])
+        pairs = []
+        for number, ((heading, sentences), part) in enumerate(zip(headed, parts, strict=True), 1):
+            if self.types.of(heading) in self.types.train and self._suffice(sentences) and self._suffice(part):
+                pairs.append(Document(f"{document.id}/{number}", " ".join(sentences), " ".join(part)))
+        return Pairs(pairs)
+
+    def _suffice(self, sentences: list[str]) -> bool:
+        return sum(len(sentence.split()) for sentence in sentences) >= self.least_words
+
+    def about(self) -> dict[str, Any]:
+        """Return the table and the least number of words."""
+        return {"kind": "sections", "least_words": self.least_words, "section_types": self.types.as_json()}
+
+    @property
+    def whole_because(self) -> str:
+        """Why a document is taken as a whole."""
+        return "no section of a type in the table"
+
+
+def assign(summary: list[str], sections: list[list[str]]) -> list[list[str]]:
+    """Give each sentence of a summary to the section whose best sentence has the highest ROUGE-L recall of it.
+
+    Words are compared as they are, without stemming. Of equal sections, the first gets the sentence. A sentence that
+    shares no word with any section goes to none.
+
+    Args:
+        summary: its sentences.
+        sections: the sentences of each section.
+
+    Returns:
+        The summary's sentences for each section, in their order.
+    """
+    words = [[words_of(sentence) for sentence in sentences] for sentences in sections]
+    parts: list[list[str]] = [[] for _ in sections]
+    for sentence in summary:
+        recall = Recall(sentence)
+        best = [max(map(recall.by, sentences), default=0.0) for sentences in words]
+        highest = max(best, default=0.0)
+        if highest > 0:
+            parts[best.index(highest)].append(sentence)
+    return parts

@@ -1,0 +1,39 @@
+"""The role of what makes training pairs of a document."""
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+from pyramidions.data.readers import Document
+from pyramidions.text.tokenizer import Tokenizer
+
+
+class Pairs(NamedTuple):
+    """What a document becomes.
+
+    Attributes:
+        documents: texts with their summaries; their ids differ.
+        is_whole: the document could not be handled as asked, and is taken as it is.
+    """
+
+    documents: list[Document]
+    is_whole: bool = False
+
+
+class Pairing(ABC):
+    """Makes pairs of text and summary from a document.
+
+    Called in worker processes, so it is picklable.
+    """
+
+    @abstractmethod
+    def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
+        """Return the pairs of one document, perhaps none."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Any]:
+        """Return all that determines the pairs, for the manifest; `kind` among it."""
+
+    @property
+    @abstractmethod
+    def whole_because(self) -> str:
+        """Why a document is taken as a whole: "has no section ..."."""

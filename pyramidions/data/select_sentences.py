@@ -1,0 +1,108 @@
+"""Replaces documents by their most important sentences, to train a model on what an extractor will hand it."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pyramidions.data.pairing import Pairing, Pairs
+from pyramidions.data.readers import Document
+from pyramidions.errors import UserError
+from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, select
+from pyramidions.text.outline import Outline, outline
+from pyramidions.text.tokenizer import Tokenizer
+
+
+class SelectSentences(Pairing):
+    """Keeps the sentences of a document that a ranker prefers, in reading order, as far as a budget of tokens allows.
+
+    Args:
+        make_ranker: called once in each process.
+        budget: most tokens of a text, its end included, as in the model's `max_source_positions`. A sentence that alone
+            is longer is kept if it is the best.
+        about: what the manifest says of the ranker.
+
+    Raises:
+        UserError: ``budget`` leaves no room for a token beside the end.
+    """
+
+    def __init__(self, make_ranker: Callable[[], Ranker], budget: int, about: dict[str, Any]) -> None:
+        self.budget = require_budget(budget)
+        self._make_ranker = make_ranker
+        self._about = about
+
+    @cached_property
+    def _ranker(self) -> Ranker:
+        return self._make_ranker()
+
+    def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
+        """Return the shortened document with its whole summary; a document without sentences is taken as it is."""
+        found = outline(document.source)
+        if not found.sentences:
+            return Pairs([document], is_whole=True)
+        chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget)
+        return Pairs([document._replace(source=" ".join(found.sentences[place].text for place in chosen))])
+
+    def _scores(self, found: Outline, document: Document) -> np.ndarray:
+        return self._ranker.rank(found)
+
+    def about(self) -> dict[str, Any]:
+        """Return ranker and budget."""
+        return {"kind": "sentences", **self._about, "budget": self.budget}
+
+    @property
+    def whole_because(self) -> str:
+        """Why a document is taken as a whole."""
+        return "no sentence"
+
+
+class SelectByOracle(SelectSentences):
+    """Keeps the sentences that the greedy oracle chooses by the reference; HipoRank fills the rest of the budget.
+
+    Texts are then as long as those that an extractor selects later; Manakul and Gales (2021, "Long-Span Summarization")
+    fill up, too. The reference decides, so this is for training and validation, never for test.
+
+    Args:
+        budget: as in `SelectSentences`.
+    """
+
+    def __init__(self, budget: int) -> None:
+        super().__init__(HipoRank, budget, {"method": "oracle"})
+
+    def _scores(self, found: Outline, document: Document) -> np.ndarray:
+        others = self._ranker.rank(found)
+        chosen = Oracle(document.target).rank(found)
+        # Ranks of HipoRank, below all scores of the oracle, which are at least 1.
+        below = np.argsort(np.argsort(others, kind="stable"), kind="stable") - float(len(others))
+        return np.where(chosen > -np.inf, chosen, below)
+
+
+def select_tokens(found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budget: int) -> list[int]:
+    """Select sentences by their scores, as many as a model reads.
+
+    Args:
+        found: the outline of a document.
+        scores: (sentences,), of its sentences.
+        tokenizer: of the model.
+        budget: most tokens, the end of the text included; and a marker between sentences, where the tokenizer has one.
+
+    Returns:
+        Indices in reading order.
+    """
+    texts = [sentence.text for sentence in found.sentences]
+    markers = int(tokenizer.marker_id is not None)
+    lengths = [count + markers for count in tokenizer.counts(texts)]
+    # The last sentence has no marker behind it.
+    return select(texts, scores, Budget(words=require_budget(budget) - 1 + markers), lengths=lengths)
+
+
+def require_budget(budget: int) -> int:
+    """Return a budget of tokens.
+
+    Raises:
+        UserError: it leaves no room for a token beside the end.
+    """
+    if budget < 2:
+        raise UserError(f"`budget` must be at least 2, a token and the end of the text, but is {budget}.")
+    return budget

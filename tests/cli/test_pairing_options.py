@@ -1,0 +1,84 @@
+"""`prepare --divide` and `prepare --select` on the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from pyramidions.data.folder import DataFolder
+
+RECORD = {
+    "article_id": "x",
+    "article_text": ["flat ."],
+    "abstract_text": ["<S> we measured bees . </S>", "<S> they were fast . </S>"],
+    "section_names": ["introduction", "methods", "results"],
+    "sections": [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]],
+}
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    folder = tmp_path / "release"
+    folder.mkdir()
+    for split in ("train", "val", "test"):
+        lines = [json.dumps(RECORD | {"article_id": f"{split}{n}"}) for n in range(4)]
+        (folder / f"{split}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def test_the_sections_of_the_release_become_pairs(run: Callable[..., Result], release: Path, tmp_path: Path) -> None:
+    options = ("--vocab-size", 30, "--divide", "sections", "--least-words", 2, "--workers", 1)
+    result = run("prepare", release, "--out", tmp_path / "data", *options)
+    assert "train: 8 documents made of 4, on average" in result.output
+    folder = DataFolder(tmp_path / "data")
+    assert [each.id for each in folder.references("valid")][:2] == ["val0/2", "val0/3"]
+    assert [each.summary for each in folder.references("valid")][:2] == ["we measured bees .", "they were fast ."]
+    assert folder.references("test")[0].summary == "we measured bees .\nthey were fast ."
+
+
+def test_a_table_of_ones_own_decides(run: Callable[..., Result], release: Path, tmp_path: Path) -> None:
+    table = tmp_path / "types.json"
+    table.write_text('{"types": {"how": ["methods"]}, "train": ["how"], "write": ["how"]}')
+    options = ("--vocab-size", 30, "--divide", "sections", "--least-words", 1, "--section-types", table)
+    run("prepare", release, "--out", tmp_path / "data", "--workers", 1, *options)
+    folder = DataFolder(tmp_path / "data")
+    assert [each.id for each in folder.references("train")] == [f"train{n}/2" for n in range(4)]
+    assert folder.manifest["settings"]["pairs"]["train"]["section_types"]["types"] == {"how": ["methods"]}
+
+
+def test_sentences_are_selected_by_the_method_of_each_split(
+    run: Callable[..., Result], release: Path, tmp_path: Path
+) -> None:
+    options = ("--select", "oracle", "--select-test", "lead", "--budget", 14)
+    run("prepare", release, "--out", tmp_path / "data", "--vocab-size", 30, "--workers", 1, *options)
+    folder = DataFolder(tmp_path / "data")
+    pairs = folder.manifest["settings"]["pairs"]
+    assert {split: each["method"] for split, each in pairs.items()} == {
+        "train": "oracle",
+        "valid": "oracle",
+        "test": "lead",
+    }
+    assert folder.manifest["splits"]["test"]["source_tokens"]["max"] <= 14
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--divide sections --select lead --budget 9", "--divide and --select exclude each other."),
+        ("--select lead", "--select needs --budget, the most tokens of a document."),
+        ("--budget 9", "--budget is an option of --select, which is not given."),
+        ("--least-words 9", "--least-words is an option of --divide sections, which is not given."),
+        ("--select best --budget 9", "--select must be one of hiporank, lead, textrank, oracle, but is 'best'."),
+        ("--select lead --select-test oracle --budget 9", "The oracle reads the reference summary"),
+        ("--select oracle --budget 9", "The oracle reads the reference summary, which must not choose what"),
+        ("--divide sections --labels", "--labels excludes --divide."),
+        ("--divide sections --section-types none.json", "The section types none.json cannot be read: No such file"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_sentence(
+    fail: Callable[..., str], papers: Path, tmp_path: Path, options: str, sentence: str
+) -> None:
+    assert sentence in fail("prepare", papers, "--out", tmp_path / "data", *options.split())
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,131 @@
+"""`prepare --select`: documents become their most important sentences."""
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.data.prepare import prepare
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, select_tokens
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.errors import UserError
+from pyramidions.extract import HipoRank, Lead, Ranker
+from pyramidions.text.outline import Outline, outline
+from pyramidions.text.tokenizer import Tokenizer
+
+SENTENCES = [f"Word{' so' * n} and more." for n in range(6)]
+TEXT = "# Methods\n\n" + " ".join(SENTENCES[:3]) + "\n\n# Results\n\n" + " ".join(SENTENCES[3:])
+
+
+class Last(Ranker):
+    """Prefers the last sentences."""
+
+    def rank(self, outline: Outline) -> np.ndarray:
+        return np.arange(len(outline.sentences), dtype=np.float64)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["plain", "markers"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return train_tokenizer([*SENTENCES, "Methods Results"] * 5, Settings(23, sentence_markers=request.param))
+
+
+def tokens(tokenizer: Tokenizer, places: list[int]) -> int:
+    return len(tokenizer.encode(" ".join(SENTENCES[place] for place in places))) + 1
+
+
+def test_the_budget_holds_for_the_tokens_of_the_text_with_markers_and_end(tokenizer: Tokenizer) -> None:
+    found = outline(TEXT)
+    whole = tokens(tokenizer, [0, 1, 2, 3, 4, 5])
+    assert select_tokens(found, Last().rank(found), tokenizer, whole) == [0, 1, 2, 3, 4, 5]
+    assert select_tokens(found, Last().rank(found), tokenizer, whole - 1) == [1, 2, 3, 4, 5]
+    three = tokens(tokenizer, [3, 4, 5])
+    assert select_tokens(found, Last().rank(found), tokenizer, three) == [3, 4, 5]
+    # The next sentence does not fit; a shorter one further down does.
+    assert select_tokens(found, Last().rank(found), tokenizer, three - 1) == [2, 4, 5]
+
+
+def test_a_document_becomes_its_sentences_in_reading_order_without_headings(tokenizer: Tokenizer) -> None:
+    selecting = SelectSentences(Last, tokens(tokenizer, [4, 5]), {"method": "last"})
+    found = selecting(Document("x", TEXT, "Summary."), tokenizer)
+    assert found == ([Document("x", " ".join(SENTENCES[4:]), "Summary.")], False)
+    assert selecting.about() == {"kind": "sentences", "method": "last", "budget": selecting.budget}
+
+
+@pytest.mark.parametrize("text", ["# Methods\n\n# Results\n", "# Methods"])
+def test_headings_without_text_are_taken_as_they_are(text: str, tokenizer: Tokenizer) -> None:
+    document = Document("x", text, "Summary.")
+    assert SelectSentences(HipoRank, 8, {})(document, tokenizer) == ([document], True)
+
+
+@pytest.mark.parametrize("text", ["One sentence.", "A sentence that is much longer than the budget. " + "word " * 30])
+def test_the_best_sentence_is_kept_however_long(text: str, tokenizer: Tokenizer) -> None:
+    (found,) = SelectSentences(Lead, 2, {})(Document("x", text, "s"), tokenizer).documents
+    assert found.source == outline(text).sentences[0].text
+
+
+def test_the_oracles_sentences_come_first_and_hiporank_fills_the_budget(tokenizer: Tokenizer) -> None:
+    document = Document("x", TEXT, SENTENCES[4])
+    found = outline(TEXT)
+    for count in (1, 3):
+        others = [place for place in np.argsort(-HipoRank().rank(found), kind="stable").tolist() if place != 4]
+        expected = sorted([4, *others[: count - 1]])
+        budget = tokens(tokenizer, expected)
+        (made,) = SelectByOracle(budget)(document, tokenizer).documents
+        assert SENTENCES[4] in made.source and len(tokenizer.encode(made.source)) + 1 <= budget
+        if count == 1:
+            assert made.source == SENTENCES[4]
+        else:
+            assert len(outline(made.source).sentences) > 1
+
+
+@pytest.mark.parametrize("budget", [0, 1, -3])
+def test_a_budget_without_room_is_one_sentence(budget: int) -> None:
+    with pytest.raises(
+        UserError, match=f"`budget` must be at least 2, a token and the end of the text, but is {budget}"
+    ):
+        SelectByOracle(budget)
+
+
+def test_what_workers_get_is_small() -> None:
+    assert len(pickle.dumps(SelectByOracle(9))) < 1000
+
+
+@pytest.fixture
+def inputs(write_lines: Callable[..., str]) -> dict[str, str]:
+    records = [{"id": str(n), "article": TEXT.replace("more", f"m{n}"), "abstract": SENTENCES[n]} for n in range(6)]
+    return {split: write_lines(f"{split}.jsonl", records) for split in ("train", "test")}
+
+
+def test_the_budget_counts_tokens_of_the_vocabulary_that_is_trained(tmp_path: Path, inputs: dict[str, str]) -> None:
+    corpora = {split: Corpus(name, split, sections=True) for split, name in inputs.items()}
+    selecting = SelectSentences(HipoRank, 30, {"method": "hiporank"})
+    prepare(tmp_path / "data", corpora, Settings(30), pairings={"train": SelectByOracle(30), "test": selecting})
+    folder = DataFolder(tmp_path / "data")
+    for split in ("train", "test"):
+        lengths = [len(ids) for ids in IndexedReader(folder.prefix(split, "source"))]
+        assert 20 < max(lengths) <= 30
+    assert folder.references("test")[2] == ("2", SENTENCES[2])
+    assert folder.manifest["settings"]["pairs"] == {
+        "train": {"kind": "sentences", "method": "oracle", "budget": 30},
+        "test": {"kind": "sentences", "method": "hiporank", "budget": 30},
+    }
+
+
+def test_the_reference_of_a_test_document_changes_nothing_in_its_source(
+    tmp_path: Path, inputs: dict[str, str], write_lines: Callable[..., str]
+) -> None:
+    lines = [json.loads(line) for line in Path(inputs["test"]).read_text().splitlines()]
+    other = write_lines("other.jsonl", [line | {"abstract": "Word."} for line in lines])
+    sources = []
+    for number, test in enumerate((inputs["test"], other)):
+        corpora = {"train": Corpus(inputs["train"]), "test": Corpus(test)}
+        pairings = {"train": SelectByOracle(30), "test": SelectSentences(HipoRank, 30, {})}
+        prepare(tmp_path / str(number), corpora, Settings(30), pairings=pairings)
+        sources.append((tmp_path / str(number) / "test.source.bin").read_bytes())
+    assert sources[0] == sources[1]
