@@ -10,6 +10,7 @@ import click
 
 from pyramidions.cli.outputs import check_summary_outputs, write_lines
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.inference.stream import Summarized
@@ -23,10 +24,16 @@ if TYPE_CHECKING:
 @click.option(
     "--long",
     "long",
-    type=click.Choice(["truncate", "chunk"]),
+    type=click.Choice(["truncate", "chunk", "merge", "sections", "extract"]),
     default="truncate",
     show_default=True,
-    help="Truncate documents that are longer than the model reads, or summarize them piece by piece.",
+    help="Truncate documents that are longer than the model reads; summarize them piece by piece; summarize these "
+    "summaries; summarize each section of a document by itself; or read the sentences that hiporank selects.",
+)
+@click.option(
+    "--section-types",
+    type=click.Path(path_type=Path),
+    help="Table of section types, for --long sections.  [default: that of scientific papers]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
@@ -61,6 +68,7 @@ def summarize(
     field: str,
     id_field: str | None,
     long: str,
+    section_types: Path | None,
     as_json: bool,
     out: Path | None,
     page: Path | None,
@@ -79,15 +87,20 @@ def summarize(
     \b
     Example:
       pyramidions summarize my-summarizer paper.pdf --explain page.html
-      pyramidions summarize my-summarizer paper.pdf notes/ --long chunk
+      pyramidions summarize my-summarizer paper.pdf notes/ --long merge
       pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
     """
     from pyramidions.cli.naming import naming_options
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.long_documents import BY_HEADINGS
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import explain_documents, summarize_documents
 
+    if section_types is not None and long != "sections":
+        raise UserError("--section-types is an option of --long sections, which is not given.")
+    if page is not None and long == "merge":
+        raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
     check_summary_outputs(out, page, paths, as_json)
@@ -95,20 +108,20 @@ def summarize(
         summarizer = Summarizer.from_pretrained(model, device)
         settings = decoding_settings(summarizer.model, **decoding)
         report.skip(skipped)
-        documents = read_files(paths, field, id_field, refuse=report.fail)
+        documents = read_files(paths, field, id_field, headings=long in BY_HEADINGS, refuse=report.fail)
         # The names of documents are written if there are several.
         first = list(islice(documents, 2))
         if not first:
             return 1 if report.failed else 0
         documents = chain(first, documents)
-        options: dict[str, Any] = {"in_pieces": long == "chunk", "on_progress": report.add}
+        options: dict[str, Any] = {"long": long, "types": section_types, "on_progress": report.add}
         if page is None:
             results = summarize_documents(documents, summarizer, settings, batch_size=batch_size, **options)
         else:
             results = explain_documents(
                 documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
             )
-        lines = _lines(results, paths, len(first) > 1, as_json)
+        lines = _lines(results, paths, len(first) > 1, as_json, long)
         write_lines(lines, out, report.bar_aside)
     return 1 if report.failed else 0
 
@@ -118,11 +131,13 @@ def _name(model: Path) -> str:
     return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
 
 
-def _lines(results: Iterable["Summarized"], paths: list[Path], several: bool, as_json: bool) -> Iterator[str]:
+def _lines(
+    results: Iterable["Summarized"], paths: list[Path], several: bool, as_json: bool, long: str
+) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds, json_line, text_line
 
     if as_json:
         ids = SummaryIds(paths)
-        return (json_line(result, ids) for result in results)
+        return (json_line(result, ids, long) for result in results)
     named = several or len(paths) > 1
     return (text_line(result, named) for result in results)

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pyramidions.data.ids import UniqueIds
 from pyramidions.inference.documents import Origin
 from pyramidions.inference.file_formats import holds_records
 from pyramidions.inference.stream import Summarized
+from pyramidions.inference.summary import Summary
 
 
 class SummaryIds:
@@ -26,18 +28,32 @@ class SummaryIds:
         return self._given.add(position if origin.id is None else origin.id, origin.name)
 
 
-def json_line(result: Summarized, ids: SummaryIds) -> str:
-    """Return a document's summary as a JSON object."""
+def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
+    """Return a document's summary as a JSON object.
+
+    Args:
+        result: the document and its summaries.
+        ids: of all documents.
+        long: how long documents are read.
+    """
     origin, summaries = result
-    about = {
+    first = summaries[0].coverage
+    about: dict[str, Any] = {
         "id": ids.of(origin),
         "name": origin.name,
         "summary": " ".join(summary.text for summary in summaries),
-        "pieces": len(summaries),
+        "long": long,
+        "pieces": len(summaries[0].pieces) or len(summaries),
         "scores": [summary.score for summary in summaries],
-        "document_tokens": sum(summary.document_tokens for summary in summaries),
+        "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         "read_tokens": sum(summary.read_tokens for summary in summaries),
     }
+    if first.heading is not None:
+        about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
+    if first.sentences is not None:
+        about["selected_sentences"], about["sentences"] = first.sentences
+    if first.note is not None:
+        about["note"] = first.note
     return json.dumps(about, ensure_ascii=False)
 
 
@@ -49,15 +65,32 @@ def text_line(result: Summarized, named: bool) -> str:
         named: put its name above it, and an empty line below.
     """
     origin, summaries = result
-    read = sum(summary.read_tokens for summary in summaries)
-    whole = sum(summary.document_tokens for summary in summaries)
-    notes = []
-    if len(summaries) > 1:
-        notes.append(f"in {len(summaries)} pieces, summarized one by one")
-    if (short := summaries[-1].shortened_to) is not None:
-        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
-    if read < whole:
-        notes.append(f"only the first {read:,} of {whole:,} tokens were read")
+    notes = _notes(summaries)
     note = f" ({'; '.join(notes)})" if notes else ""
     head = f"{origin.name}{note}:\n" if named or note else ""
     return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"
+
+
+def _notes(summaries: list[Summary]) -> list[str]:
+    """Return what a reader of a summary should know of how it was made."""
+    first = summaries[0].coverage
+    read = sum(summary.read_tokens for summary in summaries)
+    whole = sum(summary.document_tokens for summary in summaries)
+    notes = [] if first.note is None else [first.note]
+    if first.heading is not None:
+        headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
+        notes.append(f"by section: {headings}")
+    elif summaries[0].pieces:
+        notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
+    elif len(summaries) > 1:
+        notes.append(f"in {len(summaries)} pieces, summarized one by one")
+    if first.heading is None and (short := summaries[-1].shortened_to) is not None:
+        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
+    if first.sentences is not None:
+        notes.append(f"{first.sentences[0]:,} of {first.sentences[1]:,} sentences, selected by hiporank, were read")
+    elif first.heading is not None:
+        cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
+        notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
+    elif read < whole:
+        notes.append(f"only the first {read:,} of {whole:,} tokens were read")
+    return notes

@@ -18,10 +18,12 @@ class TokenizedText(NamedTuple):
     Attributes:
         tokens: those that the model reads, as `Tokenizer.surfaces` gives them, without the end of the text.
         whole: number of tokens of the whole document or piece, its end included.
+        share: how many parts of a document share the lengths that decoding allows for its summary.
     """
 
     tokens: list[str]
     whole: int
+    share: int = 1
 
 
 class Reader:
@@ -33,7 +35,8 @@ class Reader:
     """
 
     def __init__(self, tokenizer: Tokenizer, max_source_positions: int) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
+        self.max_source_positions = max_source_positions
         self._most = max_source_positions - 1
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
@@ -60,14 +63,14 @@ class Reader:
         Args and errors are those of `head`.
         """
         tokens = self._tokens(text, name, on_read)
-        for piece in pieces(tokens, self._most, self._tokenizer.marker_id is not None):
+        for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None):
             yield TokenizedText(piece, len(piece) + 1)
 
     def _tokens(self, text: str, name: str, on_read: OnRead | None) -> Iterator[list[str]]:
         if not isinstance(text, str):
             raise UserError(f"A document must be a text, but {name} is a {type(text).__name__}.")
         holds_text = False
-        for tokens in self._tokenizer.surfaces(_watched(windows(text), on_read)):
+        for tokens in self.tokenizer.surfaces(_watched(windows(text), on_read)):
             holds_text = holds_text or bool(tokens)
             yield tokens
         if not holds_text:

@@ -47,16 +47,22 @@ class DecodingSettings(NamedTuple):
     lowers_min: bool
     lowers_max: bool
 
-    def for_length(self, tokens: int) -> Bounds:
-        """Return the lengths of the summary of a document of so many tokens, its end included."""
+    def for_length(self, tokens: int, share: int = 1) -> Bounds:
+        """Return the lengths of the summary of a document of so many tokens, its end included.
+
+        Args:
+            tokens: of the document or part.
+            share: how many parts of a document share the lengths; each may take an equal share of them.
+        """
         length = _rounded_down(max(tokens - 1, 1))
-        most, least = self.max_len, self.min_len
+        longest = -(-self.max_len // share)
+        most, least = longest, self.min_len // share
         if self.lowers_max:
             most = min(most, length if self.lowers_min else max(length, least))
         if self.lowers_min:
             # The user's maximum may be below the model's own minimum.
             least = min(least, length // 2, most)
-        return Bounds(least, most, most if most < self.max_len else None)
+        return Bounds(least, most, most if most < longest else None)
 
     def beam_search(self, bounds: Bounds) -> BeamSearch:
         """Build the search for summaries of these lengths."""

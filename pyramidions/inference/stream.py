@@ -1,16 +1,21 @@
 """Summaries of a stream of documents, in bounded memory."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.data.section_types import SectionTypes
+from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.document_page import full
 from pyramidions.inference.documents import InputText, Origin, Refuse
+from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks
-from pyramidions.inference.reader import Reader, TokenizedText
+from pyramidions.inference.long_documents import LongReader, Part, Write, merge
+from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
@@ -23,17 +28,17 @@ Progress = Callable[[float], object]
 
 
 class Summarized(NamedTuple):
-    """A document with the summaries of its pieces, or with the summary of its head."""
+    """A document with its summary, or with the summaries of its pieces or sections."""
 
     origin: Origin
     summaries: list[Summary]
 
 
-class _Part(NamedTuple):
-    """A document or a piece of one."""
+class _SizedPart(NamedTuple):
+    """A part of a document."""
 
     origin: Origin
-    tokenized: TokenizedText
+    part: Part
     size: float  # bytes that it takes of its file
     is_last: bool  # of its document
 
@@ -44,7 +49,8 @@ def summarize_documents(
     decoding: DecodingSettings,
     *,
     batch_size: int,
-    in_pieces: bool,
+    long: str = "truncate",
+    types: SectionTypes | Path | None = None,
     on_progress: Progress,
 ) -> Iterator[Summarized]:
     """Summarize documents, reading a few batches at a time.
@@ -53,24 +59,40 @@ def summarize_documents(
         documents: any number of them.
         summarizer: writes the summaries.
         decoding: how it writes them.
-        batch_size: documents or pieces that are read at once.
-        in_pieces: summarize a document that is longer than the model reads piece by piece, instead of its beginning.
+        batch_size: documents or parts that are read at once.
+        long, types: how a document is read that is longer than the model reads, see `LongReader`.
         on_progress: progress callback.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.write`.
+        UserError: as `LongReader` and `Summarizer.write`.
     """
+    reader = LongReader(summarizer.reader, long, types)
+
+    def write(tokenized: list[TokenizedText]) -> list[Summary]:
+        return summarizer.write(tokenized, decoding, batch_size)
+
+    results = _summarized(_parts(documents, reader, on_progress), write, BATCHES * batch_size, on_progress)
+    if long != "merge":
+        yield from results
+        return
+    for group in chunks(results, BATCHES * batch_size):
+        merged = merge([result.summaries for result in group], summarizer.reader, write)
+        for result, summaries in zip(group, merged, strict=True):
+            yield result._replace(summaries=summaries)
+
+
+def _summarized(parts: Iterable[_SizedPart], write: Write, at_once: int, on_progress: Progress) -> Iterator[Summarized]:
     summaries: list[Summary] = []
-    for group in chunks(_parts(documents, summarizer.reader, in_pieces, on_progress), BATCHES * batch_size):
-        found = summarizer.write([part.tokenized for part in group], decoding, batch_size)
-        for part, summary in zip(group, found, strict=True):
-            on_progress(part.size)
-            summaries.append(summary)
-            if part.is_last:
-                yield Summarized(part.origin, summaries)
+    for group in chunks(parts, at_once):
+        found = write([sized.part.tokenized for sized in group])
+        for sized, summary in zip(group, found, strict=True):
+            on_progress(sized.size)
+            summaries.append(sized.part.about(summary))
+            if sized.is_last:
+                yield Summarized(sized.origin, summaries)
                 summaries = []
 
 
@@ -81,7 +103,8 @@ def explain_documents(
     target: Path,
     *,
     model: str,
-    in_pieces: bool,
+    long: str = "truncate",
+    types: SectionTypes | Path | None = None,
     on_progress: Progress,
     refuse: Refuse,
 ) -> Iterator[Summarized]:
@@ -89,7 +112,7 @@ def explain_documents(
 
     Args:
         documents: at least one.
-        summarizer, decoding, in_pieces, on_progress: as in `summarize_documents`.
+        summarizer, decoding, long, types, on_progress: as in `summarize_documents`.
         target: the page.
         model: what the page calls the model.
         refuse: told of documents that found no room on the page.
@@ -98,16 +121,17 @@ def explain_documents(
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.explain_tokenized`.
+        UserError: as `LongReader` and `Summarizer.explain_tokenized`; or ``long`` is "merge".
         OSError: the page cannot be written.
     """
+    if long == "merge":
+        raise UserError("A summary of summaries cannot be traced back to the document: `long` must not be 'merge'.")
+    reader = LongReader(summarizer.reader, long, types)
     page = ExplanationPage(model)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:
         for document in documents:
-            line_breaks = LineBreaks(document.text)
-            parts = _tokenized(document, summarizer.reader, in_pieces, on_progress)
-            explanations = (summarizer.explain_tokenized(part, line_breaks, decoding) for part in parts)
+            explanations = _explanations(document, reader, summarizer, decoding, on_progress)
             summaries = page.add(document.origin.name, explanations)
             on_progress(document.size)
             yield Summarized(document.origin, summaries)
@@ -116,27 +140,33 @@ def explain_documents(
         refuse(full(target, page.left_out, f"{MOST_TOKENS:,} tokens"))
 
 
-def _tokenized(document: InputText, reader: Reader, in_pieces: bool, on_progress: Progress) -> Iterator[TokenizedText]:
-    """Yield the pieces of a document, or its head alone."""
+def _explanations(
+    document: InputText, reader: LongReader, summarizer: Summarizer, decoding: DecodingSettings, on_progress: Progress
+) -> Iterator[Explanation]:
+    whole = LineBreaks(document.text)
+    for part in _read(document, reader, on_progress):
+        line_breaks = whole if part.text is None else LineBreaks(part.text)
+        explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
+        yield replace(explanation, summary=part.about(explanation.summary))
+
+
+def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
     bytes_each = document.size / len(document.text)
 
     def on_read(characters: int) -> None:
         on_progress(bytes_each * characters)
 
-    if in_pieces:
-        yield from reader.pieces(document.text, document.origin.name, on_read)
-    else:
-        yield reader.head(document.text, document.origin.name, on_read)
+    return reader.parts(document.text, document.origin.name, on_read)
 
 
-def _parts(documents: Iterable[InputText], reader: Reader, in_pieces: bool, on_progress: Progress) -> Iterator[_Part]:
+def _parts(documents: Iterable[InputText], reader: LongReader, on_progress: Progress) -> Iterator[_SizedPart]:
     for document in documents:
         left: float = document.size
-        tokenized = _tokenized(document, reader, in_pieces, on_progress)
-        part = next(tokenized)
-        for following in tokenized:
-            size = min(left, document.size * sum(map(len, part.tokens)) / len(document.text))
+        parts = _read(document, reader, on_progress)
+        part = next(parts)
+        for following in parts:
+            size = min(left, document.size * sum(map(len, part.tokenized.tokens)) / len(document.text))
             left -= size
-            yield _Part(document.origin, part, size, False)
+            yield _SizedPart(document.origin, part, size, False)
             part = following
-        yield _Part(document.origin, part, left, True)
+        yield _SizedPart(document.origin, part, left, True)

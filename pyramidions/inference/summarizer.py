@@ -15,6 +15,7 @@ from pyramidions.files.parallel import chunks
 from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
+from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.inference.search import (
@@ -71,6 +72,8 @@ class Summarizer:
         length_penalty: float | None = None,
         no_repeat_ngram: int = 0,
         batch_size: int = 8,
+        long: str = "truncate",
+        section_types: str | Path | None = None,
         on_read: OnRead | None = None,
     ) -> list[Summary]:
         """Summarize documents.
@@ -88,10 +91,15 @@ class Summarizer:
             length_penalty: above 1 favours long summaries.
             no_repeat_ngram: a summary holds each n-gram of this n at most once; 0 allows all.
             batch_size: documents that are read at once.
+            long: what becomes of a document that is longer than the model reads: "truncate" reads its beginning;
+                "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
+                summaries of its sections, whatever its length, and the lengths are shared among them; "extract" reads
+                the sentences that HipoRank selects.
+            section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
             on_read: Progress callback: characters tokenized since the last call.
 
         Returns:
-            The summaries, in the order of ``texts``.
+            The summaries, in the order of ``texts``; with those of their pieces or sections.
 
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
@@ -104,8 +112,17 @@ class Summarizer:
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
         decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
-        documents = [self.reader.head(text, f"document {number}", on_read) for number, text in enumerate(texts, 1)]
-        return self.write(documents, decoding, batch_size)
+        reader = LongReader(self.reader, long, None if section_types is None else Path(section_types))
+        parts = [list(reader.parts(text, f"document {number}", on_read)) for number, text in enumerate(texts, 1)]
+
+        def write(tokenized: list[TokenizedText]) -> list[Summary]:
+            return self.write(tokenized, decoding, batch_size)
+
+        found = iter(write([part.tokenized for of_document in parts for part in of_document]))
+        summaries = [[part.about(next(found)) for part in of_document] for of_document in parts]
+        if long == "merge":
+            summaries = merge(summaries, self.reader, write)
+        return [joined(of_document) for of_document in summaries]
 
     @torch.inference_mode()
     def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: int) -> list[Summary]:
@@ -122,10 +139,10 @@ class Summarizer:
         Raises:
             UserError: no summary keeps the rules of decoding.
         """
-        longest_first = sorted(range(len(documents)), key=lambda index: -documents[index].whole)
+        longest_first = sorted(range(len(documents)), key=lambda i: (documents[i].share, -documents[i].whole))
         found: dict[int, Summary] = {}
         # Those of one batch have the same bounds.
-        for bounds, alike in groupby(longest_first, lambda index: decoding.for_length(documents[index].whole)):
+        for bounds, alike in groupby(longest_first, lambda i: _bounds(documents[i], decoding)):
             search = decoding.beam_search(bounds)
             for batch in chunks(alike, batch_size):
                 ids = [self._ids(documents[index]) for index in batch]
@@ -192,7 +209,7 @@ class Summarizer:
         Raises:
             UserError: no summary keeps the rules of decoding.
         """
-        bounds = decoding.for_length(document.whole)
+        bounds = _bounds(document, decoding)
         search = decoding.beam_search(bounds)
         ids = self._ids(document)
         (best,) = self._best([ids], search)
@@ -218,6 +235,10 @@ class Summarizer:
         text = self.model.tokenizer.decode(best.tokens.tolist())
         read = len(document.tokens) + 1
         return Summary(text, best.score, len(best.tokens), document.whole, read, bounds.shortened_to)
+
+
+def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:
+    return decoding.for_length(document.whole, document.share)
 
 
 def _require_single(text: object) -> None:

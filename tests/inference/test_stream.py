@@ -37,9 +37,7 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
     monkeypatch.setattr(stream, "BATCHES", 2)
     asked: list[int] = []
     done: list[float] = []
-    results = summarize_documents(
-        documents(asked), Echo(tokenizer, 99), None, batch_size=1, in_pieces=False, on_progress=done.append
-    )
+    results = summarize_documents(documents(asked), Echo(tokenizer, 99), None, batch_size=1, on_progress=done.append)
     origin, (summary,) = next(results)
     assert (origin.name, origin.position, summary.text.strip()) == ("a:1", 1, "a b 1")
     assert asked == [1, 2]
@@ -53,7 +51,7 @@ def test_the_pieces_of_a_document_come_together_whatever_shares_a_batch(tokenize
     done: list[float] = []
     most = 1 + len(tokenizer.encode("a b"))
     results = summarize_documents(
-        documents([]), Echo(tokenizer, most), None, batch_size=batch_size, in_pieces=True, on_progress=done.append
+        documents([]), Echo(tokenizer, most), None, batch_size=batch_size, long="chunk", on_progress=done.append
     )
     found = {result.origin.name: [summary.text.strip() for summary in result.summaries] for result in results}
     assert found == {f"a:{number}": ["a b", str(number)] for number in range(1, 6)}

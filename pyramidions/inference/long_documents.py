@@ -1,0 +1,172 @@
+"""Ways to summarize a document that is longer than a model reads."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pyramidions.data.section_types import SectionTypes, section_types
+from pyramidions.data.select_sentences import select_tokens
+from pyramidions.errors import UserError
+from pyramidions.extract import HipoRank, Ranker
+from pyramidions.inference.reader import OnRead, Reader, TokenizedText
+from pyramidions.inference.summary import Coverage, Summary
+from pyramidions.text.outline import outline
+
+#: truncate: the beginning; chunk: piece by piece; merge: the summary of the pieces' summaries; sections: section by
+#: section; extract: the most important sentences.
+LONG = ("truncate", "chunk", "merge", "sections", "extract")
+#: Those that need the headings of a document.
+BY_HEADINGS = ("sections", "extract")
+
+#: Writes the summaries of what a model reads at once.
+Write = Callable[[list[TokenizedText]], list[Summary]]
+
+
+class Part(NamedTuple):
+    """What a model reads of a document at once.
+
+    Attributes:
+        tokenized: a whole document, its beginning, a piece, a section, or selected sentences.
+        coverage: what this is of the document.
+        text: its own text, where it does not follow the part before it in the document; else None.
+    """
+
+    tokenized: TokenizedText
+    coverage: Coverage = Coverage()
+    text: str | None = None
+
+    def about(self, summary: Summary) -> Summary:
+        """Say in a summary what it covers."""
+        return summary._replace(coverage=self.coverage)
+
+
+class LongReader:
+    """Reads documents of any length, part by part.
+
+    Args:
+        reader: of the model.
+        long: one of `LONG`.
+        types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
+        ranker: of the sentences for `extract`; HipoRank if None.
+
+    Raises:
+        UserError: there is no such way, or the table is invalid.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        long: str = "truncate",
+        types: SectionTypes | Path | None = None,
+        ranker: Ranker | None = None,
+    ) -> None:
+        if long not in LONG:
+            raise UserError(f"`long` must be one of {', '.join(LONG)}, but is {long!r}.")
+        self.long = long
+        self.reader = reader
+        self._types = types if isinstance(types, SectionTypes) else section_types(types)
+        self._ranker = ranker or HipoRank()
+
+    def parts(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[Part]:
+        """Yield the parts of a document in order, at least one.
+
+        Args:
+            text: the document.
+            name: what an error calls it.
+            on_read: progress callback.
+
+        Raises:
+            UserError: the document is not a string, or holds no text.
+        """
+        if self.long in ("chunk", "merge"):
+            yield from map(Part, self.reader.pieces(text, name, on_read))
+            return
+        head = self.reader.head(text, name, on_read)
+        if self.long == "sections":
+            yield from self._sections(text, head)
+        elif self.long == "extract" and head.whole > len(head.tokens) + 1:
+            yield self._selection(text, head)
+        else:
+            yield Part(head)
+
+    def _sections(self, text: str, head: TokenizedText) -> Iterator[Part]:
+        found = list(self._types.sections(outline(text), self._types.write))
+        if not found:
+            yield Part(head, Coverage(note="no section of a type in the table: the text was read from its beginning"))
+            return
+        # The lengths that decoding allows are those of the whole summary.
+        read = [self.reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
+        left_out = max(head.whole - 1 - sum(each.whole - 1 for each in read), 0)
+        for section, tokenized in zip(found, read, strict=True):
+            yield Part(tokenized, Coverage(section.heading, left_out=left_out), section.text)
+            left_out = 0
+
+    def _selection(self, text: str, head: TokenizedText) -> Part:
+        found = outline(text)
+        if not found.sentences:
+            return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
+        chosen = select_tokens(found, self._ranker.rank(found), self.reader.tokenizer, self.reader.max_source_positions)
+        selected = "\n".join(found.sentences[place].text for place in chosen)
+        tokenized = self.reader.head(selected, "a selection")
+        coverage = Coverage(sentences=(len(chosen), len(found.sentences)))
+        return Part(tokenized._replace(whole=head.whole), coverage, selected)
+
+
+def merge(documents: Sequence[list[Summary]], reader: Reader, write: Write) -> list[list[Summary]]:
+    """Replace the summaries of a document's pieces by a summary of these summaries, until it is one.
+
+    Args:
+        documents: the summaries of the pieces of each document; a single one stays as it is.
+        reader: of the model.
+        write: summarizes.
+
+    Returns:
+        A single summary for each document, in their order, with those of its pieces.
+    """
+    current = [list(summaries) for summaries in documents]
+    lengths = [sum(summary.document_tokens for summary in summaries) for summaries in documents]
+    notes: list[str | None] = [None] * len(current)
+    while unfinished := [index for index, summaries in enumerate(current) if len(summaries) > 1]:
+        parts: list[list[TokenizedText]] = []
+        for index in unfinished:
+            text = " ".join(summary.text for summary in current[index])
+            pieces = list(reader.pieces(text, "a summary")) if text.strip() else []
+            length = sum(piece.whole for piece in pieces)
+            # A model whose summaries are as long as what they summarize would never end.
+            if len(pieces) > 1 and length >= lengths[index]:
+                pieces = [reader.head(text, "a summary")]
+                notes[index] = "the summaries of its pieces were truncated, because they are as long as the text"
+            lengths[index] = length
+            parts.append(pieces)
+        found = iter(write([piece for pieces in parts for piece in pieces]))
+        for index, pieces in zip(unfinished, parts, strict=True):
+            # Pieces without any word in their summaries leave an empty summary.
+            current[index] = [next(found) for _ in pieces] or current[index][:1]
+    return [
+        [_of_pieces(summary, pieces, note) if len(pieces) > 1 else summary]
+        for (summary,), pieces, note in zip(current, documents, notes, strict=True)
+    ]
+
+
+def _of_pieces(summary: Summary, pieces: Sequence[Summary], note: str | None) -> Summary:
+    return summary._replace(
+        document_tokens=sum(piece.document_tokens for piece in pieces),
+        read_tokens=sum(piece.read_tokens for piece in pieces),
+        shortened_to=None,
+        coverage=Coverage(note=note),
+        pieces=tuple(pieces),
+    )
+
+
+def joined(summaries: Sequence[Summary]) -> Summary:
+    """Return the summaries of the parts of a document as one, with the mean of their scores."""
+    if len(summaries) == 1:
+        return summaries[0]
+    return Summary(
+        " ".join(summary.text for summary in summaries),
+        sum(summary.score for summary in summaries) / len(summaries),
+        sum(summary.tokens for summary in summaries),
+        sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
+        sum(summary.read_tokens for summary in summaries),
+        pieces=tuple(summaries),
+    )

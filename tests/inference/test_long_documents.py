@@ -1,0 +1,307 @@
+"""Documents longer than a model reads: truncated, in pieces, merged, by section, by selected sentences."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from explanations import page_data
+
+from pyramidions.cli import main
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.errors import UserError
+from pyramidions.extract import HipoRank
+from pyramidions.inference import SavedModel, Summarizer, Summary, export_model
+from pyramidions.inference.long_documents import LONG, LongReader, joined, merge
+from pyramidions.inference.reader import Reader, TokenizedText
+from pyramidions.inference.search import DecodingSettings
+from pyramidions.models import PyramidionConfig, build
+from pyramidions.text.outline import outline
+from pyramidions.text.tokenizer import Tokenizer
+
+SECTIONS = {
+    "Introduction": "Bees dance at night. Nobody has seen it. We wanted to see it.",
+    "Related work": "Others watched bees by day.",
+    "Methods": "We watched two hives with red lamps. The lamps were weak. The year was long.",
+    "Results": "At night bees danced as often as by day. Rain made no difference. Wind made none.",
+    "Thanks": "We thank the keeper.",
+    "Conclusions": "So bees dance by night.",
+}
+PAPER = "\n\n".join(f"# {heading}\n\n{text}" for heading, text in SECTIONS.items())
+WRITTEN = ["Introduction", "Methods", "Results", "Conclusions"]
+FLAT = " ".join(SECTIONS.values())
+SHORT = {"beam": 1, "min_len": 1, "max_len": 8}
+MOST = 24  # tokens that the model reads
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer([*SECTIONS, *SECTIONS.values()], Settings(70))
+
+
+@pytest.fixture(scope="module")
+def summarizer(tokenizer: Tokenizer) -> Summarizer:
+    """Return a tiny model that was never trained."""
+    torch.manual_seed(0)
+    shape = {"embed_dim": 8, "ffn_embed_dim": 8, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    config = PyramidionConfig(**shape, decoding_min_length=4, decoding_max_length=16)
+    model = build(config, tokenizer.vocab_size).eval()
+    return Summarizer(SavedModel(model, config, tokenizer, MOST, 32), "cpu")
+
+
+@pytest.fixture(scope="module")
+def model(summarizer: Summarizer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "model"
+    export_model(summarizer.model, folder, "# A model\n")
+    return folder
+
+
+class Repeat:
+    """Writes the first words of what it reads as its summary."""
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self.read: list[str] = []
+
+    def __call__(self, documents: list[TokenizedText]) -> list[Summary]:
+        texts = ["".join(document.tokens).strip() for document in documents]
+        self.read += texts
+        return [
+            Summary(" ".join(text.split()[: self.words]), -1.0, 3, document.whole, len(document.tokens) + 1)
+            for text, document in zip(texts, documents, strict=True)
+        ]
+
+
+def texts(reader: LongReader, text: str) -> list[str]:
+    return ["".join(part.tokenized.tokens).strip() for part in reader.parts(text, "a text")]
+
+
+def test_sections_of_the_types_to_write_are_parts_and_the_others_are_counted(tokenizer: Tokenizer) -> None:
+    reader = Reader(tokenizer, 999)
+    parts = list(LongReader(reader, "sections").parts(PAPER, "a paper"))
+    assert [part.coverage.heading for part in parts] == WRITTEN
+    assert [part.text for part in parts] == [SECTIONS[heading] for heading in WRITTEN]
+    assert texts(LongReader(reader, "sections"), PAPER) == [SECTIONS[heading] for heading in WRITTEN]
+    left_out = sum(len(tokenizer.encode(SECTIONS[heading])) for heading in ("Related work", "Thanks"))
+    titles = len(tokenizer.encode(" ".join(f"# {heading}" for heading in SECTIONS)))
+    assert [part.coverage.left_out for part in parts] == [left_out + titles, 0, 0, 0]
+    assert {part.tokenized.share for part in parts} == {4}
+
+
+def test_a_table_of_ones_own_decides_which_sections_are_written(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    table = tmp_path / "types.json"
+    table.write_text('{"types": {"a": ["thanks"], "b": ["methods"]}, "train": ["b"], "write": ["a"]}')
+    assert texts(LongReader(Reader(tokenizer, 999), "sections", table), PAPER) == [SECTIONS["Thanks"]]
+
+
+@pytest.mark.parametrize(
+    "text", [FLAT, "# Methods\n\n# Results", "# Thanks\n\nWe thank you.\n\n# Honey\n\nSweet.", "One."]
+)
+def test_without_sections_the_text_is_read_from_its_beginning_and_this_is_told(text: str, tokenizer: Tokenizer) -> None:
+    (part,) = LongReader(Reader(tokenizer, MOST), "sections").parts(text, "a text")
+    assert part.coverage.heading is None and part.tokenized.share == 1
+    assert part.coverage.note == "no section of a type in the table: the text was read from its beginning"
+    assert part.tokenized == Reader(tokenizer, MOST).head(text, "a text")
+
+
+def test_a_section_longer_than_the_model_reads_is_truncated(tokenizer: Tokenizer) -> None:
+    parts = list(LongReader(Reader(tokenizer, MOST), "sections").parts(PAPER, "a paper"))
+    assert max(len(part.tokenized.tokens) for part in parts) == MOST - 1
+    assert [part.tokenized.whole for part in parts] == [
+        len(tokenizer.encode(SECTIONS[heading])) + 1 for heading in WRITTEN
+    ]
+
+
+def test_the_lengths_of_a_summary_are_shared_among_sections() -> None:
+    settings = DecodingSettings(1, 72, 966, 1.0, 0, lowers_min=False, lowers_max=False)
+    assert settings.for_length(5000) == (72, 966, None)
+    assert settings.for_length(5000, 4) == (18, 242, None)
+    lowered = settings._replace(lowers_min=True, lowers_max=True)
+    assert lowered.for_length(65, 4) == (18, 64, 64)
+
+
+@pytest.mark.parametrize("most", [40, 60, 100])
+def test_selected_sentences_are_the_best_that_fit_in_reading_order(most: int, tokenizer: Tokenizer) -> None:
+    found = outline(PAPER)
+    (part,) = LongReader(Reader(tokenizer, most), "extract").parts(PAPER, "a paper")
+    number, of = part.coverage.sentences
+    assert of == len(found.sentences) == 12 and 1 <= number < 12
+    selected = part.text.split("\n")
+    positions = [[unit.text for unit in found.sentences].index(text) for text in selected]
+    assert sorted(positions) == positions
+    best = int(HipoRank().rank(found).argmax())
+    assert found.sentences[best].text in selected
+    assert len(part.tokenized.tokens) < most
+    assert part.tokenized.whole == len(tokenizer.encode(PAPER)) + 1
+
+
+def test_what_a_model_reads_whole_is_not_selected_from(tokenizer: Tokenizer) -> None:
+    (part,) = LongReader(Reader(tokenizer, 999), "extract").parts(PAPER, "a paper")
+    assert part.coverage.sentences is None and part.text is None
+    assert part.tokenized == Reader(tokenizer, 999).head(PAPER, "a paper")
+
+
+def test_a_sentence_longer_than_the_model_reads_is_truncated(tokenizer: Tokenizer) -> None:
+    (part,) = LongReader(Reader(tokenizer, 8), "extract").parts("We " + "danced at night " * 9 + ".", "a text")
+    assert part.coverage.sentences == (1, 1) and len(part.tokenized.tokens) == 7
+
+
+def test_headings_alone_have_no_sentence_to_select(tokenizer: Tokenizer) -> None:
+    (part,) = LongReader(Reader(tokenizer, 4), "extract").parts("# Methods\n\n# Results\n", "a text")
+    assert part.coverage.note == "no sentence: the text was read from its beginning"
+
+
+def test_merging_summarizes_the_summaries_until_they_fit(tokenizer: Tokenizer) -> None:
+    reader = Reader(tokenizer, 20)
+    write = Repeat(2)
+    pieces = write([part.tokenized for part in LongReader(reader, "merge").parts(FLAT, "a text")])
+    short = write([reader.head("One.", "short")])
+    assert len(pieces) > 8
+    write.read.clear()
+    (merged,), (alone,) = merge([pieces, short], reader, write)
+    assert alone == short[0]
+    # More than one round: what was read last are two words of each piece of the round before.
+    assert len(write.read) > 3 and merged.text == " ".join(write.read[-1].split()[:2])
+    assert merged.pieces == tuple(pieces) and merged.coverage.note is None
+    assert merged.document_tokens == sum(piece.document_tokens for piece in pieces)
+    assert write.read[0].startswith(" ".join(piece.text for piece in pieces)[:10])
+
+
+def test_merging_ends_where_summaries_are_as_long_as_the_text(tokenizer: Tokenizer) -> None:
+    reader = Reader(tokenizer, 12)
+    write = Repeat(100)
+    pieces = write([part.tokenized for part in LongReader(reader, "merge").parts(FLAT, "a text")])
+    ((merged,),) = merge([pieces], reader, write)
+    assert merged.coverage.note == ("the summaries of its pieces were truncated, because they are as long as the text")
+    assert merged.text.startswith(pieces[0].text)
+
+
+def test_merging_pieces_without_a_word_ends(tokenizer: Tokenizer) -> None:
+    pieces = [Summary("", -1.0, 1, 9, 9)] * 3
+    ((merged,),) = merge([pieces], Reader(tokenizer, 12), Repeat(1))
+    assert merged.text == "" and merged.document_tokens == 27
+
+
+def test_the_ways_are_the_same_in_python(summarizer: Summarizer) -> None:
+    documents = [PAPER, "Bees dance.", FLAT]
+    found = {long: summarizer.summarize(documents, **SHORT, long=long) for long in LONG}
+    assert found["truncate"] == summarizer.summarize(documents, **SHORT)
+    assert [len(summary.pieces) for summary in found["sections"]] == [4, 0, 0]
+    assert [piece.coverage.heading for piece in found["sections"][0].pieces] == WRITTEN
+    assert found["sections"][0].text == " ".join(piece.text for piece in found["sections"][0].pieces)
+    assert found["sections"][1].coverage.note is not None
+    # Eight tokens for four sections are two for each, without the end.
+    assert max(piece.tokens for piece in found["sections"][0].pieces) <= 3
+    assert len(found["chunk"][0].pieces) == len(found["merge"][0].pieces) > 3
+    assert found["merge"][0].tokens <= 9 < found["chunk"][0].tokens
+    assert found["extract"][0].coverage.sentences[1] == 12 and found["extract"][1].coverage.sentences is None
+    assert found["extract"][0].read_tokens <= MOST < found["extract"][0].document_tokens
+    whole = len(summarizer.model.tokenizer.encode(PAPER))
+    assert abs(found["sections"][0].document_tokens - whole) <= 5  # the ends of sections
+    for long in LONG:
+        assert [summarizer.summarize([text], **SHORT, long=long)[0].text for text in documents] == [
+            summary.text for summary in found[long]
+        ]
+
+
+def test_an_unknown_way_and_a_text_without_words_are_refused(summarizer: Summarizer) -> None:
+    with pytest.raises(
+        UserError, match="`long` must be one of truncate, chunk, merge, sections, extract, but is 'cut'"
+    ):
+        summarizer.summarize(["a"], long="cut")
+    for long in LONG:
+        with pytest.raises(UserError, match="A document must hold text, but document 1 holds none"):
+            summarizer.summarize([" "], long=long)
+
+
+def test_a_single_summary_is_joined_as_it_is() -> None:
+    summary = Summary("a", -1.0, 2, 3, 3)
+    assert joined([summary]) is summary
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.md").write_text(PAPER)
+    page = "".join(f"<h2>{heading}</h2><p>{text}</p>" for heading, text in SECTIONS.items())
+    (folder / "b.html").write_text(page)
+    record = {"section_names": list(SECTIONS), "sections": [[text] for text in SECTIONS.values()], "text": FLAT}
+    (folder / "c.jsonl").write_text(json.dumps(record) + "\n" + json.dumps({"text": FLAT}) + "\n")
+    return folder
+
+
+def called(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["summarize", *map(str, arguments)], prog_name="pyramidions")
+
+
+OPTIONS = ("--beam", 1, "--min-len", 1, "--max-len", 8)
+
+
+def rows(*arguments: object) -> Iterator[dict[str, object]]:
+    done = called(*arguments, *OPTIONS, "--json")
+    assert done.exit_code == 0, done.output
+    return map(json.loads, done.stdout.splitlines())
+
+
+def test_the_command_says_which_sections_it_summarized(model: Path, files: Path, summarizer: Summarizer) -> None:
+    *sectioned, flat = rows(model, files, "--long", "sections")
+    expected = summarizer.summarize([PAPER], **SHORT, long="sections")[0]
+    assert len(sectioned) == 3
+    for row in sectioned:
+        assert [each["heading"] for each in row["sections"]] == WRITTEN
+        assert (row["long"], row["pieces"], row["summary"]) == ("sections", 4, expected.text)
+    assert flat["note"] == "no section of a type in the table: the text was read from its beginning"
+    assert "sections" not in flat and flat["pieces"] == 1
+    text = called(model, files / "a.md", *OPTIONS, "--long", "sections").stdout
+    assert text.startswith(
+        f"{files}/a.md (by section: Introduction, Methods, Results, Conclusions; only the beginning of"
+    )
+    text = called(model, files / "c.jsonl", *OPTIONS, "--long", "sections").stdout
+    assert f"{files}/c.jsonl:2 (no section of a type in the table: the text was read from its beginning; only" in text
+
+
+def test_the_command_selects_and_merges(model: Path, files: Path, summarizer: Summarizer) -> None:
+    selected = next(rows(model, files / "a.md", "--long", "extract"))
+    expected = summarizer.summarize([PAPER], **SHORT, long="extract")[0]
+    assert (selected["selected_sentences"], selected["sentences"]) == expected.coverage.sentences
+    assert selected["summary"] == expected.text and selected["read_tokens"] < selected["document_tokens"]
+    text = called(model, files / "a.md", *OPTIONS, "--long", "extract").stdout
+    assert f"a.md ({expected.coverage.sentences[0]} of 12 sentences, selected by hiporank, were read)" in text
+    merged = next(rows(model, files / "a.md", "--long", "merge"))
+    expected = summarizer.summarize([PAPER], **SHORT, long="merge")[0]
+    assert merged["summary"] == expected.text and merged["pieces"] == len(expected.pieces) > 1
+    text = called(model, files / "a.md", *OPTIONS, "--long", "merge").stdout
+    assert f"a.md (the summary of the summaries of {len(expected.pieces)} pieces)" in text
+
+
+@pytest.mark.parametrize("long", ["sections", "extract"])
+def test_sections_and_selections_are_explained(model: Path, files: Path, long: str, summarizer: Summarizer) -> None:
+    page = files / "page.html"
+    done = called(model, files / "a.md", *OPTIONS, "--long", long, "--explain", page, "--json")
+    assert done.exit_code == 0, done.output
+    row = json.loads(done.stdout)
+    assert row["summary"] == next(rows(model, files / "a.md", "--long", long))["summary"]
+    assert row["pieces"] == (4 if long == "sections" else 1)
+    (document,) = page_data(page.read_text(encoding="utf-8"))["documents"]
+    shown = ["".join(piece["document"]).split() for piece in document["pieces"]]
+    parts = LongReader(summarizer.reader, long).parts(PAPER, "a paper")
+    assert shown == ["".join(part.tokenized.tokens).split() for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ["--long", "merge", "--explain", "p.html"],
+            "--explain cannot trace a summary of summaries back to the document",
+        ),
+        (["--section-types", "t.json"], "--section-types is an option of --long sections, which is not given."),
+        (["--long", "sections", "--section-types", "t.json"], "The section types t.json cannot be read: No such file"),
+    ],
+)
+def test_options_that_do_not_fit_are_one_sentence(options: list[str], sentence: str, model: Path, files: Path) -> None:
+    done = called(model, files / "a.md", *options)
+    assert done.exit_code == 1 and done.stderr.startswith(f"Error: {sentence}") and done.stderr.count("\n") == 1
