@@ -1,8 +1,6 @@
 """`pyramidions recipe`."""
 
 import math
-import re
-import shlex
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,15 +77,12 @@ def _corpus(prepared: Path) -> "Corpus":
 
 
 def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
-    words = ["--task", "long_document_summarization", *found.flags, "--save-dir", save_dir]
+    from pyramidions.files.processes import USER_DIR, as_typed
+
+    words = ["fairseq-train", str(prepared), "--user-dir", USER_DIR, "--task", "long_document_summarization"]
+    words += [*found.flags, "--save-dir", save_dir]
     words += ["--distributed-world-size", str(gpus)] if gpus else ["--cpu"]
-    lines = [f'fairseq-train {shlex.quote(str(prepared))} --user-dir "$(pyramidions user-dir)"', "   "]
-    # A flag and its values stay on one line.
-    for flag in re.split(" (?=--)", shlex.join(words)):
-        if len(lines[-1]) + len(flag) > _WIDTH + 3:
-            lines.append("   ")
-        lines[-1] += f" {flag}"
-    return " \\\n".join(lines)
+    return as_typed(words)
 
 
 def _before(corpus: "Corpus", found: "Recipe") -> list[str]:

@@ -1,8 +1,8 @@
 """`pyramidions user-dir`."""
 
-from pathlib import Path
-
 import click
+
+from pyramidions.files.processes import USER_DIR
 
 
 @click.command("user-dir")
@@ -13,4 +13,4 @@ def user_dir() -> None:
     Example:
       fairseq-train data --user-dir "$(pyramidions user-dir)" --arch deep_pyramidion ...
     """
-    click.echo(Path(__file__).parents[1])
+    click.echo(USER_DIR)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.errors import UserError
+from pyramidions.files.processes import program
 from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.scale import Scale
 
@@ -137,7 +138,7 @@ class Planner:
         if (data / "manifest.json").is_file():
             return None
         source = HUB[corpus] if given is None else (str(given), "--skip-empty")
-        words = _program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
+        words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
         return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
@@ -146,7 +147,7 @@ class Planner:
         table, _, name = row.config.partition("/")
         freq = machines.update_freq(self.scale.documents, batch_size)
         words = [
-            *_program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
+            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
             *(f"+{table}={name}", f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.data))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{freq}]"),
@@ -161,7 +162,7 @@ class Planner:
         if machines.nodes > 1:
             # Rank and address come from PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT.
             words = [
-                *_program("torchrun", "--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--no-python"),
+                *program("torchrun", "--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--no-python"),
                 *words,
             ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
@@ -171,7 +172,7 @@ class Planner:
     def generate(self, row: PaperRow, batch_size: int) -> Step:
         """Return how the test documents are summarized: a share of them on each GPU."""
         folder = self.folder(row)
-        words = _program(
+        words = program(
             "fairseq-generate",
             *(self.data(row.data), "--user-dir", self.plugin),
             *("--task", "long_document_summarization", "--gen-subset", "test"),
@@ -192,7 +193,7 @@ class Planner:
         """Return how the summaries are scored."""
         folder = self.folder(row)
         made = folder / "scores.json"
-        words = _program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.data), "--json", made)
+        words = program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.data), "--json", made)
         return Step("score", (Command(words),), folder, made)
 
     def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> Step:
@@ -201,7 +202,7 @@ class Planner:
         made = folder / ("times.json" if decodes else "training-times.json")
         files = [self.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
         tokens = ",".join(map(str, self.scale.decode_tokens)) if decodes else "none"
-        words = _program(
+        words = program(
             "pyramidions",
             *("time", *files, "--device", "cuda" if self.machines.gpus else "cpu", "--decode-tokens", tokens),
             *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
@@ -222,12 +223,6 @@ class Planner:
         """Return a step that computes on the first GPU, if there is any."""
         gpus = min(self.machines.gpus, 1)
         return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
-
-
-def _program(name: str, *arguments: object) -> tuple[str, ...]:
-    """Return a command whose program lies beside the Python that runs this."""
-    beside = Path(sys.executable).with_name(name)
-    return (str(beside) if beside.is_file() else name, *map(str, arguments))
 
 
 def _quoted(path: Path) -> str:

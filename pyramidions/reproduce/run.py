@@ -1,13 +1,11 @@
 """Runs a step: locks its folder, logs its commands, stops them when it is stopped, and marks it as done."""
 
-import contextlib
 import fcntl
 import json
 import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,12 +19,12 @@ import click
 
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
+from pyramidions.files.processes import start_process, stop_processes
 from pyramidions.reproduce.plan import Command, Step
 
 Say = Callable[[str], None]
 Hashes = Mapping[str, str]
 
-_GRACE = 20.0  # seconds that a process has to end after it was asked to
 _TRAINING = re.compile(r"epoch (\d+): +(\d+) / (\d+) loss=([\d.]+)")
 _LINES = 15  # of a log that are shown where a command failed
 
@@ -167,7 +165,7 @@ def run_commands(
                 os.write(descriptor, " ".join(str(process.pid) for process in processes).encode())
             watch(are_over, step.name, log, say)
         finally:
-            _end(processes)
+            stop_processes(processes)
     if any(process.returncode for process in processes):
         tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-_LINES:])
         raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")
@@ -183,17 +181,10 @@ def _started(
         seen = [name for name in inherited.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
         visible = [seen[gpu] if seen else str(gpu) for gpu in command.gpus]
         inherited["CUDA_VISIBLE_DEVICES"] = ",".join(visible)
+    variables = {**inherited, "PYTHONWARNINGS": "ignore", **environment}
     try:
-        return subprocess.Popen(
-            command.words,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**inherited, "PYTHONWARNINGS": "ignore", **environment},
-            pass_fds=() if descriptor is None else (descriptor,),
-            # A process group of its own, so that whatever it starts can be stopped with it.
-            start_new_session=True,
-        )
+        descriptors = () if descriptor is None else (descriptor,)
+        return start_process(command.words, output, variables, descriptors=descriptors)
     except OSError as error:
         raise StepError(f"{command.words[0]} cannot be started: {error.strerror}.") from None
 
@@ -235,19 +226,6 @@ def _where(log: Path) -> str:
         epoch, batch, batches, loss = trained[-1]
         return f"epoch {int(epoch)}, batch {batch} of {batches}, loss {loss}"
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def _end(processes: "list[subprocess.Popen[bytes]]") -> None:
-    """Stop what still runs, and all that it started."""
-    deadline = time.monotonic() + _GRACE
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-        for process in processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, deadline - time.monotonic()) if number == signal.SIGTERM else None)
 
 
 def _join(step: Step) -> None:

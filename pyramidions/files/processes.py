@@ -1,0 +1,85 @@
+"""Starts other programs, shows them as one would type them, and stops them."""
+
+import contextlib
+import ctypes
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+#: What fairseq takes as --user-dir; `pyramidions user-dir` prints it.
+USER_DIR = str(Path(__file__).parents[1])
+_GRACE = 20.0  # seconds that a process has to end after it was asked to
+_SET_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
+
+
+def program(name: str, *arguments: object) -> tuple[str, ...]:
+    """Return a command whose program lies beside the Python that runs this."""
+    beside = Path(sys.executable).with_name(name)
+    return (str(beside) if beside.is_file() else name, *map(str, arguments))
+
+
+def as_typed(words: Sequence[str], width: int = 100) -> str:
+    """Return a command as one would type it, on lines of about `width` characters; a flag stays with its values."""
+    quoted = ('"$(pyramidions user-dir)"' if word == USER_DIR else shlex.quote(word) for word in words[1:])
+    lines = [Path(words[0]).name]
+    for part in re.split(" (?=--)", " ".join(quoted)):
+        if len(lines[-1]) + len(part) > width + 3:
+            lines.append("   ")
+        lines[-1] += f" {part}"
+    return " \\\n".join(lines)
+
+
+def start_process(
+    words: Sequence[str],
+    output: IO[bytes],
+    environment: Mapping[str, str],
+    *,
+    descriptors: Sequence[int] = (),
+    ends_with_us: bool = False,
+) -> "subprocess.Popen[bytes]":
+    """Start a program in a process group of its own, so that whatever it starts can be stopped with it.
+
+    Args:
+        words: the program and its arguments.
+        output: gets both of its streams.
+        environment: all of its variables.
+        descriptors: that it inherits.
+        ends_with_us: Linux stops the program when this process is gone, even when it was killed.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        pass_fds=descriptors,
+        start_new_session=True,
+        preexec_fn=_end_with_parent if ends_with_us and sys.platform == "linux" else None,
+    )
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def stop_processes(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
+    """Stop what still runs, and all that it started: by SIGTERM, and by SIGKILL where that does not help."""
+    deadline = time.monotonic() + _GRACE
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for process in processes:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, number)
+        for process in processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.0, deadline - time.monotonic()) if number == signal.SIGTERM else None)
