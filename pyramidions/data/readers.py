@@ -43,8 +43,13 @@ def record_id(record: dict[Any, Any], field: str | None = None) -> str | None:
 
     Without a field named, it is `id`, or `article_id` in a record of the release.
     """
-    found = record.get(field or _shape(record).id)
+    found = record.get(id_field(record, field))
     return None if found is None else str(found)
+
+
+def id_field(record: dict[Any, Any], named: str | None = None) -> str:
+    """Return the field of a record's id: the one that is named, else that of its shape."""
+    return named or str(_shape(record).id)
 
 
 def _shape(record: dict[Any, Any]) -> FieldNames:
@@ -111,6 +116,11 @@ class Corpus:
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_progress())
 
+    @property
+    def named_id(self) -> str | None:
+        """The field of the ids, where it was named."""
+        return self._fields.id if self._fields else None
+
     def size(self) -> tuple[int, str]:
         """Size of the input and its unit: bytes on disk (`B`) or `rows`."""
         records = open_records(self.name, self.split, self._config)
@@ -118,6 +128,10 @@ class Corpus:
 
     def with_progress(self) -> Iterator[tuple[Document, int]]:
         """Yield the documents, each with its place in the input, in the unit of `size`."""
+        return ((document, record.progress) for document, record in self.with_records())
+
+    def with_records(self) -> Iterator[tuple[Document, Record]]:
+        """Yield the documents, each with the record that it was read from."""
         self.skipped = 0
         ids = UniqueIds(self._number_repeated_ids)
         for record in self._records():
@@ -125,7 +139,7 @@ class Corpus:
             if document is None:
                 self.skipped += 1
                 continue
-            yield document._replace(id=ids.add(document.id, record.place)), record.progress
+            yield document._replace(id=ids.add(document.id, record.place)), record
         if not ids:
             raise UserError(f"{self.name} has no documents.")
 
@@ -149,10 +163,9 @@ class Corpus:
                 if self._skip_empty:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
-        named = self._fields.id if self._fields else None
-        name = record_id(record.value, named)
-        if name is None and named is not None:
-            raise _missing(record, named, "--id-field")
+        name = record_id(record.value, self.named_id)
+        if name is None and self.named_id is not None:
+            raise _missing(record, self.named_id, "--id-field")
         return Document(str(record.number) if name is None else name, source, target)
 
 

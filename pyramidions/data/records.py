@@ -149,6 +149,21 @@ def _rows_at_once(file: Any, group: int, path: Path) -> int:
     return min(64, max(1, LINE_LIMIT * MEBIBYTE // max(largest, 1)))
 
 
+def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
+    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all of them where it does not say."""
+    import datasets
+
+    try:
+        if (Path(name) / "dataset_dict.json").exists():
+            found = list(datasets.load_from_disk(name))
+        else:
+            found = datasets.get_dataset_split_names(name, config)
+    except Exception:
+        # Reading the documents says what is wrong.
+        found = list(_HUGGING_FACE_SPLITS.values())
+    return [split for split, theirs in _HUGGING_FACE_SPLITS.items() if theirs in found]
+
+
 def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
     import datasets
 

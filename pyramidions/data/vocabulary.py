@@ -23,6 +23,19 @@ _MAX_CHARACTERS = 4096
 _MAX_BYTES = 4 * _MAX_CHARACTERS
 
 
+class VocabSizeError(UserError):
+    """A corpus is too small for a vocabulary.
+
+    Args:
+        message: what to show.
+        most: pieces that the corpus allows.
+    """
+
+    def __init__(self, message: str, most: int = 0) -> None:
+        super().__init__(message)
+        self.most = most
+
+
 @dataclass(frozen=True)
 class Settings:
     """Settings that determine a vocabulary, together with the documents.
@@ -94,7 +107,8 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         settings: see there; all but `sentences` and `seed` count here.
 
     Raises:
-        UserError: the corpus allows no vocabulary of that size; the message names the limit.
+        VocabSizeError: the corpus is too small for a vocabulary of that size; the message names the limit.
+        UserError: it has more characters than that.
     """
     model = io.BytesIO()
     try:
@@ -116,19 +130,20 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise UserError(_reason(str(error), settings.vocab_size)) from None
+        raise _reason(str(error), settings.vocab_size) from None
     return Tokenizer(model.getvalue())
 
 
-def _reason(message: str, vocab_size: int) -> str:
+def _reason(message: str, vocab_size: int) -> UserError:
     if largest := re.search(r"value <= (\d+)", message):
-        return f"`vocab_size` must be at most {largest[1]} for a corpus of this size, but is {vocab_size}."
+        told = f"`vocab_size` must be at most {largest[1]} for a corpus of this size, but is {vocab_size}."
+        return VocabSizeError(told, int(largest[1]))
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        return (
+        return UserError(
             f"`vocab_size` must be at least {smallest[1]}, the number of the corpus's characters and special "
             f"pieces, but is {vocab_size}."
         )
-    return f"sentencepiece cannot be trained on this corpus: {message}."
+    return UserError(f"sentencepiece cannot be trained on this corpus: {message}.")
 
 
 def dictionary_lines(tokenizer: Tokenizer) -> str:

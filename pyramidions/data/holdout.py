@@ -1,0 +1,130 @@
+"""Holds documents out for validation and testing where a corpus has no such splits.
+
+A hash of its id decides where a document goes: neither the order of the documents nor a seed, so that the same corpus
+is always divided alike.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pyramidions.data.readers import Corpus, id_field
+from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_folder, sync
+from pyramidions.files.progress import progress_bar
+
+#: Fewest documents of which some can be held out.
+FEWEST = 10
+_SHARES = {"test": (0.1, 1000), "valid": (0.05, 500)}  # of the documents, and at most so many
+
+
+class Survey(NamedTuple):
+    """What one reading of a corpus tells.
+
+    Attributes:
+        source_words, target_words: of each document and of its summary.
+        hashes: of each document's id, in 64 bits.
+        skipped: empty documents that are left out.
+    """
+
+    source_words: np.ndarray
+    target_words: np.ndarray
+    hashes: np.ndarray
+    skipped: int
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return len(self.hashes)
+
+
+def survey(corpus: Corpus) -> Survey:
+    """Read a corpus once.
+
+    Raises:
+        UserError: a document is invalid.
+    """
+    numbers, done = [], 0
+    with progress_bar(f"reading {Path(corpus.name).name}", *corpus.size()) as bar:
+        for document, position in corpus.with_progress():
+            words = len(document.source.split()), len(document.target.split())
+            numbers.append((*words, _hash(document.id)))
+            bar.update(position - done)
+            done = position
+        bar.update(bar.total - done)
+    source, target, hashes = zip(*numbers, strict=True)
+    return Survey(np.array(source), np.array(target), np.array(hashes, np.uint64), corpus.skipped)
+
+
+def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str, int]:
+    """Return how many documents each split gets, `train` the rest.
+
+    Args:
+        hashes: of the documents' ids.
+        splits: `valid`, `test` or both.
+        name: of the corpus, for the error.
+
+    Raises:
+        UserError: there are too few documents.
+    """
+    if len(hashes) < FEWEST:
+        raise UserError(
+            f"{name} must have at least {FEWEST} documents, of which some are held out, but has {len(hashes)}."
+        )
+    sizes = {split: _size(split, len(hashes)) for split in _SHARES if split in splits}
+    return {"train": len(hashes) - sum(sizes.values()), **sizes}
+
+
+def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mapping[str, int]) -> None:
+    """Write the records of a corpus as SPLIT.jsonl, one file for each split; the folder appears whole or not at all.
+
+    Args:
+        folder: to make.
+        corpus: the documents.
+        hashes: of their ids.
+        sizes: what `held_out` returned.
+
+    Raises:
+        UserError: the documents are no longer those whose hashes were given.
+    """
+    ends, read = _ends(hashes, sizes), []
+    with atomic_folder(folder) as partial, ExitStack() as open_files:
+        files = {split: open_files.enter_context((partial / f"{split}.jsonl").open("wb")) for split in sizes}
+        with progress_bar("dividing", len(hashes), "documents") as bar:
+            for document, record in corpus.with_records():
+                place = _hash(document.id)
+                read.append(place)
+                split = next((split for split, end in ends.items() if place <= end), "train")
+                # Whatever else a record holds, such as its sections, stays with it. Parquet knows more types than JSON.
+                kept = {**record.value, id_field(record.value, corpus.named_id): document.id}
+                files[split].write(json.dumps(kept, default=str).encode() + b"\n")
+                bar.update()
+        if not np.array_equal(np.array(read, np.uint64), hashes):
+            raise UserError(f"{corpus.name} changed while it was being read.")
+        for file in files.values():
+            sync(file)
+
+
+def _size(split: str, documents: int) -> int:
+    share, most = _SHARES[split]
+    return max(1, min(most, round(share * documents)))
+
+
+def _ends(hashes: np.ndarray, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the last hash of each split but `train`, in their order."""
+    ordered, before, ends = np.sort(hashes), 0, {}
+    for split, size in sizes.items():
+        if split != "train":
+            before += size
+            ends[split] = int(ordered[before - 1])
+    return ends
+
+
+def _hash(name: str) -> int:
+    # JSON may hold lone surrogates, which plain UTF-8 refuses.
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8])

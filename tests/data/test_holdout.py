@@ -1,0 +1,90 @@
+"""Documents held out of a corpus without splits."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyramidions.data.holdout import Survey, held_out, survey, write_splits
+from pyramidions.data.readers import Corpus, FieldNames
+from pyramidions.errors import UserError
+
+
+def corpus(path: Path, records: list[dict[str, object]], **options: object) -> Corpus:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return Corpus(str(path), **options)  # type: ignore[arg-type]
+
+
+def records(number: int) -> list[dict[str, object]]:
+    return [{"id": f"paper {i}", "article": f"Text {i} here.", "abstract": "Short."} for i in range(number)]
+
+
+def divided(documents: Corpus, folder: Path) -> dict[str, list[dict[str, object]]]:
+    found = survey(documents)
+    write_splits(folder, documents, found.hashes, held_out(found.hashes, ("valid", "test"), documents.name))
+    return {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in folder.iterdir()}
+
+
+def test_a_tenth_is_held_out_for_testing_and_a_twentieth_for_validation() -> None:
+    assert held_out(np.arange(200), ("valid", "test"), "papers") == {"train": 170, "test": 20, "valid": 10}
+    assert held_out(np.arange(200), ("valid",), "papers") == {"train": 190, "valid": 10}
+
+
+def test_there_is_at_least_one_of_each_and_at_most_a_thousand() -> None:
+    assert held_out(np.arange(10), ("valid", "test"), "papers") == {"train": 8, "test": 1, "valid": 1}
+    assert held_out(np.arange(100_000), ("valid", "test"), "papers") == {"train": 98_500, "test": 1000, "valid": 500}
+
+
+def test_a_handful_of_documents_is_refused() -> None:
+    with pytest.raises(
+        UserError, match="papers must have at least 10 documents, of which some are held out, but has 9"
+    ):
+        held_out(np.arange(9), ("test",), "papers")
+
+
+def test_the_splits_are_disjoint_and_hold_every_document(tmp_path: Path) -> None:
+    found = divided(corpus(tmp_path / "papers.jsonl", records(200)), tmp_path / "splits")
+    ids = {split: {record["id"] for record in documents} for split, documents in found.items()}
+    assert {split: len(names) for split, names in ids.items()} == {"train": 170, "valid": 10, "test": 20}
+    assert set.union(*ids.values()) == {f"paper {i}" for i in range(200)}
+
+
+def test_the_order_of_the_documents_decides_nothing(tmp_path: Path) -> None:
+    shuffled = random.Random(1).sample(records(100), 100)
+    one = divided(corpus(tmp_path / "one.jsonl", records(100)), tmp_path / "one")
+    other = divided(corpus(tmp_path / "other.jsonl", shuffled), tmp_path / "other")
+    for split in ("train", "valid", "test"):
+        assert {record["id"] for record in one[split]} == {record["id"] for record in other[split]}
+
+
+def test_records_keep_all_of_their_fields_and_get_the_id_that_they_lack(tmp_path: Path) -> None:
+    given = [{"text": "One.", "summary": "Short.", "sections": ["a", i]} for i in range(10)]
+    documents = corpus(tmp_path / "papers.jsonl", given, fields=FieldNames("text", "summary", None))
+    found = [record for split in divided(documents, tmp_path / "splits").values() for record in split]
+    assert sorted(found, key=lambda record: int(str(record["id"]))) == [
+        {**record, "id": str(place)} for place, record in enumerate(given, 1)
+    ]
+
+
+def test_what_is_left_out_or_numbered_stays_so(tmp_path: Path) -> None:
+    given = [*records(12), {"id": "empty", "article": "", "abstract": "Short."}, records(1)[0]]
+    documents = corpus(tmp_path / "papers.jsonl", given, skip_empty=True, number_repeated_ids=True)
+    assert survey(documents).skipped == 1
+    ids = {str(record["id"]) for split in divided(documents, tmp_path / "splits").values() for record in split}
+    assert ids == {*(f"paper {i}" for i in range(12)), "paper 0#2"}
+
+
+def test_documents_that_change_meanwhile_are_refused(tmp_path: Path) -> None:
+    found = survey(corpus(tmp_path / "papers.jsonl", records(12)))
+    changed = corpus(tmp_path / "papers.jsonl", records(13))
+    with pytest.raises(UserError, match="papers.jsonl changed while it was being read"):
+        write_splits(tmp_path / "splits", changed, found.hashes, held_out(found.hashes, ("test",), "papers"))
+    assert not (tmp_path / "splits").exists()
+
+
+def test_a_survey_counts_words(tmp_path: Path) -> None:
+    found = survey(corpus(tmp_path / "papers.jsonl", records(2)))
+    assert isinstance(found, Survey)
+    assert found.source_words.tolist() == [3, 3] and found.target_words.tolist() == [1, 1] and found.documents == 2
