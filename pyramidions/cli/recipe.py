@@ -13,8 +13,6 @@ from pyramidions.errors import UserError
 if TYPE_CHECKING:
     from pyramidions.measure.recipe import Corpus, Recipe
 
-# Operations a second that are assumed unless the user knows better: half of an A100 in float32, and two cores.
-_GPU_TFLOPS, _CPU_TFLOPS = 10.0, 0.03
 _SMALL_VOCABULARY = 8000
 _WIDTH = 100
 
@@ -28,8 +26,7 @@ _WIDTH = 100
 @click.option(
     "--tflops",
     type=click.FloatRange(1e-6, 1e6),
-    help="10^12 operations a second that each sustains.  "
-    f"[default: {_GPU_TFLOPS:g}, about half of an A100 in float32; CPU: {_CPU_TFLOPS:g}]",
+    help="10^12 operations a second that each sustains.  [default: 10, about half of an A100 in float32; CPU: 0.03]",
 )
 @click.option("--save-dir", default="checkpoints", help="Folder of checkpoints.")
 def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | None, save_dir: str) -> None:
@@ -44,6 +41,7 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     Example:
       pyramidions recipe prepared --gpus 1 > train.sh
     """
+    from pyramidions.measure.recipe import CPU_TFLOPS, GPU_TFLOPS
     from pyramidions.measure.recipe import recipe as recipe_for
 
     for option, value in (("--gpu-memory", gpu_memory), ("--tflops", tflops)):
@@ -56,7 +54,7 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
         gpus = torch.cuda.device_count()
     corpus = _corpus(prepared)
     found = recipe_for(corpus, max(gpus, 1), gpu_memory * 1e9)
-    rate = tflops or (_GPU_TFLOPS if gpus else _CPU_TFLOPS)
+    rate = tflops or (GPU_TFLOPS if gpus else CPU_TFLOPS)
     comments = [*map(_comment, _before(corpus, found))], [*map(_comment, _after(found, gpus, gpu_memory, rate))]
     click.echo("\n".join([*comments[0], _command(prepared, found, gpus, save_dir), *comments[1]]))
 
@@ -114,7 +112,7 @@ def _after(found: "Recipe", gpus: int, gpu_memory: float, rate: float) -> list[s
     from pyramidions.files.progress import counted
 
     each = "GPU" if gpus else "CPU"
-    hours = found.operations / (rate * 1e12) / 3600
+    hours = found.hours(rate)
     weights, kept, total = (_rounded(size / 1e9) for size in (*found.memory, sum(found.memory)))
     notes = [
         f"{counted(found.epoch_updates, 'update')} an epoch, {found.updates:,} in at most {found.tier.epochs} epochs; "

@@ -12,7 +12,8 @@ from pyramidions.errors import UserError
 
 #: Split of the training curve; a validation curve has the name of its subset, such as "valid".
 TRAIN = "train"
-_INNER = "train_inner"  # fairseq's name of the means over intervals
+#: fairseq's name of the means over intervals.
+INTERVAL = "train_inner"
 _LONGEST = 1 << 16  # characters of a line; fairseq's have about a thousand
 _KEPT = re.compile(r"(?:nll_)?loss|rouge\w{0,20}|sharpness_\d{1,4}", re.ASCII)
 _SUBSET = re.compile(r"valid on '(.*?)' subset")
@@ -62,8 +63,14 @@ class TrainingLog(NamedTuple):
         return tuple(curve for curve in self.curves if curve.measure.startswith(measures))
 
 
-class _Record(NamedTuple):
-    """One line with numbers."""
+class Record(NamedTuple):
+    """What a line says.
+
+    Attributes:
+        split: `TRAIN`, `INTERVAL` or the validation subset.
+        update: the last one that it is about.
+        values: numbers by measure, as in `Curve`.
+    """
 
     split: str
     update: int
@@ -99,7 +106,7 @@ def read_training_log(path: Path) -> TrainingLog:
 
 def is_training_log(path: Path) -> bool:
     """Return whether a file has a line of fairseq's training or validation."""
-    return any(isinstance(found, _Record) for found in _entries(path))
+    return any(isinstance(found, Record) for found in _entries(path))
 
 
 def _log(splits: Mapping[str, Mapping[int, Mapping[str, float]]]) -> TrainingLog:
@@ -108,7 +115,7 @@ def _log(splits: Mapping[str, Mapping[int, Mapping[str, float]]]) -> TrainingLog
         for update, values in lines.items():
             for measure, value in values.items():
                 found.setdefault((split, measure), []).append((update, value))
-    for key in [key for key in found if key[0] == _INNER]:
+    for key in [key for key in found if key[0] == INTERVAL]:
         coarse, fine = found.get((TRAIN, key[1]), []), found.pop(key)
         found[TRAIN, key[1]] = max(coarse, fine, key=len)
     curves: list[Curve] = []
@@ -122,23 +129,24 @@ def _log(splits: Mapping[str, Mapping[int, Mapping[str, float]]]) -> TrainingLog
     return TrainingLog(tuple(sorted(curves, key=lambda curve: curve.split != TRAIN)), left_out)
 
 
-def _entries(path: Path) -> Iterator[_Record | int]:
+def _entries(path: Path) -> Iterator[Record | int]:
     """Yield lines with numbers and, where training starts, the last update of its checkpoint; -1 without one."""
     # A progress bar overwrites its line: "\r" ends a line as well.
     with path.open(encoding="utf-8", errors="replace", newline=None) as file:
         for line in iter(partial(file.readline, _LONGEST), ""):
             if "checkpoint" in line and (match := _RESUMED.search(line)):
                 yield int(match[1] or -1)
-            elif "num_updates" in line and (found := _record(line)):
+            elif "num_updates" in line and (found := read_record(line)):
                 yield found
 
 
-def _record(line: str) -> _Record | None:
+def read_record(line: str) -> Record | None:
+    """Return the numbers in a line; None if it has none."""
     style = next((style for style in (_JSON, _INTERVAL, _EPOCH) if style[0].search(line)), None)
     if style is None:
         return None
     texts = dict(style[1].findall(line))
-    split = _INNER
+    split = INTERVAL
     if style is _EPOCH:
         subset = _SUBSET.search(line)
         split = _validated(subset[1]) if subset else TRAIN
@@ -153,7 +161,7 @@ def _record(line: str) -> _Record | None:
     update = values.pop("num_updates", -1)
     if "loss" in values:
         values.pop("nll_loss", None)
-    return _Record(split, round(update), values) if values and 0 <= update < 1e12 else None
+    return Record(split, round(update), values) if values and 0 <= update < 1e12 else None
 
 
 def _number(text: str) -> float | None:
@@ -165,7 +173,7 @@ def _number(text: str) -> float | None:
 
 def _validated(subset: str) -> str:
     """Return the split of a validation, which differs from that of the training even on the same documents."""
-    return f"{subset} (validation)" if subset in (TRAIN, _INNER) else subset
+    return f"{subset} (validation)" if subset in (TRAIN, INTERVAL) else subset
 
 
 def find_log(run: Path) -> Path:

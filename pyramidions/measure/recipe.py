@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from pyramidions.measure.cost import Cost, Lengths, cost_of
 from pyramidions.models import PyramidionConfig, preset
 
+#: Operations a second, in 10^12, that are assumed: half of an A100 in float32, and two cores.
+GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
 _WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
 
 
@@ -32,6 +34,7 @@ class Tier(NamedTuple):
     Attributes:
         name: of the size.
         most: documents up to which it is taken; None for any number.
+        vocab_size: pieces that suit so many documents.
         arch: the preset.
         fields: what differs from it.
         pooled: after each layer, by how much the longest document is condensed; None where a layer keeps all.
@@ -44,6 +47,7 @@ class Tier(NamedTuple):
 
     name: str
     most: int | None
+    vocab_size: int
     arch: str
     fields: dict[str, Any]
     pooled: tuple[int | None, ...]
@@ -61,6 +65,7 @@ TIERS = (
     Tier(
         name="hundreds",
         most=2_000,
+        vocab_size=4000,
         arch="pyramidion",
         fields={
             "embed_dim": 128,
@@ -80,6 +85,7 @@ TIERS = (
     Tier(
         name="thousands",
         most=50_000,
+        vocab_size=16_000,
         arch="transpooler",
         fields={"normalize_before": True},
         pooled=(None, 4),
@@ -93,6 +99,7 @@ TIERS = (
     Tier(
         name="hundreds of thousands",
         most=None,
+        vocab_size=32_768,
         arch="deep_pyramidion",
         fields={},
         pooled=(None, 4, 16, None, None, None),
@@ -138,16 +145,26 @@ class Recipe(NamedTuple):
         """Bytes of each worker for weights, gradients and moments, and for activations of the longest documents."""
         return _WEIGHT_BYTES * self.cost.parameters, sum(self.cost.activations.values())
 
+    def hours(self, tflops: float) -> float:
+        """Return the hours of all workers together, without validation, if each sustains `tflops`."""
+        return self.operations / (tflops * 1e12) / 3600
 
-def recipe(corpus: Corpus, workers: int, memory: float) -> Recipe:
+
+def tier_of(documents: int, gpus: int) -> Tier:
+    """Return what suits a corpus and a machine: without a GPU the smallest model, whatever the corpus."""
+    return next(tier for tier in TIERS if not gpus or tier.most is None or documents <= tier.most)
+
+
+def recipe(corpus: Corpus, workers: int, memory: float, tier: Tier | None = None) -> Recipe:
     """Return the settings for a corpus.
 
     Args:
         corpus: what is known of it.
         workers: GPUs, or 1 for the CPU.
         memory: bytes of each; the batch is as large as fits, and at least one document.
+        tier: of the model; None for that of the corpus's size.
     """
-    tier = next(tier for tier in TIERS if tier.most is None or corpus.documents <= tier.most)
+    tier = tier or tier_of(corpus.documents, workers)
     source = min(tier.longest, _rounded_up(corpus.source["p95"], 512))
     target = min(1024, _rounded_up(corpus.target["max"] + 1, 64))
     fields = _fields(tier, source, corpus)
