@@ -127,7 +127,7 @@ def prepare(
     """
     from pyramidions.cli.pairing_options import PairingOptions
     from pyramidions.data.prepare import prepare as prepare_folder
-    from pyramidions.data.readers import Corpus, find_splits, known_fields
+    from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
     from pyramidions.files.parallel import available_cores
 
     given = (("train", train), ("valid", valid), ("test", test))
@@ -142,8 +142,7 @@ def prepare(
     corpora = {split: corpus(name, split, sections=split in pairings) for split, name in names.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
-    if config is not None and (files := [name for name in names.values() if Path(name).is_file()]):
-        raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
+    check_config(config, names.values())
     with naming_options(*vocabulary):
         made = prepare_folder(
             out,

@@ -6,7 +6,7 @@ PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,6 +68,12 @@ def known_fields(source: str | None, target: str | None, name: str | None) -> Fi
     if fields.source == fields.target:
         raise UserError(f"--source-field and --target-field must name two fields, but both are {fields.source!r}.")
     return fields
+
+
+def check_config(config: str | None, names: Iterable[str]) -> None:
+    """Raise a UserError if a configuration is given and an input is a file."""
+    if config is not None and (files := [name for name in names if Path(name).is_file()]):
+        raise UserError(f"--config is for Hugging Face datasets, but {files[0]} is a file.")
 
 
 class Corpus:

@@ -149,10 +149,20 @@ def _rows_at_once(file: Any, group: int, path: Path) -> int:
     return min(64, max(1, LINE_LIMIT * MEBIBYTE // max(largest, 1)))
 
 
+def _require_dataset(name: str) -> None:
+    if not Path(name).is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
+        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
+
+
 def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
-    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all of them where it does not say."""
+    """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all of them where it does not say.
+
+    Raises:
+        UserError: this is no name of a dataset.
+    """
     import datasets
 
+    _require_dataset(name)
     try:
         if (Path(name) / "dataset_dict.json").exists():
             found = list(datasets.load_from_disk(name))
@@ -169,8 +179,7 @@ def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
 
     split = _HUGGING_FACE_SPLITS[split]
     folder = Path(name)
-    if not folder.is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
-        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
+    _require_dataset(name)
     try:
         if (folder / "dataset_dict.json").exists():
             data = datasets.load_from_disk(name)[split]
