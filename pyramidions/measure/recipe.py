@@ -165,8 +165,8 @@ def recipe(corpus: Corpus, workers: int, memory: float, tier: Tier | None = None
         tier: of the model; None for that of the corpus's size.
     """
     tier = tier or tier_of(corpus.documents, workers)
-    source = min(tier.longest, _rounded_up(corpus.source["p95"], 512))
-    target = min(1024, _rounded_up(corpus.target["max"] + 1, 64))
+    source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
+    target = min(1024, rounded_up(corpus.target["max"] + 1, 64))
     fields = _fields(tier, source, corpus)
     config = preset(tier.arch, **fields)
     # Most work is done in blocks, so it grows with a document's length: the mean decides.
@@ -196,7 +196,8 @@ def recipe(corpus: Corpus, workers: int, memory: float, tier: Tier | None = None
     return found
 
 
-def _rounded_up(tokens: float, multiple: int) -> int:
+def rounded_up(tokens: float, multiple: int) -> int:
+    """Return a length as a multiple that is not smaller."""
     return math.ceil(tokens / multiple) * multiple
 
 
