@@ -99,6 +99,18 @@ MAY_IMPORT = {
         "scoring",
         "reproduce",
     ),
+    "pyramidions.training": (
+        "curves",
+        "data",
+        "errors",
+        "extract",
+        "files",
+        "inference",
+        "measure",
+        "strict_json",
+        "text",
+        "training",
+    ),
     "pyramidions.curves": ("errors", "curves"),
     "pyramidions.cli.options": ("criterions", "errors", "models", "tasks"),
     "pyramidions.cli": (
@@ -114,6 +126,7 @@ MAY_IMPORT = {
         "models",
         "reproduce",
         "scoring",
+        "training",
         "cli",
     ),
 }

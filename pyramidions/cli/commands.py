@@ -32,6 +32,7 @@ _COMMANDS = {
     "score": "pyramidions.cli.score:score",
     "summarize": "pyramidions.cli.summarize:summarize",
     "time": "pyramidions.cli.time:time_command",
+    "train": "pyramidions.cli.train:train",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
 

@@ -41,6 +41,8 @@ def start_process(
     output: IO[bytes],
     environment: Mapping[str, str],
     *,
+    errors: IO[bytes] | None = None,
+    folder: Path | None = None,
     descriptors: Sequence[int] = (),
     ends_with_us: bool = False,
 ) -> "subprocess.Popen[bytes]":
@@ -48,8 +50,10 @@ def start_process(
 
     Args:
         words: the program and its arguments.
-        output: gets both of its streams.
+        output: gets what it prints.
         environment: all of its variables.
+        errors: gets its standard error; None for `output`.
+        folder: that it runs in.
         descriptors: that it inherits.
         ends_with_us: Linux stops the program when this process is gone, even when it was killed.
 
@@ -60,8 +64,9 @@ def start_process(
         words,
         stdin=subprocess.DEVNULL,
         stdout=output,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.STDOUT if errors is None else errors,
         env=environment,
+        cwd=folder,
         pass_fds=descriptors,
         start_new_session=True,
         preexec_fn=_end_with_parent if ends_with_us and sys.platform == "linux" else None,

@@ -1,0 +1,70 @@
+"""`pyramidions train`."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pyramidions.cli.outputs import PATH
+from pyramidions.errors import UserError
+
+
+@click.command(short_help="Train a model on documents, in one command.")
+@click.argument("documents")
+@click.option("-o", "--out", "model", metavar="MODEL", required=True, type=PATH, help="Folder of the model to make.")
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "summarizer", "extractor"]),
+    default="auto",
+    help="A summarizer writes, an extractor picks sentences. auto: an extractor for few documents, or without a GPU.",
+)
+@click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
+@click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")
+@click.option("--cpu", is_flag=True, help="Train on the CPU: --gpus 0.")
+@click.option("--source-field", help="Field with the document.  [default: article or article_text]")
+@click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
+@click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
+@click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
+@click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
+@click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
+@click.option("--vocab-size", type=click.IntRange(5, 2**24), help="Number of pieces.  [default: what suits the corpus]")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of the training.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, with the training command; write nothing.")
+@click.option("--overwrite", is_flag=True, help="Begin anew, and replace MODEL.")
+def train(
+    documents: str, model: Path, gpus: int | None, cpu: bool, dry_run: bool, overwrite: bool, **options: Any
+) -> None:
+    """Train a model on DOCUMENTS, from the files to a model that summarizes.
+
+    DOCUMENTS is a folder with train, valid and test files, one .jsonl or .parquet file, or a Hugging Face dataset, as
+    for `pyramidions prepare`. Where there is no valid or test split, documents are held out for it; a hash of their
+    ids decides which. Documents are prepared, a recipe is chosen by their number and the machine, the model is trained
+    by fairseq-train, its summaries of the test split are scored beside the first sentences and HipoRank, and MODEL is
+    written: weights, settings, tokenizer, and a model card with the scores.
+
+    Everything else lies in MODEL.work: data, checkpoints, logs, scores. After an interruption the same command goes on
+    where it stopped.
+
+    \b
+    Examples:
+      pyramidions train papers.jsonl -o my-model
+      pyramidions train documents/ -o my-model --source-field text --target-field summary --hours 2
+      pyramidions train papers.jsonl -o my-model --dry-run
+    """
+    from pyramidions.cli.naming import naming_options
+    from pyramidions.training.arguments import Arguments, absolute
+    from pyramidions.training.command import show_plan
+    from pyramidions.training.command import train as train_model
+
+    if options["hours"] is not None and math.isnan(options["hours"]):
+        # Ranges let it pass.
+        raise UserError("--hours must be a number, but is nan.")
+    if cpu and gpus:
+        raise UserError(f"--cpu and --gpus {gpus} exclude each other.")
+    arguments = Arguments(absolute(documents), gpus=0 if cpu else gpus, **options)
+    with naming_options("vocab_size"):
+        if dry_run:
+            show_plan(arguments, model, name=documents, say=click.echo)
+        else:
+            train_model(arguments, model, name=documents, overwrite=overwrite, say=click.echo)

@@ -1,0 +1,35 @@
+"""What a model is compared with: HipoRank, which needs no training."""
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from pyramidions.data.readers import Document
+from pyramidions.extract import Budget, HipoRank
+from pyramidions.extract.extraction import extract
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.parallel import available_cores, ordered_map
+from pyramidions.files.progress import progress_bar
+from pyramidions.text.outline import outline
+
+
+def write_hiporank(path: Path, documents: Iterable[Document], number: int, words: int) -> None:
+    """Write the extracts of documents as JSON lines of {id, summary}.
+
+    Args:
+        path: the file.
+        documents: in the order of the references.
+        number: of them.
+        words: most words of an extract.
+    """
+    work = partial(_line, words=words)
+    with atomic_file(path) as file, progress_bar("extracting with HipoRank", number, "documents") as bar:
+        for line in ordered_map(work, documents, available_cores()):
+            file.write(line)
+            bar.update()
+
+
+def _line(document: Document, words: int) -> bytes:
+    found = extract(outline(document.source), HipoRank(), Budget(words=words))
+    return json.dumps({"id": document.id, "summary": found.text}).encode() + b"\n"

@@ -1,0 +1,116 @@
+"""Begins a run, or goes on with one."""
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+from pyramidions.errors import UserError
+from pyramidions.files.atomic import hold_folder
+from pyramidions.files.parallel import KilledError
+from pyramidions.files.processes import as_typed
+from pyramidions.files.progress import note
+from pyramidions.inference.model_files import refuse_foreign
+from pyramidions.training.arguments import Arguments
+from pyramidions.training.commands import train_command
+from pyramidions.training.places import Places
+from pyramidions.training.plan import Plan, estimated, make_plan
+from pyramidions.training.run import Run, Say
+from pyramidions.training.sources import changed, near, stamps
+from pyramidions.training.state import State
+
+_GO_ON = "Stopped. The same command goes on from here."
+
+
+def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
+    """Make a model of documents, from where an interrupted run stopped.
+
+    Args:
+        arguments: what to make it of.
+        model: the folder to export to; the work lies beside it, in MODEL.work.
+        name: of the documents, as the user gave it.
+        overwrite: begin anew, and replace what was made of other documents or with other arguments.
+        say: receives progress, one line at a time.
+
+    Raises:
+        UserError: wrong documents or arguments, another run, or a command that failed.
+    """
+    places = Places.of(model)
+    _check_places(places)
+    _hold(places)
+    state = None if overwrite else State.read(places.state)
+    if state is None:
+        state = _begin(arguments, places, name, overwrite, say)
+    else:
+        _refuse_differences(state, arguments, places)
+        say(f"Goes on with {places.work}.")
+    plan = Plan.read(state.facts["plan"])
+    try:
+        Run(arguments, plan, places, state, say).go()
+    except Exception as error:
+        # What is wrong with the documents shows before anything was made of them.
+        if not state.is_done("data") and not isinstance(error, KilledError):
+            shutil.rmtree(places.work)
+        raise
+    except BaseException:
+        note(_GO_ON)
+        raise
+    say(f"\n{places.table.read_text().rstrip()}\n")
+    say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores; training can go on there.")
+    say(f"Next: {plan.of_kind.next_command(model)}")
+
+
+def show_plan(arguments: Arguments, model: Path, *, name: str, say: Say) -> None:
+    """Say what a run would do, and write nothing.
+
+    Raises:
+        UserError: wrong documents or arguments.
+    """
+    places = Places.of(model)
+    _check_places(places)
+    plan, found = make_plan(arguments)
+    schedule = estimated(plan, found, arguments.hours)
+    for sentence in plan.sentences(name, places.work):
+        say(sentence)
+    say(f"Vocabulary: {plan.vocab_size:,} pieces, or fewer where the corpus allows no more.")
+    say(f"{schedule}. The command, its lengths estimated:")
+    say(f"\n{as_typed(train_command(places, arguments, plan, schedule))}")
+
+
+def _check_places(places: Places) -> None:
+    refuse_foreign(places.model)
+    work = places.work
+    if work.exists() and not work.is_dir():
+        raise UserError(f"The work folder {work} must be a folder, but is a file.")
+    if work.is_dir() and any(work.iterdir()) and not places.state.exists():
+        raise UserError(f"{work} holds files that `pyramidions train` did not make; give another MODEL.")
+
+
+def _hold(places: Places) -> None:
+    try:
+        hold_folder(places.work)
+    except BlockingIOError:
+        raise UserError(f"Another `pyramidions train` works on {places.model}: wait for it, or stop it.") from None
+
+
+def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say: Say) -> State:
+    if places.model.exists() and any(places.model.iterdir()) and not overwrite:
+        raise UserError(f"{places.model} holds a model of another run; give another MODEL, or --overwrite.")
+    inputs = stamps(arguments.documents)
+    plan, _ = make_plan(arguments)
+    for sentence in plan.sentences(name, places.work):
+        say(sentence)
+    places.work.mkdir(parents=True, exist_ok=True)
+    _hold(places)
+    for entry in places.work.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    return State.new(places.state, arguments=asdict(arguments), inputs=inputs, plan=plan.facts)
+
+
+def _refuse_differences(state: State, arguments: Arguments, places: Places) -> None:
+    anew = "give another MODEL, or --overwrite to begin anew"
+    if difference := arguments.difference(state.facts["arguments"]):
+        raise UserError(f"{places.work} was begun with other arguments ({difference}): {anew}.")
+    before = state.facts["inputs"]
+    now = stamps(arguments.documents, before)
+    if file := changed(before, now):
+        raise UserError(f"{near(file)} has changed since {places.work} was begun: {anew}.")

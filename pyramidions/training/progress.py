@@ -1,0 +1,107 @@
+"""One bar for a training, from what its log says."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyramidions.curves.training_log import INTERVAL, TRAIN, read_record
+from pyramidions.files.progress import progress_bar
+from pyramidions.files.run_facts import RunFacts
+
+
+@dataclass
+class Progress:
+    """Where a training is.
+
+    Attributes:
+        metric: the one that the best checkpoint is chosen by.
+        highest: whether its highest value is the best.
+        updates: done so far.
+        loss: of the last interval.
+        best: value of the metric in validation so far.
+    """
+
+    metric: str = "loss"
+    highest: bool = False
+    updates: int = 0
+    loss: float | None = None
+    best: float | None = None
+
+    def read(self, line: str) -> None:
+        """Take note of a line of the log."""
+        record = read_record(line) if "num_updates" in line else None
+        if record is None:
+            return
+        self.updates = max(self.updates, record.update)
+        if record.split in (INTERVAL, TRAIN):
+            self.loss = record.values.get("loss", self.loss)
+        elif math.isfinite(value := record.values.get(self.metric, math.nan)):
+            better = max if self.highest else min
+            self.best = value if self.best is None else better(self.best, value)
+
+    def __str__(self) -> str:
+        parts = [] if self.loss is None else [f"loss {self.loss:.2f}"]
+        parts += [] if self.best is None else [f"best validation {self.metric} {self.best:.2f}"]
+        return ", ".join(parts)
+
+
+def begun(words: tuple[str, ...], checkpoint: Path) -> tuple[Progress, float]:
+    """Return where a training is before its command runs, and the hours that it took so far.
+
+    Args:
+        words: the command.
+        checkpoint: its last one, if there is any.
+    """
+    metric = words[words.index("--best-checkpoint-metric") + 1] if "--best-checkpoint-metric" in words else "loss"
+    progress = Progress(metric, "--maximize-best-checkpoint-metric" in words)
+    facts = RunFacts.of(checkpoint) if checkpoint.is_file() else None
+    if facts is None:
+        return progress, 0.0
+    progress.updates, progress.best = facts.updates, facts.best
+    return progress, facts.seconds / 3600
+
+
+class TrainingBar:
+    """Shows the updates of a training that runs, towards its end.
+
+    Args:
+        log: that grows; what it holds already is passed over.
+        progress: from where it goes on.
+        updates: at most.
+        hours: at most, from now on; None for as many as it takes.
+    """
+
+    def __init__(self, log: Path, progress: Progress, updates: int, hours: float | None) -> None:
+        self.progress = progress
+        self._most, self._hours = updates, hours
+        self._before, self._start = progress.updates, time.monotonic()
+        self._log = log.open(encoding="utf-8", errors="replace")
+        self._log.seek(0, 2)
+        self._rest = ""
+        self._bar = progress_bar("training", updates, "updates", progress.updates)
+
+    def __enter__(self) -> "TrainingBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.show()
+        self._bar.close()
+        self._log.close()
+
+    def show(self) -> None:
+        """Read what is new in the log."""
+        *lines, self._rest = (self._rest + self._log.read()).split("\n")
+        for line in lines:
+            self.progress.read(line)
+        if lines:
+            self._bar.total = max(self._end(), self.progress.updates)
+            self._bar.set_postfix_str(str(self.progress), refresh=False)
+            self._bar.update(self.progress.updates - self._bar.n)
+
+    def _end(self) -> int:
+        """Return the update with which it ends, as things stand."""
+        done, seconds = self.progress.updates - self._before, time.monotonic() - self._start
+        if self._hours is None or not done:
+            return self._most
+        return min(self._most, self._before + round(done * self._hours * 3600 / seconds))

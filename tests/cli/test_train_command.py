@@ -1,0 +1,137 @@
+"""`pyramidions train`: plans and refusals; tests/commands has a whole run."""
+
+import json
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+import pyramidions.plugin  # noqa: F401
+from pyramidions.files.processes import USER_DIR
+from pyramidions.training import command
+from pyramidions.training.arguments import Arguments
+from pyramidions.training.run import Run
+from pyramidions.training.state import State
+
+
+@pytest.fixture
+def papers_file(papers: Path, tmp_path: Path) -> Path:
+    """One file, of 35 documents."""
+    path = tmp_path / "papers.jsonl"
+    path.write_text((papers / "train.jsonl").read_text() + (papers / "test.jsonl").read_text())
+    return path
+
+
+@pytest.fixture
+def begun(papers_file: Path, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The work folder of a run that was stopped before its first step."""
+
+    def stop(_: Run) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "go", stop)
+    done = run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert done.exit_code == 130 and "Stopped. The same command goes on from here." in done.stderr
+    return tmp_path / "model.work"
+
+
+def typed(output: str) -> list[str]:
+    """The words of the command in what was printed."""
+    lines = output[output.index("fairseq-train") :].replace("\\\n", " ").splitlines()
+    return [USER_DIR if word == "$(pyramidions user-dir)" else word for word in shlex.split(lines[0])]
+
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(run, papers_file, tmp_path):
+    output = run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer", "--dry-run").stdout
+    assert "35 documents; held out by a hash of their ids: 4 for test and 2 for valid" in output
+    assert "A summarizer will be trained on the CPU: as --kind says." in output
+    assert [path.name for path in tmp_path.iterdir()] == ["papers.jsonl"]
+
+
+@pytest.mark.parametrize("flags", [["--cpu", "--hours", "1.5"], ["--cpu", "--seed", "7"]])
+def test_fairseq_takes_the_command_that_is_shown(run, papers_file, tmp_path, flags):
+    output = run("train", papers_file, "-o", tmp_path / "m", "--kind", "summarizer", "--dry-run", *flags).stdout
+    program, *words = typed(output)
+    assert program == "fairseq-train"
+    parsed = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+    assert parsed.common.cpu and parsed.common.log_format == "json"
+    assert parsed.checkpoint.save_dir == str(tmp_path / "m.work" / "checkpoints")
+    assert parsed.optimization.stop_time_hours == (1.5 if "--hours" in flags else 0)
+    assert parsed.common.seed == (7 if "--seed" in flags else 1)
+
+
+def test_the_plan_is_kept_before_the_first_step(begun, papers_file):
+    facts = json.loads((begun / "run.json").read_text())
+    assert facts["arguments"] == asdict(Arguments(str(papers_file), "summarizer", gpus=0))
+    assert facts["plan"]["held_out"] == {"train": 29, "test": 4, "valid": 2} and facts["done"] == {}
+
+
+def test_other_arguments_are_refused(fail, begun, papers_file, tmp_path):
+    sentence = fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer", "--seed", 2)
+    assert sentence == (
+        f"{begun} was begun with other arguments (--seed was 1, and is 2): give another MODEL, or --overwrite to begin "
+        "anew."
+    )
+
+
+def test_changed_documents_are_refused_and_touched_ones_are_not(fail, run, begun, papers_file, tmp_path):
+    arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    papers_file.touch()
+    assert f"Goes on with {begun}." in run(*arguments).stdout
+    papers_file.write_text(papers_file.read_text().replace("ban", "den"))
+    sentence = fail(*arguments)
+    assert sentence.startswith(f"{papers_file} has changed since {begun} was begun: give another MODEL, or --overwrite")
+
+
+def test_overwrite_begins_anew(run, begun, papers_file, tmp_path):
+    (begun / "old").write_text("of the first run")
+    run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer", "--seed", 2, "--overwrite")
+    state = State.read(begun / "run.json")
+    assert state is not None and state.facts["arguments"]["seed"] == 2 and not (begun / "old").exists()
+
+
+def test_a_work_folder_of_something_else_is_refused(fail, papers_file, tmp_path):
+    work = tmp_path / "model.work"
+    work.mkdir()
+    (work / "thesis.tex").touch()
+    sentence = f"{work} holds files that `pyramidions train` did not make; give another MODEL."
+    assert fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--overwrite") == sentence
+    (work / "thesis.tex").unlink()
+    work.rmdir()
+    work.touch()
+    assert "must be a folder, but is a file" in fail("train", papers_file, "-o", tmp_path / "model", "--cpu")
+
+
+def test_two_runs_on_one_model_are_refused(fail, begun, papers_file, tmp_path, monkeypatch):
+    def held(folder: Path) -> None:
+        assert folder == begun
+        raise BlockingIOError
+
+    monkeypatch.setattr(command, "hold_folder", held)
+    sentence = fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert sentence == f"Another `pyramidions train` works on {tmp_path / 'model'}: wait for it, or stop it."
+
+
+def test_documents_that_cannot_be_prepared_leave_nothing(fail, papers_file, tmp_path):
+    # Repeated ids within a split that was given show when it is prepared.
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    lines = papers_file.read_text().splitlines()
+    for split, kept in (("train", lines[:20]), ("valid", lines[20:22] * 2), ("test", lines[22:])):
+        (folder / f"{split}.jsonl").write_text("\n".join(kept) + "\n")
+    sentence = fail("train", folder, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert "came before; ids must be unique; --number-repeated-ids numbers them." in sentence
+    assert not (tmp_path / "model.work").exists()
+
+
+def test_a_vocabulary_that_is_asked_for_is_never_made_smaller(fail, papers_file, tmp_path):
+    arguments = ("--cpu", "--kind", "summarizer", "--vocab-size", 30_000)
+    sentence = fail("train", papers_file, "-o", tmp_path / "model", *arguments)
+    assert sentence.startswith("--vocab-size must be at most ") and sentence.endswith("but is 30000.")
+
+
+def test_help_shows_an_example(run):
+    assert "pyramidions train papers.jsonl -o my-model" in run("train", "--help").stdout

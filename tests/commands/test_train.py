@@ -1,0 +1,86 @@
+"""`pyramidions train`, run for real: killed and stopped on the way, and gone on with."""
+
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def papers(path: Path) -> Path:
+    """Write 200 real papers, cut so that a step takes a moment."""
+    with lzma.open(ROOT / "data/sample/train.jsonl.xz", "rt") as file, path.open("w") as out:
+        for line in file:
+            paper = json.loads(line)
+            short = {**paper, "article": paper["article"][:3000], "abstract": paper["abstract"][:400]}
+            out.write(json.dumps(short) + "\n")
+    return path
+
+
+def start(folder: Path) -> "subprocess.Popen[str]":
+    program = Path(sys.executable).with_name("pyramidions")
+    # Some minutes are enough for a model that says something.
+    flags = ("--cpu", "--hours", "0.02", "--vocab-size", "600")
+    return subprocess.Popen(
+        [program, "train", "papers.jsonl", "-o", "model", *flags],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def stop(process: "subprocess.Popen[str]", number: signal.Signals, when: Callable[[], bool]) -> tuple[str, str]:
+    """Send a signal as soon as something is so; return what was printed."""
+    while not when():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(number)
+    return process.communicate()
+
+
+@pytest.mark.slow
+def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Path) -> None:
+    papers(tmp_path / "papers.jsonl")
+    work = tmp_path / "model.work"
+
+    process = start(tmp_path)
+    printed, errors = stop(process, signal.SIGTERM, lambda: (work / ".data.partial").is_dir())
+    assert process.returncode == 143
+    assert "200 documents; held out by a hash of their ids: 20 for test and 10 for valid" in printed
+    assert "An extractor will be trained on the CPU: fewer than 5,000 documents" in printed
+    assert "Stopped. The same command goes on from here." in errors and "Traceback" not in errors
+    assert not (work / "data").exists()
+
+    process = start(tmp_path)
+    checkpoint = work / "checkpoints" / "checkpoint_last.pt"
+    printed, _ = stop(process, signal.SIGKILL, checkpoint.exists)
+    assert "1 of 6: documents, done before" in printed and "$(pyramidions user-dir)" in printed
+
+    process = start(tmp_path)
+    printed, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert "2 of 6: data, done before" in printed and "It goes on after " in printed
+    for system in ("generate-test.txt", "hiporank.jsonl", "lead"):
+        assert f"\n{system} " in printed
+    assert "ROUGE-1" in printed and "Next: pyramidions extract --method model paper.pdf" in printed
+    scores = json.loads((work / "scores.json").read_text())
+    assert set(scores["systems"]) == {"generate-test.txt", "hiporank.jsonl", "lead"}
+    assert 0 < scores["systems"]["generate-test.txt"]["rouge1"]["mean"] <= 100
+    assert {"config.json", "model.safetensors", "sentencepiece.model", "README.md"} <= {
+        path.name for path in (tmp_path / "model").iterdir()
+    }
+    assert "generate-test.txt" in (tmp_path / "model" / "README.md").read_text()
+
+    again = start(tmp_path)
+    printed, _ = again.communicate()
+    assert again.returncode == 0 and printed.count("done before") == 6

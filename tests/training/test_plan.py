@@ -1,0 +1,129 @@
+"""What `pyramidions train` decides before it begins."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.measure.recipe import TIERS, Corpus, tier_of
+from pyramidions.training.arguments import Arguments
+from pyramidions.training.kinds import KINDS, choose_kind
+from pyramidions.training.machine import Machine, find_machine
+from pyramidions.training.plan import make_plan
+from pyramidions.training.sources import changed, find_sources, stamps
+
+CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
+
+
+def write(path: Path, number: int) -> Path:
+    lines = [json.dumps({"id": str(i), "article": "a b c d.", "abstract": "e f."}) for i in range(number)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("documents", "machine", "kind", "why"),
+    [
+        (200, CPU, "extractor", "fewer than 5,000 documents"),
+        (4999, GPU, "extractor", "fewer than 5,000 documents"),
+        (12_000, CPU, "extractor", "without a GPU"),
+        (12_000, GPU, "summarizer", "12,000 documents can teach"),
+    ],
+)
+def test_a_summarizer_needs_thousands_of_documents_and_a_gpu(documents, machine, kind, why):
+    found, told = choose_kind("auto", documents, machine)
+    assert found.name == kind and why in told
+    assert choose_kind("summarizer", documents, machine)[0].name == "summarizer"
+
+
+def test_without_a_gpu_the_model_is_small_whatever_the_corpus():
+    assert tier_of(300_000, 0) is TIERS[0] and tier_of(300_000, 8) is TIERS[2]
+
+
+def test_the_vocabulary_grows_with_the_corpus():
+    sizes = [KINDS["summarizer"].vocab_size(documents, 1) for documents in (200, 12_000, 200_000)]
+    assert sizes == [4000, 16_000, 32_768]
+
+
+def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
+    corpus = Corpus(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    small, large = (KINDS["summarizer"].schedule(corpus, machine, None) for machine in (CPU, GPU))
+    assert small.about.startswith("pyramidion, ") and large.about.startswith("transpooler, ")
+    assert small.updates == 20 * 1_500
+    assert "--eval-rouge" in large.flags and large.hours < small.hours
+
+
+def test_a_file_is_divided_and_a_folder_with_all_splits_is_not(tmp_path: Path) -> None:
+    plan, _ = make_plan(Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0))
+    assert plan.held_out == {"train": 34, "test": 4, "valid": 2} and plan.documents == 34
+    assert (
+        "40 documents; held out by a hash of their ids: 4 for test and 2 for valid" in plan.sentences("x", tmp_path)[0]
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for split in ("train", "val", "test"):
+        write(folder / f"{split}.jsonl", 3)
+    plan, _ = make_plan(Arguments(str(folder), "summarizer", gpus=0))
+    assert plan.held_out == {} and plan.documents == 3
+
+
+def test_only_the_split_that_is_missing_is_held_out(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", 40)
+    write(tmp_path / "test.jsonl", 3)
+    plan, _ = make_plan(Arguments(str(tmp_path), "summarizer", gpus=0))
+    assert plan.held_out == {"train": 38, "valid": 2}
+
+
+def test_a_hugging_face_dataset_tells_its_splits(tmp_path: Path) -> None:
+    import datasets
+
+    rows = [{"id": str(i), "article": "a b.", "abstract": "c."} for i in range(20)]
+    datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}).save_to_disk(str(tmp_path / "hub"))
+    assert find_sources(str(tmp_path / "hub"), None) == ({"train": str(tmp_path / "hub")}, ("valid", "test"))
+
+
+def test_a_folder_without_a_train_split_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "test.jsonl", 3)
+    with pytest.raises(UserError, match="must have documents to train on, but has no train split"):
+        find_sources(str(tmp_path), None)
+
+
+def test_more_gpus_than_there_are_are_refused():
+    with pytest.raises(UserError, match=r"--gpus must be at most \d+, the number of GPUs that torch finds, but is 999"):
+        find_machine(999)
+
+
+def test_a_file_that_was_only_touched_has_not_changed(tmp_path: Path) -> None:
+    papers = write(tmp_path / "papers.jsonl", 3)
+    before = stamps(str(papers))
+    papers.touch()
+    assert changed(before, stamps(str(papers), before)) is None
+    write(papers, 4)
+    assert changed(before, stamps(str(papers), before)) == str(papers)
+
+
+def test_only_files_of_splits_count_in_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", 3)
+    before = stamps(str(tmp_path))
+    (tmp_path / "notes.md").write_text("mine")
+    assert changed(before, stamps(str(tmp_path), before)) is None
+    added = write(tmp_path / "valid.jsonl", 3)
+    assert changed(before, stamps(str(tmp_path), before)) == str(added)
+
+
+def test_the_first_difference_of_arguments_is_named():
+    recorded = {**vars(Arguments("papers")), "seed": 2}
+    assert Arguments("papers").difference(recorded) == "--seed was 2, and is 1"
+    assert Arguments("papers", hours=2.0).difference(vars(Arguments("papers"))) == "--hours was not given, and is 2.0"
+    assert Arguments("papers").difference(vars(Arguments("papers"))) is None
+
+
+def test_a_held_out_split_is_estimated_from_words(tmp_path: Path) -> None:
+    from pyramidions.training.plan import estimated
+
+    plan, found = make_plan(Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0))
+    assert np.array_equal(found.source_words, [4] * 40)
+    # 34 documents, 8 an update, 20 epochs.
+    assert estimated(plan, found, None).updates == 20 * 5
