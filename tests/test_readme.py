@@ -136,6 +136,13 @@ def test_hydra_reads_quoted_values_as_the_readme_writes_them() -> None:
     assert model.self_attention_args == '{"block_size": 256}'
 
 
+def test_one_command_plans_a_training(folder: Path) -> None:
+    lines = [json.dumps(paper) for paper in papers("train", 12)]
+    (folder / "papers.jsonl").write_text("\n".join(lines))
+    done = run(*command("pyramidions", "train"), "--dry-run", folder=folder)
+    assert done.returncode == 0 and "fairseq-train my-model.work/data" in done.stdout
+
+
 def test_options_are_listed(folder: Path) -> None:
     assert "--pooling-lengths" in run_in(folder, command("pyramidions", "options"))
 
@@ -226,7 +233,7 @@ def test_no_command_is_left_out() -> None:
         ("python3.11", "-m", "venv"), ("pip", "install"),  # what scripts/setup.sh does, held by test_packaging
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
-        ("pyramidions", "export"), ("pyramidions", "summarize"),
+        ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),
