@@ -8,6 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
@@ -70,12 +71,7 @@ def _file(name: str) -> Any:
 @click.option(
     "--budget", type=click.IntRange(2), metavar="TOKENS", help="Most tokens of the selected sentences and their end."
 )
-@click.option("--source-field", help="Field with the document.  [default: article or article_text]")
-@click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
-@click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
-@click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
-@click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
-@click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
+@corpus_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
 @click.pass_context

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
@@ -22,12 +23,7 @@ from pyramidions.errors import UserError
 @click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")
 @click.option("--cpu", is_flag=True, help="Train on the CPU: --gpus 0.")
-@click.option("--source-field", help="Field with the document.  [default: article or article_text]")
-@click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]")
-@click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]")
-@click.option("--config", help="Configuration of a Hugging Face dataset that has several.")
-@click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text or summary.")
-@click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3.")
+@corpus_options
 @click.option("--vocab-size", type=click.IntRange(5, 2**24), help="Number of pieces.  [default: what suits the corpus]")
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of the training.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done, with the training command; write nothing.")
