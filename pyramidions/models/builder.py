@@ -83,7 +83,7 @@ def build(
     embedding = _embedding(spec, vocab_size, padding_idx)
     builder = _Builder(spec, vocab_size)
     with _rules_of_parts():
-        encoder = builder.encoder(spec.encoder, embedding, marker_idx)
+        encoder = builder.encoder(spec.encoder, embedding, _marker_of_poolings(spec.encoder, marker_idx))
         return Transformer(encoder, builder.decoder(spec.decoder, embedding), padding_idx)
 
 
@@ -102,6 +102,18 @@ def build_extractor(
     with _rules_of_parts():
         encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx)
         return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
+
+
+def _marker_of_poolings(spec: EncoderSpec, marker_idx: int | None) -> int | None:
+    """Return the marker if a pooling reads it; otherwise None, and the encoder does not look for it.
+
+    Raises:
+        UserError: a pooling reads it, but there is none.
+    """
+    reading = [pooling.pooler.kind for pooling in spec.poolings.values() if POOLING[pooling.pooler.kind].reads_units]
+    if reading and marker_idx is None:
+        raise UserError(f"`pooling` {reading[0]!r} {_NEEDS_MARKERS}")
+    return marker_idx if reading else None
 
 
 def _embedding(spec: ExtractorSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
@@ -158,9 +170,6 @@ class _Builder:
         )
 
     def encoder(self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None) -> Encoder:
-        for pooling in spec.poolings.values():
-            if POOLING[pooling.pooler.kind].reads_units and marker_idx is None:
-                raise UserError(f"`pooling` {pooling.pooler.kind!r} {_NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 

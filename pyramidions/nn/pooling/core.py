@@ -47,16 +47,23 @@ class Pooled(NamedTuple):
             unpooled: what was pooled.
             lengths: of what is handed on, as in `Sequence`.
         """
-        position, unit = self.of_strongest(unpooled.position), self.of_strongest(unpooled.unit)
-        unit = None if unit is None else unit.masked_fill(self.padding_mask, -1)
-        return Sequence(self.x, self.padding_mask, position, lengths, unit)
+        strongest = self._strongest()
+        if strongest is None:
+            return Sequence(self.x, self.padding_mask, lengths=lengths)
+        position, unit = unpooled.position, unpooled.unit
+        return Sequence(
+            self.x,
+            self.padding_mask,
+            None if position is None else position.gather(1, strongest),
+            lengths,
+            None if unit is None else unit.gather(1, strongest).masked_fill(self.padding_mask, -1),
+        )
 
-    def of_strongest(self, values: Tensor | None) -> Tensor | None:
-        """Return the ``values`` (B, L) of each vector's strongest member: (B, K); None without provenance."""
-        if values is None or self.weights is None or self.sources is None:
+    def _strongest(self) -> Tensor | None:
+        """Return which input is the strongest member of each vector: (B, K); None without provenance."""
+        if self.weights is None or self.sources is None:
             return None
-        strongest = self.weights.argmax(dim=-1, keepdim=True)
-        return values.gather(1, self.sources.gather(-1, strongest).squeeze(-1))
+        return self.sources.gather(-1, self.weights.argmax(dim=-1, keepdim=True)).squeeze(-1)
 
 
 class Pooler(nn.Module, ABC):

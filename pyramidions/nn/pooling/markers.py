@@ -35,7 +35,7 @@ class MarkersPooler(Pooler):
         starts = sequence.leads_unit
         lengths = self._counts(starts)
         # First vectors come before all others, in their order: (B, L) -> (B, K)
-        sources = (~starts).byte().argsort(dim=1, stable=True)[:, : max(1, *lengths)]
+        sources = (~starts).byte().argsort(dim=1, stable=True)[:, : max([1, *lengths])]
         padding_mask = ~starts.gather(1, sources)
         x = sequence.x.gather(1, sources[..., None].expand(-1, -1, sequence.x.size(-1)))
         x = x.masked_fill(padding_mask[..., None], 0.0)

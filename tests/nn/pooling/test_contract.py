@@ -166,7 +166,7 @@ def test_selected_vectors_are_handed_on_without_a_copy() -> None:
 def test_a_pooled_vector_stands_where_its_strongest_member_does(kind: str) -> None:
     given = batch(13, 6)
     pooled = make(kind)(given, NO_CONTEXT)
-    position = pooled.of_strongest(given.position)
+    position = pooled.sequence(given, None).position
     if pooled.sources is None or pooled.weights is None:
         assert position is None
         return
