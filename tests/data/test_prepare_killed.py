@@ -122,3 +122,19 @@ def test_a_killed_worker_is_an_interruption(out, corpora, whole, capsys, monkeyp
     assert prepare(out, corpora, SMALL)
     assert "takes the vocabulary that was trained before" in capsys.readouterr().err
     assert contents(out) == whole
+
+
+@pytest.mark.parametrize("place", [_in_mid_train, _while_the_shards_are_joined, _in_mid_test])
+def test_labels_come_to_the_same_bytes(out, corpora, tmp_path, place):
+    prepare(tmp_path / "labelled", corpora, SMALL, labels=True)
+
+    def run():
+        place()
+        prepare(out, corpora, SMALL, labels=True, workers=2)
+
+    killed = multiprocessing.get_context("fork").Process(target=run)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    assert prepare(out, corpora, SMALL, labels=True)
+    assert contents(out) == contents(tmp_path / "labelled")
