@@ -29,7 +29,7 @@ class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
         default=0.0,
         metadata={"help": "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples"},
     )
-    reward_samples: int = field(default=1, metadata={"help": "selections sampled of each document"})
+    reward_samples: int = field(default=4, metadata={"help": "selections sampled of each document"})
     reward_rouge2: float = field(default=1.0, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward"})
 
 

@@ -39,6 +39,8 @@ class DocumentTask(FairseqTask):
     preprocessing: Preprocessing
     #: loads a split, as `load_split` does
     loader: Callable[..., Any]
+    #: whether models read the end of the text behind a document
+    reads_end = True
 
     def __init__(self, cfg: DocumentTaskConfig) -> None:
         super().__init__(cfg)
@@ -124,7 +126,7 @@ class DocumentTask(FairseqTask):
         """Return documents without summaries and labels, truncated like any other."""
         if constraints is not None:
             raise UserError(f"--constraints is not supported by --task {self.preprocessing.task}.")
-        return documents_alone(self.preprocessing, src_tokens)
+        return documents_alone(self.preprocessing, src_tokens, self.reads_end)
 
     def get_batch_iterator(
         self,

@@ -34,6 +34,8 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     cfg: ExtractiveSummarizationConfig
     loader = staticmethod(load_labelled_split)
+    # `LearnedRanker` sees long documents in pieces, which have no end either.
+    reads_end = False
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)

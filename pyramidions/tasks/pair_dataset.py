@@ -15,10 +15,16 @@ class PairDataset(LanguagePairDataset):
         summaries: the targets; None where they are to be written.
         dictionary: of both.
         shuffle: shuffle documents of equal length.
+        reads_end: keep the end of the text that documents have.
     """
 
     def __init__(
-        self, documents: HeadDataset, summaries: Optional[HeadDataset], dictionary: Dictionary, shuffle: bool = False
+        self,
+        documents: HeadDataset,
+        summaries: Optional[HeadDataset],
+        dictionary: Dictionary,
+        shuffle: bool = False,
+        reads_end: bool = True,
     ) -> None:
         target_sizes = None if summaries is None else summaries.sizes
         super().__init__(
@@ -26,6 +32,7 @@ class PairDataset(LanguagePairDataset):
             left_pad_source=False,
             left_pad_target=False,
             shuffle=shuffle,
+            remove_eos_from_source=not reads_end,
         )
 
     def collater(self, samples: list[dict[str, Any]], **kwargs: Any) -> dict[str, Any]:

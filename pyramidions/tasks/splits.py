@@ -65,7 +65,7 @@ def load_labelled_split(
     _report(split, "documents", documents, warn)
     assert tokenizer.marker_id is not None  # labels need it
     labelled = LabelledDataset(
-        PairDataset(documents, None, dictionary, shuffle=_is_shuffled(split)),
+        PairDataset(documents, None, dictionary, shuffle=_is_shuffled(split), reads_end=False),
         _indexed(preprocessing, split, "labels"),
         _indexed(preprocessing, split, "target"),
         tokenizer.marker_id,
@@ -108,12 +108,13 @@ def _references(folder: DataFolder, split: str, documents: int) -> list[str]:
     return [reference.summary for reference in references]
 
 
-def documents_alone(preprocessing: Preprocessing, texts: list[Tensor]) -> PairDataset:
+def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end: bool) -> PairDataset:
     """Return documents without summaries, truncated like any other.
 
     Args:
         preprocessing: how many tokens of a text are read.
         texts: token ids of each document, the end of the text included.
+        reads_end: keep that end.
 
     Raises:
         UserError: a document is empty.
@@ -126,4 +127,4 @@ def documents_alone(preprocessing: Preprocessing, texts: list[Tensor]) -> PairDa
     documents = HeadDataset(texts, sizes, longest, EOS)
     if (sizes > longest).any():
         logger.warning("documents: %s", documents.report)
-    return PairDataset(documents, None, preprocessing.dictionary)
+    return PairDataset(documents, None, preprocessing.dictionary, reads_end=reads_end)

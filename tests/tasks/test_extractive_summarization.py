@@ -59,6 +59,7 @@ def test_a_batch_holds_the_labels_of_what_truncation_left(labelled_data: DataFol
     task = make(labelled_data, max_source_positions=256)
     batch = first_batch(task)
     tokens, labels = batch["net_input"]["src_tokens"], batch["labels"]
+    assert not tokens.eq(EOS).any() and batch["net_input"]["src_lengths"].tolist() == [255] * 3
     units = [1 + int(row.eq(MARKER[0]).sum()) for row in tokens]
     assert labels.shape == (3, max(units))
     whole = IndexedReader(labelled_data.prefix("valid", "labels"))
