@@ -89,4 +89,10 @@ def _selecting(method: str, budget: int) -> "SelectSentences":
         return SelectByOracle(budget)
     if method in RANKERS.names:
         return SelectSentences(partial(RANKERS.build, method, {}), budget, {"method": method})
-    raise UserError(f"--select must be one of {', '.join((*RANKERS.names, ORACLE))}, but is {method!r}.")
+    if Path(method).exists():
+        from pyramidions.inference.selection_model import fingerprint, make_ranker
+
+        about = {"method": "model", "sha256": fingerprint(Path(method))}
+        return SelectSentences(partial(make_ranker, Path(method)), budget, about)
+    methods = ", ".join((*RANKERS.names, ORACLE))
+    raise UserError(f"--select must be one of {methods}, or a trained extractor, but is {method!r}.")

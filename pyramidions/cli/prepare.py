@@ -65,7 +65,8 @@ def _file(name: str) -> Any:
 @click.option(
     "--select",
     metavar="METHOD",
-    help="Replace documents by sentences that hiporank, lead, textrank or oracle selects; needs --budget.",
+    help="Replace documents by sentences that hiporank, lead, textrank, oracle, or a trained extractor selects; needs "
+    "--budget.",
 )
 @click.option("--select-test", metavar="METHOD", help="Select the sentences of test documents by another method.")
 @click.option(

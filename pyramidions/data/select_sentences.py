@@ -37,11 +37,13 @@ class SelectSentences(Pairing):
         return self._make_ranker()
 
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
-        """Return the shortened document with its whole summary; a document without sentences is taken as it is."""
+        """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score."""
         found = outline(document.source)
         if not found.sentences:
             return Pairs([document], is_whole=True)
         chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget)
+        if not chosen:
+            return Pairs([document], is_whole=True)
         return Pairs([document._replace(source=" ".join(found.sentences[place].text for place in chosen))])
 
     def _scores(self, found: Outline, document: Document) -> np.ndarray:
@@ -54,7 +56,7 @@ class SelectSentences(Pairing):
     @property
     def whole_because(self) -> str:
         """Why a document is taken as a whole."""
-        return "no sentence"
+        return "no sentence to select"
 
 
 class SelectByOracle(SelectSentences):

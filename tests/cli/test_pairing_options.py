@@ -5,16 +5,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import Result
 
 from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.data.select_sentences import select_tokens
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.inference import LearnedRanker, SavedExtractor, export_model
+from pyramidions.inference.selection_model import fingerprint
+from pyramidions.models import build_extractor, extractor_preset
+from pyramidions.text.outline import outline
+from pyramidions.text.tokenizer import PAD
 
+NAMES = ["introduction", "methods", "results"]
+TEXTS = [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]]
 RECORD = {
     "article_id": "x",
     "article_text": ["flat ."],
     "abstract_text": ["<S> we measured bees . </S>", "<S> they were fast . </S>"],
-    "section_names": ["introduction", "methods", "results"],
-    "sections": [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]],
+    "section_names": NAMES,
+    "sections": TEXTS,
 }
 
 
@@ -63,6 +74,39 @@ def test_sentences_are_selected_by_the_method_of_each_split(
     assert folder.manifest["splits"]["test"]["source_tokens"]["max"] <= 14
 
 
+@pytest.fixture(scope="module")
+def extractor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a tiny extractor that was never trained, exported."""
+    tokenizer = train_tokenizer(["bees fly fast", "a bee with a ruler"], Settings(21, sentence_markers=True))
+    config = extractor_preset("extractor", embed_dim=8, ffn_embed_dim=8, num_heads=2, max_source_positions=64)
+    torch.manual_seed(0)
+    ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
+    export_model(SavedExtractor(ranker, config, tokenizer, 64), tmp_path_factory.mktemp("model") / "a", "# A model\n")
+    return tmp_path_factory.getbasetemp() / "model0" / "a"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_trained_extractor_selects(
+    run: Callable[..., Result], release: Path, tmp_path: Path, extractor: Path, workers: int
+) -> None:
+    options = ("--vocab-size", 30, "--select", extractor, "--budget", 14, "--workers", workers)
+    run("prepare", release, "--out", tmp_path / "data", *options)
+    folder = DataFolder(tmp_path / "data")
+    about = folder.manifest["settings"]["pairs"]["test"]
+    assert about == {"kind": "sentences", "method": "model", "sha256": fingerprint(extractor), "budget": 14}
+    found = outline("\n".join(f"# {name}\n" + "\n".join(s) for name, s in zip(NAMES, TEXTS, strict=True)))
+    scores = LearnedRanker.from_pretrained(extractor, "cpu").rank(found)
+    expected = [found.sentences[place].text for place in select_tokens(found, scores, folder.tokenizer(), 14)]
+    ids = IndexedReader(folder.prefix("test", "source"))[0]
+    assert folder.tokenizer().decode(ids) == " ".join(expected)
+
+
+def test_a_model_that_writes_is_no_extractor(fail: Callable[..., str], papers: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"no model")
+    sentence = fail("prepare", papers, "--out", tmp_path / "data", "--select", tmp_path / "model.pt", "--budget", 9)
+    assert "model.pt" in sentence and not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -70,7 +114,10 @@ def test_sentences_are_selected_by_the_method_of_each_split(
         ("--select lead", "--select needs --budget, the most tokens of a document."),
         ("--budget 9", "--budget is an option of --select, which is not given."),
         ("--least-words 9", "--least-words is an option of --divide sections, which is not given."),
-        ("--select best --budget 9", "--select must be one of hiporank, lead, textrank, oracle, but is 'best'."),
+        (
+            "--select best --budget 9",
+            "--select must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'best'.",
+        ),
         ("--select lead --select-test oracle --budget 9", "The oracle reads the reference summary"),
         ("--select oracle --budget 9", "The oracle reads the reference summary, which must not choose what"),
         ("--divide sections --labels", "--labels excludes --divide."),
