@@ -11,7 +11,7 @@ _LONGEST = 8192  # tokens that are read of a document
 _BATCH = 16_384  # tokens
 # Documents that a run reads, at least one epoch: half an hour on a core, minutes on a GPU. 200 papers teach no more
 # after ten epochs.
-_READ = {False: 18_000, True: 120_000}
+_READ = {False: 15_000, True: 120_000}
 _MOST_EPOCHS = 10
 
 
@@ -31,8 +31,8 @@ class ExtractorRecipe(NamedTuple):
 
 
 def extractor_vocab_size(documents: int) -> int:
-    """Return the number of pieces that suits a number of documents: a small embedding, and short documents."""
-    return 4000 if documents <= 2_000 else 8000
+    """Return the number of pieces that suits a number of documents."""
+    return 4000 if documents <= 2_000 else 16_000
 
 
 def extractor_recipe(corpus: Corpus, gpus: int, hours: float | None = None) -> ExtractorRecipe:

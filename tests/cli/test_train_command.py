@@ -51,9 +51,10 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(run, papers_file, 
     assert [path.name for path in tmp_path.iterdir()] == ["papers.jsonl"]
 
 
+@pytest.mark.parametrize("kind", ["summarizer", "extractor"])
 @pytest.mark.parametrize("flags", [["--cpu", "--hours", "1.5"], ["--cpu", "--seed", "7"]])
-def test_fairseq_takes_the_command_that_is_shown(run, papers_file, tmp_path, flags):
-    output = run("train", papers_file, "-o", tmp_path / "m", "--kind", "summarizer", "--dry-run", *flags).stdout
+def test_fairseq_takes_the_command_that_is_shown(run, papers_file, tmp_path, kind, flags):
+    output = run("train", papers_file, "-o", tmp_path / "m", "--kind", kind, "--dry-run", *flags).stdout
     program, *words = typed(output)
     assert program == "fairseq-train"
     parsed = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
