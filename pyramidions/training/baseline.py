@@ -15,7 +15,7 @@ from pyramidions.text.outline import outline
 
 
 def write_hiporank(path: Path, documents: Iterable[Document], number: int, words: int) -> None:
-    """Write the extracts of documents as JSON lines of {id, summary}.
+    """Write the extracts of documents, one a line.
 
     Args:
         path: the file.
@@ -30,6 +30,18 @@ def write_hiporank(path: Path, documents: Iterable[Document], number: int, words
             bar.update()
 
 
+def advice(scores: Path, kind: str) -> str | None:
+    """Return a sentence where HipoRank is better than the model, by the file of scores."""
+    systems = json.loads(scores.read_text())["systems"]
+    ours, other = (systems[name]["rouge1"]["mean"] for name in (kind, "hiporank"))
+    if ours >= other:
+        return None
+    return (
+        f"HipoRank, which needs no training, is better here (ROUGE-1 {other:.1f}, the {kind} has {ours:.1f}): "
+        "`pyramidions extract` uses it. More documents make a better model."
+    )
+
+
 def _line(document: Document, words: int) -> bytes:
     found = extract(outline(document.source), HipoRank(), Budget(words=words))
-    return json.dumps({"id": document.id, "summary": found.text}).encode() + b"\n"
+    return found.text.encode("utf-8", "replace") + b"\n"

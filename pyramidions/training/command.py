@@ -11,6 +11,7 @@ from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import note
 from pyramidions.inference.model_files import refuse_foreign
 from pyramidions.training.arguments import Arguments
+from pyramidions.training.baseline import advice
 from pyramidions.training.commands import train_command
 from pyramidions.training.places import Places
 from pyramidions.training.plan import Plan, estimated, make_plan
@@ -55,6 +56,8 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
         note(_GO_ON)
         raise
     say(f"\n{places.table.read_text().rstrip()}\n")
+    if told := advice(places.scores, plan.kind):
+        say(told)
     say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores; training can go on there.")
     say(f"Next: {plan.of_kind.next_command(model)}")
 

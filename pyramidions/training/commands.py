@@ -26,9 +26,9 @@ def generate_command(places: Places, plan: Plan, schedule: Schedule) -> tuple[st
     return program("fairseq-generate", *_task(places, plan), *flags, *device, "--results-path", places.work)
 
 
-def score_command(places: Places) -> tuple[str, ...]:
-    """Return how the summaries are scored, in the work folder: the systems are called by their files there."""
-    files = (places.summaries.name, "--data", places.data.name, "--lead")
+def score_command(places: Places, plan: Plan) -> tuple[str, ...]:
+    """Return how the summaries are scored, in the work folder: systems are called by their files there."""
+    files = (plan.kind, "--data", places.data.name, "--lead")
     return program("pyramidions", "score", *files, "--baseline", places.hiporank.name, "--json", places.scores.name)
 
 

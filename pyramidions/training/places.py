@@ -58,7 +58,7 @@ class Places(NamedTuple):
     @property
     def hiporank(self) -> Path:
         """Those of HipoRank, which needs no training."""
-        return self.work / "hiporank.jsonl"
+        return self.work / "hiporank"
 
     @property
     def scores(self) -> Path:

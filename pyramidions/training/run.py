@@ -1,5 +1,6 @@
 """The steps of a run, from documents to an exported model."""
 
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -154,7 +155,9 @@ class Run:
     def score(self) -> None:
         """Score the summaries, and show the table."""
         places = self.places
-        run_child(score_command(places), places.work / "score.log", out=places.table, folder=places.work)
+        # The table then says "extractor".
+        shutil.copyfile(places.summaries, places.work / self.plan.kind)
+        run_child(score_command(places, self.plan), places.work / "score.log", out=places.table, folder=places.work)
 
     def export(self) -> None:
         """Write the model without what only training needs."""
