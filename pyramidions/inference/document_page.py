@@ -15,12 +15,12 @@ class DocumentPage:
     """The documents of a page, gathered one by one as JSON.
 
     Args:
-        template: the page's own file; its style and script follow what all pages share.
+        name: of the page's own .html, .css and .js file, which follow what all pages share.
         most: bytes of all documents.
     """
 
-    def __init__(self, template: str, most: int = MOST) -> None:
-        self._template = template
+    def __init__(self, name: str, most: int = MOST) -> None:
+        self._name = name
         self._most = most
         self._size = 0
         self._documents: list[str] = []
@@ -45,9 +45,9 @@ class DocumentPage:
             about: what the page says of all documents.
         """
         data = as_json({**about, "left_out": self.left_out})
-        page = _text(self._template)
-        for place, text in (("@STYLE@", _text("document_page.css")), ("@SCRIPT@", _text("document_page.js"))):
-            page = page.replace(place, text, 1)
+        page = _text("document_page.html").replace("@PARTS@", _text(f"{self._name}.html"), 1)
+        for place, ending in (("@STYLE@", "css"), ("@SCRIPT@", "js")):
+            page = page.replace(place, _text(f"document_page.{ending}") + _text(f"{self._name}.{ending}"), 1)
         # The data comes last: a document may contain the name of a place.
         return page.replace("@DATA@", f'{data[:-1]},"documents":[{",".join(self._documents)}]}}', 1)
 

@@ -34,7 +34,7 @@ class ExplanationPage:
 
     def __init__(self, model: str = "", most: int = MOST) -> None:
         self._model = model
-        self._page = DocumentPage("explanation_page.html", most)
+        self._page = DocumentPage("explanation_page", most)
         self._settings: dict[str, str] = {}
 
     @property

@@ -25,7 +25,7 @@ class ExtractionPage:
     """
 
     def __init__(self, method: str, most: int = MOST, settings: Mapping[str, str] | None = None) -> None:
-        self._page = DocumentPage("extraction_page.html", most)
+        self._page = DocumentPage("extraction_page", most)
         self._settings = {"method": method, **(settings or {})}
 
     @property

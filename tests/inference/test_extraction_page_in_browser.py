@@ -45,7 +45,7 @@ class Page(OpenPage):
 
     def settle(self) -> None:
         """Wait until the page has scrolled and is drawn."""
-        for _ in range(4):
+        for _ in range(8):
             self.browser.execute_async_script("requestAnimationFrame(arguments[0])")
 
 
@@ -322,6 +322,8 @@ def test_twenty_thousand_sentences_open_within_seconds(show: Shower) -> None:
     page.all("#summary .w")[-1].click()
     page.settle()
     assert page.in_sight(page.find(".picked")) and page.find(".picked").text.startswith("Sentence 24.300")
+    middle = "const b = arguments[0].getBoundingClientRect(); return (b.top + b.bottom) / 2 / innerHeight"
+    assert page.run(middle, page.find(".picked")) == pytest.approx(0.55, abs=0.1)
     page.find("#only").click()
     assert len(page.all(".s")) == 20 and len(page.all(".gap")) == 20 * 2 + 5
     assert time.perf_counter() - started < 10
