@@ -206,8 +206,11 @@ def _on_page(
     from pyramidions.files.atomic import atomic_file
     from pyramidions.inference.document_page import full
     from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
+    from pyramidions.inference.extractor import budget
 
-    settings = {name: str(value) for name, value in selection.items() if value is not None}
+    limit = budget(selection["words"], selection["sentences"])
+    bounds = {name: f"{most:,}" for name, most in limit._asdict().items() if most is not None}
+    settings = {**bounds, "redundancy": selection["redundancy"]}
     page = ExtractionPage(extractor.method, settings=settings)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:
