@@ -16,7 +16,7 @@ from fairseq import options
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
 from pyramidions.measure import CostPart, Lengths, compare, cost_of, shrink
-from pyramidions.models import PRESETS, PyramidionConfig
+from pyramidions.models import EXTRACTOR_PRESETS, PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
@@ -36,6 +36,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 PLUGIN = str(ROOT / "pyramidions")
 TASK = ["--user-dir", PLUGIN, "--task", "long_document_summarization"]
+EXTRACTION = ["--user-dir", PLUGIN, "--task", "extractive_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
@@ -94,13 +95,15 @@ def known_flags() -> set[str]:
     flags = {flag for parameter in main.params for flag in parameter.opts}
     for name in main.list_commands(click.Context(main)):
         flags |= {flag for parameter in subcommand(name).params for flag in parameter.opts}
+    extracts = ["--criterion", "extractive_summarization"]
     chosen = ["--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr-scheduler", "fixed", "--arch"]
     for parser, more in (
-        (options.get_training_parser(), [*chosen, "deep_pyramidion"]),
-        (options.get_training_parser(), [*chosen, "transformer"]),  # whose weights can be loaded
-        (options.get_generation_parser(interactive=True), ["--path", "x"]),
+        (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion"]),
+        (options.get_training_parser(), [*TASK, *chosen, "transformer"]),  # whose weights can be loaded
+        (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
+        (options.get_generation_parser(interactive=True), [*TASK, "--path", "x"]),
     ):
-        options.parse_args_and_arch(parser, input_args=["data", *TASK, *more])
+        options.parse_args_and_arch(parser, input_args=["data", *more])
         flags |= {flag for action in parser._actions for flag in action.option_strings}
     return flags
 
@@ -143,10 +146,10 @@ def test_every_command_parses(page: str) -> None:
             subcommand(words[0]).make_context(words[0], words[1:])
         elif program == "fairseq-train":
             args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-            assert args.arch in PRESETS and args.user_dir == PLUGIN
+            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS} and args.user_dir == PLUGIN
         elif program == "fairseq-generate":
             args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
-            assert args.task == "long_document_summarization" and args.user_dir == PLUGIN
+            assert args.task in ("long_document_summarization", "extractive_summarization") and args.user_dir == PLUGIN
         elif program.startswith("scripts/reproduce/"):
             assert (ROOT / program).exists(), program
             subcommand("reproduce").make_context("reproduce", [Path(program).stem, *words])
