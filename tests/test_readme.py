@@ -189,7 +189,9 @@ def test_costs_are_counted(words: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [w for w in commands() if w[:2] in (["pyramidions", "time"], ["pyramidions", "report"])], ids=" ".join
+    "words",
+    [w for w in commands() if w[1:2] in (["time"], ["report"]) or w[1:3] == ["prepare", "papers"]],
+    ids=" ".join,
 )
 def test_what_takes_long_or_needs_results_has_options_that_exist(words: list[str]) -> None:
     from pyramidions.cli import main
