@@ -110,7 +110,16 @@ def _data(model: SavedModel | SavedExtractor, data: DataFolder) -> str:
             )
         means = (f"{counts[side]['mean']:,.0f}" for side in ("source_tokens", "target_tokens"))
         rows.append((split, f"{counts['documents']:,}", *means, plain(origin["sha256"])))
-    return _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
+    table = _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
+    pairs = data.manifest["settings"].get("pairs", {}).get("train", {})
+    return f"{table}{_PAIRS.get(pairs.get('kind'), '')}"
+
+
+# What a manifest calls training documents that were made of others -> what to do about it.
+_PAIRS = {
+    "sections": "\n\nDocuments of train are sections with their parts of a summary: use `--long sections`.",
+    "sentences": "\n\nDocuments of train are selected sentences: use `--long extract`.",
+}
 
 
 def _scores(path: Path) -> str:

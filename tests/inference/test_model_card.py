@@ -2,10 +2,18 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from pyramidions.inference.model_card import _scores
+from pyramidions.data.divide import Divide
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.pairing import Pairing
+from pyramidions.data.prepare import prepare
+from pyramidions.data.readers import Corpus
+from pyramidions.data.select_sentences import SelectByOracle
+from pyramidions.data.vocabulary import Settings
+from pyramidions.inference.model_card import _data, _scores
 from pyramidions.markdown import plain
 
 
@@ -37,3 +45,21 @@ def test_a_systems_name_stays_in_its_cell(tmp_path: Path) -> None:
     head, _, row, *_, signature = _scores(tmp_path / "scores.json").splitlines()
     assert head.count("|") == row.count("|") == 6 and row.startswith("| a&#124;b &lt;i> | 1.0 [0.5, 2.0] |")
     assert signature == "Means with 95% intervals. rouge | n=1 &lt;b>"
+
+
+@pytest.mark.parametrize(
+    ("pairing", "sentence"),
+    [
+        (None, None),
+        (Divide(least_words=1), "are sections with their parts of a summary: use `--long sections`."),
+        (SelectByOracle(20), "are selected sentences: use `--long extract`."),
+    ],
+)
+def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: str | None, tmp_path: Path) -> None:
+    record = {"article": "# Methods\n\nBees fly fast.\n\n# Results\n\nThey sting.", "abstract": "Bees sting."}
+    (tmp_path / "train.jsonl").write_text(json.dumps(record))
+    corpora = {"train": Corpus(str(tmp_path / "train.jsonl"))}
+    prepare(tmp_path / "data", corpora, Settings(25), pairings={"train": pairing} if pairing else None)
+    folder = DataFolder(tmp_path / "data")
+    *_, row, last = _data(SimpleNamespace(tokenizer=folder.tokenizer()), folder).splitlines()
+    assert last.startswith("| train |") if sentence is None else row == "" and last.endswith(sentence)
