@@ -8,6 +8,8 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 from explanations import page_data
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
@@ -305,3 +307,18 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
 def test_options_that_do_not_fit_are_one_sentence(options: list[str], sentence: str, model: Path, files: Path) -> None:
     done = called(model, files / "a.md", *options)
     assert done.exit_code == 1 and done.stderr.startswith(f"Error: {sentence}") and done.stderr.count("\n") == 1
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    text=st.lists(st.sampled_from(["# Methods", "# Results", "##", "", "Bees.", "…", "\u200b", "a " * 40]) | st.text())
+)
+@example(text=["# Methods", "…"])
+def test_any_text_gets_a_summary_or_one_sentence(text: list[str], summarizer: Summarizer) -> None:
+    for long in LONG:
+        try:
+            (summary,) = summarizer.summarize(["\n\n".join(text)], beam=1, min_len=1, max_len=3, long=long)
+        except UserError as error:
+            assert "must hold text" in str(error)
+        else:
+            assert "\n" not in summary.text and summary.read_tokens <= summary.document_tokens
