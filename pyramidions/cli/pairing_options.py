@@ -1,8 +1,11 @@
 """`prepare --divide` and `prepare --select`: what makes pairs of the documents of each split."""
 
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
 
 from pyramidions.errors import UserError
 
@@ -96,3 +99,46 @@ def _selecting(method: str, budget: int) -> "SelectSentences":
         return SelectSentences(partial(make_ranker, Path(method)), budget, about)
     methods = ", ".join((*RANKERS.names, ORACLE))
     raise UserError(f"--select must be one of {methods}, or a trained extractor, but is {method!r}.")
+
+
+_OPTIONS = (
+    click.option(
+        "--divide", type=click.Choice(["sections"]), help="Train on sections with their parts of the summary."
+    ),
+    click.option(
+        "--section-types",
+        type=click.Path(path_type=Path),
+        help="Table of section types and their keywords, for --divide.  [default: that of scientific papers]",
+    ),
+    click.option(
+        "--least-words",
+        type=click.IntRange(1),
+        help="Fewest words of a section and of its part of the summary, for --divide.  [default: 20]",
+    ),
+    click.option(
+        "--select",
+        metavar="METHOD",
+        help="Replace documents by sentences that hiporank, lead, textrank, oracle, or a trained extractor selects; "
+        "needs --budget.",
+    ),
+    click.option("--select-test", metavar="METHOD", help="Select the sentences of test documents by another method."),
+    click.option(
+        "--budget",
+        type=click.IntRange(2),
+        metavar="TOKENS",
+        help="Most tokens of the selected sentences and their end.",
+    ),
+)
+
+
+def pairing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command these options; it gets them together, as the argument `pairing`."""
+
+    @wraps(command)
+    def with_pairing(*arguments: Any, **options: Any) -> Any:
+        given = {name: options.pop(name) for name in PairingOptions._fields}
+        return command(*arguments, pairing=PairingOptions(**given), **options)
+
+    for option in reversed(_OPTIONS):
+        with_pairing = option(with_pairing)
+    return with_pairing

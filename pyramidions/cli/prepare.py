@@ -10,6 +10,7 @@ from click.core import ParameterSource
 
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.naming import naming_options, option
+from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
 
@@ -51,27 +52,7 @@ def _file(name: str) -> Any:
     help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
 )
 @click.option("--labels", is_flag=True, help="Label the sentences to extract; implies --sentence-markers.")
-@click.option("--divide", type=click.Choice(["sections"]), help="Train on sections with their parts of the summary.")
-@click.option(
-    "--section-types",
-    type=click.Path(path_type=Path),
-    help="Table of section types and their keywords, for --divide.  [default: that of scientific papers]",
-)
-@click.option(
-    "--least-words",
-    type=click.IntRange(1),
-    help="Fewest words of a section and of its part of the summary, for --divide.  [default: 20]",
-)
-@click.option(
-    "--select",
-    metavar="METHOD",
-    help="Replace documents by sentences that hiporank, lead, textrank, oracle, or a trained extractor selects; needs "
-    "--budget.",
-)
-@click.option("--select-test", metavar="METHOD", help="Select the sentences of test documents by another method.")
-@click.option(
-    "--budget", type=click.IntRange(2), metavar="TOKENS", help="Most tokens of the selected sentences and their end."
-)
+@pairing_options
 @corpus_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
@@ -86,12 +67,7 @@ def prepare(
     out: Path,
     tokenizer: Path | None,
     labels: bool,
-    divide: str | None,
-    section_types: Path | None,
-    least_words: int | None,
-    select: str | None,
-    select_test: str | None,
-    budget: int | None,
+    pairing: PairingOptions,
     source_field: str | None,
     target_field: str | None,
     id_field: str | None,
@@ -122,7 +98,6 @@ def prepare(
       pyramidions prepare data/sample --out sections --vocab-size 4000 --divide sections
       pyramidions prepare data/sample --out selected --vocab-size 4000 --select hiporank --budget 1024
     """
-    from pyramidions.cli.pairing_options import PairingOptions
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
     from pyramidions.files.parallel import available_cores
@@ -133,9 +108,9 @@ def prepare(
     corpus = partial(
         Corpus, fields=fields, config=config, skip_empty=skip_empty, number_repeated_ids=number_repeated_ids
     )
-    pairings = PairingOptions(divide, section_types, least_words, select, select_test, budget).pairings(list(names))
-    if labels and pairings:
-        raise UserError(f"--labels excludes {'--divide' if divide else '--select'}.")
+    pairings = pairing.pairings(list(names))
+    if labels and (pairing.divide or pairing.select):
+        raise UserError(f"--labels excludes {'--divide' if pairing.divide else '--select'}.")
     corpora = {split: corpus(name, split, sections=split in pairings) for split, name in names.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
