@@ -25,11 +25,11 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
+from pyramidions.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

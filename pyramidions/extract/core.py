@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from pyramidions.nn.registry import Registry
+from pyramidions.registry import Registry
 from pyramidions.text.outline import Outline
 
 

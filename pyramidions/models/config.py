@@ -13,10 +13,10 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.registry import fits, type_name
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
+from pyramidions.registry import fits, type_name
 
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024

@@ -17,7 +17,7 @@ from pyramidions.models.config import (
     config_of,
 )
 from pyramidions.models.presets import PRESETS
-from pyramidions.nn.registry import fits
+from pyramidions.registry import fits
 from pyramidions.strict_json import parse_json
 
 

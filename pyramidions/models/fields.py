@@ -7,7 +7,7 @@ from typing import Any
 from pyramidions.errors import UserError
 from pyramidions.models.config import LONGEST_TEXT, NONE, EncoderConfig, PyramidionConfig, check_lengths, shown
 from pyramidions.models.spec import Part
-from pyramidions.nn.registry import Registry
+from pyramidions.registry import Registry
 from pyramidions.strict_json import parse_json
 
 # Far beyond any model: a damaged number is refused before memory is asked for.

@@ -6,7 +6,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.registry import Registry
+from pyramidions.registry import Registry
 
 
 class CoreAttention(nn.Module, ABC):

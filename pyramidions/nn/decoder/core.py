@@ -9,8 +9,8 @@ from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.output import Output
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.stack import Stack
+from pyramidions.registry import Registry
 
 
 class Decoder(nn.Module, ABC):

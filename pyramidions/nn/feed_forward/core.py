@@ -4,8 +4,8 @@ from abc import abstractmethod
 
 from torch import Tensor
 
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.sublayer import LayerContext, SublayerFunction
+from pyramidions.registry import Registry
 
 
 class FeedForward(SublayerFunction):

@@ -6,8 +6,8 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.sequence import Sequence
+from pyramidions.registry import Registry
 
 
 class Pooled(NamedTuple):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-from pyramidions.nn.registry import Registry
+from pyramidions.registry import Registry
 
 
 class Projections(nn.Module, ABC):

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.sequence import Sequence
+from pyramidions.registry import Registry
 
 
 class Scorer(nn.Module, ABC):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.registry import Registry
 from pyramidions.nn.sublayer import LayerContext, State
+from pyramidions.registry import Registry
 
 
 class Stack(nn.Module, ABC):

@@ -3,7 +3,7 @@ from typing import Literal
 
 import pytest
 
-from pyramidions.nn.registry import Registry
+from pyramidions.registry import Registry
 
 
 class Part:
