@@ -79,7 +79,7 @@ def run_in(folder: Path, words: list[str], *more: object) -> str:
 
 
 def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
-    run_in(folder, command("pyramidions", "prepare", "documents/"), "--vocab-size", "600")
+    run_in(folder, command("pyramidions", "prepare", "documents/", "--out", "prepared"), "--vocab-size", "600")
     assert "\nfairseq-train prepared --user-dir" in run_in(folder, command("pyramidions", "recipe"))
     short = ["--cpu", "--min-len", "2", "--max-len-b", "8"]
     eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
@@ -116,6 +116,26 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     (folder / "elsewhere").mkdir()
     interactive = [str(folder / w) if w.endswith((".pt", ".txt")) else w for w in command("fairseq-interactive")]
     assert re.search(r"^D-0\t", run_in(folder / "elsewhere", interactive, *short), re.MULTILINE)
+
+
+def test_extraction_from_a_first_summary_to_a_trained_extractor(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "documents").symlink_to(folder / "documents")
+    (tmp_path / "paper.pdf").write_bytes(pdf("One two three."))
+    assert "One two three." in run_in(tmp_path, command("pyramidions", "extract", "paper.pdf"))
+    assert "One two three." in (tmp_path / "page.html").read_text()
+    (example,) = (block for block in python_examples() if "Extractor" in block)
+    assert run_in(tmp_path, ["python", "-c", example]).endswith("A long paper ...\n")
+    run_in(tmp_path, command("pyramidions", "prepare", "documents/", "--out", "labelled"), "--vocab-size", "600")
+    # The test split of both folders is the same; the ids are positions.
+    (tmp_path / "prepared").symlink_to("labelled")
+    tests = [json.dumps({"article": paper["article"]}) for paper in papers("test", 4)]
+    (tmp_path / "papers.jsonl").write_text("\n".join(tests))
+    run_in(tmp_path, command("pyramidions", "extract", "papers.jsonl"))
+    assert "lead" in run_in(tmp_path, command("pyramidions", "score", "extracts.jsonl"))
+    short = ["--max-source-positions", "512", "--warmup-updates", "1", "--total-num-update", "3", "--max-update", "3"]
+    assert "rouge1" in run_in(tmp_path, command("fairseq-train", "labelled"), "--cpu", *short)
+    run_in(tmp_path, command("fairseq-generate", "labelled"), "--cpu")
+    assert "One two three." in run_in(tmp_path, command("pyramidions", "extract", "--method", "extractor"))
 
 
 def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
@@ -209,7 +229,8 @@ def test_the_python_example_runs() -> None:
 
 
 def test_every_preset_is_named() -> None:
-    in_table = set(re.findall(r"^\| `(\w+)` \|", README, re.MULTILINE))
+    architectures = README.split("\n## Architectures\n")[1].split("\n## ")[0]
+    in_table = set(re.findall(r"^\| `(\w+)` \|", architectures, re.MULTILINE))
     in_text = set(re.findall(r"`(transpooler_\w+)`", README))
     assert in_table | in_text == set(PRESETS)
 
@@ -236,6 +257,7 @@ def test_no_command_is_left_out() -> None:
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
+        ("pyramidions", "extract"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),
