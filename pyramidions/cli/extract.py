@@ -1,9 +1,10 @@
 """`pyramidions extract`."""
 
 import json
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from itertools import chain, tee
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,7 +109,10 @@ def extract(
     with closing(ReadingReport(paths, "extracting")) as report:
         with naming_options("method", "device"):
             vectors = _vectors(corpus, field, encoder, device, report)
-            extractor = Extractor(method, _options(method_args), vectors=vectors, device=device)
+            # The device is the encoder's, if there is one.
+            extractor = Extractor(
+                method, _options(method_args), vectors=vectors, device=None if encoder is not None else device
+            )
         report.skip(skipped)
         documents = read_files(
             paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
@@ -168,25 +172,43 @@ def _extractions(
     from pyramidions.inference.extractor import budget
 
     limit = budget(selection["words"], selection["sentences"])
-    total = without = 0
-    # Several documents are held while a model rates them; each is outlined once.
-    outlined, ranked, referred = tee(_outlined(documents, report), 3)
-    scores = extractor.rank((found for _, found in ranked), (document.reference for document, _ in referred), limit)
-    for (document, found), rated in zip(outlined, scores, strict=True):
+    total = without = empty = over = 0
+    # A model reads some documents at once; these are held until they are rated, and no others.
+    waiting: deque[tuple[InputText, Outline]] = deque()
+
+    def handed() -> Iterator[tuple["Outline", str | None]]:
+        for document, found in _outlined(documents, extractor.method, report):
+            waiting.append((document, found))
+            yield found, document.reference
+
+    for rated in extractor.rank(handed(), limit):
+        document, found = waiting.popleft()
+        result = extraction(found, rated, limit, selection["redundancy"])
         total += 1
         without += not found.has_sections
-        yield _Extracted(document, extraction(found, rated, limit, selection["redundancy"]))
+        empty += not result.sentences
+        over += limit.words is not None and len(result.text.split()) > limit.words
+        yield _Extracted(document, result)
         report.add(document.size)
+    of_all = f"of {counted(total, 'document')}"
     if without and extractor.method == "hiporank":
-        report.note(f"{without:,} of {counted(total, 'document')} had no headings: each was read as one section.")
+        report.note(f"{without:,} {of_all} had no headings: each was read as one section.")
+    if empty:
+        report.note(f"{empty:,} {of_all} had no sentence with a word of the reference: their summaries are empty.")
+    if over:
+        report.note(f"{over:,} {of_all} had no sentence as short as --words: their summaries are their best sentence.")
 
 
-def _outlined(documents: Iterable["InputText"], report: ReadingReport) -> Iterator[tuple["InputText", "Outline"]]:
-    from pyramidions.inference.extractor import document_outline
+def _outlined(
+    documents: Iterable["InputText"], method: str, report: ReadingReport
+) -> Iterator[tuple["InputText", "Outline"]]:
+    from pyramidions.inference.extractor import ORACLE, document_outline
 
     for document in documents:
         report.add(document.size)
         try:
+            if method == ORACLE and document.reference is None:
+                raise UserError(f"--method {ORACLE} needs a summary, which only a .jsonl file has (--reference-field).")
             found = document_outline(document.text)
         except UserError as error:
             report.fail(UserError(f"{document.origin.name}: {error}"))

@@ -29,7 +29,7 @@ class HipoRank(Ranker):
         vectors: of the sentences; tf-idf fitted to the document by default.
 
     Raises:
-        ValueError: ``alpha`` is negative.
+        ValueError: ``alpha`` is not positive.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class HipoRank(Ranker):
         alpha: float = 1.0,
         vectors: SentenceVectors | None = None,
     ) -> None:
-        if alpha < 0:
-            raise ValueError(f"`alpha` must be at least 0, but is {alpha}.")
+        if alpha <= 0:
+            raise ValueError(f"`alpha` must be above 0, but is {alpha}.")
         self.mu = mu
         self.lambda_1 = lambda_1
         self.lambda_2 = lambda_2
@@ -54,13 +54,11 @@ class HipoRank(Ranker):
             return np.zeros(0)
         x = self.vectors([sentence.text for sentence in sentences])
         # Headings without text are no sections.
-        _, section_of, sizes = np.unique(
-            [sentence.section for sentence in sentences], return_inverse=True, return_counts=True
-        )
+        _, sizes = np.unique([sentence.section for sentence in sentences], return_counts=True)
         ends = np.cumsum(sizes)
         rows = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
         within = np.concatenate([self._within(x[part]) for part in rows])
-        return within + self.mu * self._among(x, rows, section_of)
+        return within + self.mu * self._among(x, rows)
 
     def _within(self, x: Matrix) -> np.ndarray:
         """Return the mean weighted similarity of each sentence of a section to the others."""
@@ -83,16 +81,25 @@ class HipoRank(Ranker):
             farther = farther + inside
         return scores / max(number - 1, 1)
 
-    def _among(self, x: Matrix, rows: list[slice], section_of: np.ndarray) -> np.ndarray:
+    def _among(self, x: Matrix, rows: list[slice]) -> np.ndarray:
         """Return the mean weighted similarity of each sentence to the sections, its own among them."""
-        means = np.stack([dense(x[part].sum(axis=0)).ravel() for part in rows])
-        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+
+        def direction(section: int) -> np.ndarray:
+            found = dense(x[rows[section]].sum(axis=0)).ravel()
+            length = float(np.linalg.norm(found))
+            return found / length if length else found
+
         distance = self._distance(len(rows))
-        not_closer = distance[None, :] >= distance[:, None]
-        weights = np.where(not_closer, self.lambda_2, self.lambda_1)  # (own section, other section)
-        # The weighted sum of the sections' vectors, by the sentence's own section.
-        toward = weights @ means / len(rows)
-        return np.concatenate([dense(x[part] @ toward[own]) for own, part in enumerate(rows)])
+        total = sum((direction(section) for section in range(len(rows))), start=np.zeros(x.shape[1]))
+        not_closer = np.zeros(x.shape[1])  # sum of the sections that are at least as far
+        scores = np.zeros(x.shape[0])
+        for level in np.unique(distance)[::-1]:
+            alike = np.flatnonzero(distance == level).tolist()
+            not_closer = sum((direction(section) for section in alike), start=not_closer)
+            toward = self.lambda_2 * not_closer + self.lambda_1 * (total - not_closer)
+            for section in alike:
+                scores[rows[section]] = dense(x[rows[section]] @ toward) / len(rows)
+        return scores
 
     def _distance(self, number: int) -> np.ndarray:
         """Return how far each of several places is from a boundary (equation 1)."""

@@ -1,6 +1,5 @@
 """The oracle: sentences chosen by the reference summary, as labels and as a bound of what extraction can reach."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,8 +7,7 @@ import numpy as np
 
 from pyramidions.extract.core import Ranker
 from pyramidions.text.outline import Outline
-
-_WORD = re.compile(r"[a-z0-9]+")
+from pyramidions.text.overlap import words_of
 
 
 class Oracle(Ranker):
@@ -115,5 +113,5 @@ class _Overlap:
 
 
 def _ngrams(text: str, n: int) -> list[tuple[str, ...]]:
-    words = _WORD.findall(text.lower())
+    words = words_of(text)
     return [tuple(words[start : start + n]) for start in range(len(words) - n + 1)]

@@ -7,6 +7,7 @@ import numpy as np
 
 from pyramidions.errors import UserError
 from pyramidions.extract.vectors import TfIdf, dense
+from pyramidions.text.overlap import words_of
 
 REDUNDANCY = ("none", "trigrams", "mmr")
 
@@ -45,7 +46,7 @@ def select(
         budget: of the selection. If not even one sentence fits, the best is selected alone.
         redundancy: "none"; "trigrams" passes over a sentence that shares a trigram of words with a selected one (Paulus
             et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
-            scores scaled to [0, 1] and the cosine similarity of tf-idf vectors.
+            scores scaled to [0, 1] and the cosine similarity of tf-idf vectors, fitted to the document.
         mmr_weight: of the score in "mmr"; the similarity weighs the rest.
         lengths: of the sentences, in tokens for example; ``budget.words`` then limits their sum. None to count words.
 
@@ -54,6 +55,7 @@ def select(
 
     Raises:
         UserError: the budget is below 1, or there is no such ``redundancy``.
+        ValueError: a score is NaN.
     """
     budget.check()
     if redundancy not in REDUNDANCY:
@@ -61,6 +63,8 @@ def select(
     if not 0 <= mmr_weight <= 1:
         raise UserError(f"`mmr_weight` must be from 0 to 1, but is {mmr_weight}.")
     scores = np.asarray(scores, dtype=np.float64)
+    if np.isnan(scores).any():
+        raise ValueError("Scores of sentences must be numbers, but one is NaN.")
     best_first = np.argsort(-scores, kind="stable")
     best_first = best_first[scores[best_first] > -np.inf]
     if redundancy == "mmr":
@@ -135,5 +139,5 @@ def _fill_by_relevance(
 
 
 def _trigrams(sentence: str) -> Iterator[tuple[str, ...]]:
-    words = sentence.lower().split()
+    words = words_of(sentence)
     yield from zip(words, words[1:], words[2:], strict=False)

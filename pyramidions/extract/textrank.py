@@ -19,7 +19,8 @@ class TextRank(Ranker):
 
     Args:
         damping: the chance to follow an edge instead of starting anywhere.
-        vectors: of the sentences; tf-idf fitted to the document by default. Similarities below 0 count as they are.
+        vectors: of the sentences; tf-idf fitted to the document by default. Vectors of an encoder may be opposed: their
+            similarity is shifted to [0, 1], since no weight of the graph may be negative.
 
     Raises:
         ValueError: ``damping`` is not in [0, 1).
@@ -38,10 +39,12 @@ class TextRank(Ranker):
             return np.zeros(0)
         x = self.vectors(sentences)
         own = dense((x * x).sum(axis=1)).ravel()
+        shifted = isinstance(x, np.ndarray)
 
         def spread(weights: np.ndarray) -> np.ndarray:
             """Multiply by the matrix of similarities, whose diagonal is zero."""
-            return dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
+            found = dense(x @ dense(x.T @ weights).ravel()).ravel() - own * weights
+            return (found + weights.sum() - weights) / 2 if shifted else found
 
         degree = spread(np.ones(number))
         linked = degree > 1e-9

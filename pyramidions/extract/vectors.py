@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from pyramidions.errors import UserError
+
 # scikit-learn takes a second to import, which commands that do not extract need not wait for.
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -28,10 +30,16 @@ class TfIdf:
 
     Args:
         corpus: its documents, read once; None to count over the sentences. Words that it lacks are left out.
+
+    Raises:
+        UserError: the corpus has no word of two letters.
     """
 
     def __init__(self, corpus: Iterable[str] | None = None) -> None:
-        self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
+        try:
+            self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
+        except ValueError:
+            raise UserError("The corpus of document frequencies must hold a word of two letters.") from None
 
     def __call__(self, sentences: Sequence[str]) -> Matrix:
         from scipy.sparse import csr_array

@@ -35,7 +35,7 @@ class Extractor:
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
 
     Raises:
-        UserError: there is no such method, option, or device.
+        UserError: there is no such method, option, or device; or the method takes none.
     """
 
     def __init__(
@@ -72,26 +72,23 @@ class Extractor:
         """
         limit = budget(words, sentences)
         found = document_outline(text)
-        (scores,) = self.rank([found], [reference], limit)
+        (scores,) = self.rank([(found, reference)], limit)
         return extraction(found, scores, limit, redundancy)
 
-    def rank(
-        self, outlines: Iterable[Outline], references: Iterable[str | None], limit: Budget
-    ) -> Iterator[np.ndarray]:
+    def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
 
         Args:
-            outlines: of the documents.
-            references: their summaries, which the method "oracle" needs; None otherwise.
+            documents: outlines, each with the summary that the method "oracle" needs; None for other methods.
             limit: of a summary, which "oracle" keeps to.
 
         Raises:
             UserError: a reference is missing.
         """
         if isinstance(self._ranker, LearnedRanker):
-            yield from self._ranker.rank_all(outlines)
+            yield from self._ranker.rank_all(found for found, _ in documents)
             return
-        for found, reference in zip(outlines, references, strict=True):
+        for found, reference in documents:
             ranker = self._ranker
             if ranker is None:
                 if reference is None:
@@ -135,9 +132,11 @@ def _ranker(
     if not learned and method not in METHODS:
         raise UserError(f"`method` must be one of {', '.join(METHODS)}, or a trained extractor, but is {method!r}.")
     if vectors is not None and (learned or method == ORACLE or not RANKERS.takes(method, "vectors")):
-        raise UserError(f"The method {method!r} compares no sentences: vectors of them change nothing.")
+        raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
     if options and (learned or method == ORACLE):
         raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")
+    if device is not None and not learned:
+        raise UserError(f"`device` is for trained extractors, but the method is {method!r}.")
     if learned:
         return LearnedRanker.from_pretrained(method, device)
     if method == ORACLE:

@@ -20,6 +20,8 @@ _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
 _ENDS_SENTENCE = tuple(".!?:;,…")
 _MOST_CHARACTERS, _MOST_WORDS = 100, 12
+#: A longer line above one that begins in lower case is broken by the width of the page.
+_LONGEST_UNBROKEN = 50
 #: The level of a short line that stands for itself, below that of numbers, capitals and known titles.
 _SHORT_LINE = 4
 
@@ -79,11 +81,18 @@ def _level(line: str, before: str | None, following: str | None) -> int:
     numbered = _NUMBER.match(title)
     bare = title[numbered.end() :] if numbered else title
     depth = numbered["number"].count(".") + 1 if numbered else 1
-    if _TITLES.fullmatch(bare):
+    stands_apart = not (before or "").strip()
+    # A word alone in a line may be the end of a sentence.
+    if _TITLES.fullmatch(bare) and (stands_apart or bare[0].isupper()):
         return depth
     if bare.isupper() and sum(map(str.isalpha, bare)) > 3:
         return 1
-    if numbered and not (before or "").strip():
+    goes_on = len(title) > _LONGEST_UNBROKEN and (following or "").strip()[:1].islower()
+    # "15 patients" counts patients.
+    counts = numbered is not None and numbered["number"].isdigit() and "." not in numbered[0] and bare[0].islower()
+    if counts:
+        return 0
+    if numbered and stands_apart and not goes_on:
         return depth
     return _SHORT_LINE if following is not None and _stands_above_text(line, before, following) else 0
 

@@ -1,7 +1,10 @@
 """The sentences of a document, and the sections that they stand in."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from pyramidions.text.headings import Line, headed_lines
@@ -27,7 +30,8 @@ class Unit(NamedTuple):
     is_heading: bool = False
 
 
-class Outline(NamedTuple):
+@dataclass(frozen=True)
+class Outline:
     """A document cut into headings and sentences.
 
     Attributes:
@@ -38,7 +42,7 @@ class Outline(NamedTuple):
     units: tuple[Unit, ...]
     headings: tuple[str, ...]
 
-    @property
+    @cached_property
     def sentences(self) -> list[Unit]:
         """The units that are not headings."""
         return [unit for unit in self.units if not unit.is_heading]
@@ -86,8 +90,8 @@ def outline(text: str) -> Outline:
 
 
 def _section_level(lines: list[Line]) -> int:
-    levels = [line.level for line in lines if line.level]
-    repeated = [level for level in levels if levels.count(level) > 1]
+    levels = Counter(line.level for line in lines if line.level)
+    repeated = [level for level, count in levels.items() if count > 1]
     return min(repeated or levels, default=0)
 
 

@@ -1,14 +1,19 @@
 """`pyramidions extract`: documents in, sentences out."""
 
 import json
+import weakref
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from documents import PAGE, docx, pdf
 
 from pyramidions import Extractor
 from pyramidions.cli import main
+from pyramidions.inference import LearnedRanker
+from pyramidions.text.outline import Outline
 
 PAPER = "# Start\n\nOne vector is enough. Two vectors are better.\n\n# End\n\nThree vectors are one too many.\n"
 
@@ -115,7 +120,7 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
         (["--reference-field", "x"], "--method oracle and --reference-field must be given together."),
         (
             ["--method", "lead", "--idf", "corpus.txt"],
-            "The method 'lead' compares no sentences: vectors of them change nothing.",
+            "The method 'lead' compares no sentences: vectors have no effect.",
         ),
         (["-o", "missing/out.txt"], "--out must be a file in a folder that exists, but is missing/out.txt."),
     ],
@@ -140,3 +145,38 @@ def test_a_page_shows_what_was_extracted(tmp_path: Path) -> None:
 def test_a_page_must_be_html(tmp_path: Path) -> None:
     done = extract("--explain", tmp_path / "page.pdf", text=PAPER)
     assert f"Error: --explain must end in .html, but is {tmp_path}/page.pdf." in done.stderr
+
+
+def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Some text.")
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": PAPER, "summary": "Two vectors are better."}) + "\n")
+    done = extract(tmp_path, "--method", "oracle", "--reference-field", "summary")
+    assert done.exit_code == 1
+    assert f"{tmp_path}/a.txt: --method oracle needs a summary, which only a .jsonl file has" in done.stderr
+    assert "Two vectors are better." in done.stdout
+
+
+def test_a_budget_that_no_sentence_fits_is_said() -> None:
+    assert "1 of 1 document had no sentence as short as --words" in extract("--words", 1, text=PAPER).stderr
+
+
+def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    alive: list[int] = []
+    living: list[weakref.ref[Outline]] = []
+
+    class OneByOne(LearnedRanker):
+        def __init__(self) -> None:
+            pass
+
+        def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
+            for found in outlines:
+                living.append(weakref.ref(found))
+                alive.append(sum(each() is not None for each in living))
+                yield np.zeros(len(found.sentences))
+
+    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device: OneByOne())
+    (tmp_path / "papers.jsonl").write_text((json.dumps({"text": PAPER}) + "\n") * 50)
+    (tmp_path / "model").mkdir()
+    extract(tmp_path / "papers.jsonl", "--method", tmp_path / "model")
+    assert len(alive) == 50
+    assert max(alive) < 5

@@ -69,3 +69,13 @@ def test_a_budget_below_1_is_refused(budget):
 def test_an_unknown_redundancy_is_refused():
     with pytest.raises(UserError, match="`redundancy` must be one of none, trigrams, mmr, but is 'all'"):
         chosen([1, 2, 3, 4], "all", words=3)
+
+
+def test_punctuation_does_not_hide_a_repetition():
+    sentences = ["the cat sat.", "now the cat, sat down", "the dog sat"]
+    assert select(sentences, np.array([3.0, 2.0, 1.0]), Budget(sentences=2), "trigrams") == [0, 2]
+
+
+def test_a_score_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="one is NaN"):
+        chosen([1, float("nan"), 2, 3], sentences=2)

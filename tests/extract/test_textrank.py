@@ -46,3 +46,14 @@ def test_sentences_without_any_word_are_equal():
 def test_damping_of_1_is_refused():
     with pytest.raises(ValueError, match="`damping` must be at least 0 and below 1, but is 1.0"):
         TextRank(damping=1.0)
+
+
+def test_opposed_vectors_of_an_encoder_have_no_negative_weight():
+    x = np.array([[1.0, 0.0], [0.9, 0.19**0.5], [-0.9, 0.19**0.5]])
+    similarity = (1 + x @ x.T) / 2
+    np.fill_diagonal(similarity, 0)
+    moves = similarity / similarity.sum(axis=1, keepdims=True)
+    values, vectors = np.linalg.eig(0.85 * moves.T + 0.05)
+    expected = vectors[:, np.argmax(values.real)].real
+    scores = TextRank(vectors=lambda sentences: x).rank(outline("a", "b", "c"))
+    np.testing.assert_allclose(scores, expected / expected.sum(), atol=1e-7)

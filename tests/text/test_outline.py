@@ -50,6 +50,19 @@ def test_the_last_short_line_of_a_paragraph_is_no_heading():
     assert headings("this line of text is broken by its width and goes on in\nthe next one\n\nAnother text.") == []
 
 
+def test_a_wrapped_line_that_begins_with_a_number_is_no_heading():
+    text = "Text.\n\n15 patients were randomly assigned to receive either the treatment or\na placebo for two weeks."
+    assert headings(text) == []
+    assert headings("Text.\n\n15 patients\nreceived a placebo.") == []
+    assert headings("Text.\n\n2.1 how the samples were taken\nthe samples were taken in may.") == [
+        "2.1 how the samples were taken"
+    ]
+
+
+def test_a_word_alone_in_a_wrapped_line_is_no_heading():
+    assert headings("These were not the only\nresults\nthat we found.") == []
+
+
 def test_a_short_line_that_ends_in_punctuation_is_a_sentence():
     assert outline("It works.\n\nIt is very fast indeed, too.").headings == ("",)
 
