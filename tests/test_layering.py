@@ -83,6 +83,7 @@ MAY_IMPORT = {
         "markdown",
         "models",
         "nn",
+        "registry",
         "scoring",
         "strict_json",
         "inference",

@@ -19,6 +19,8 @@ from pyramidions.text.tokenizer import Tokenizer
 
 WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "sentencepiece.model", "README.md"
 FORMAT = 2
+#: How an extractor selects sentences; checkpoints and exports may lack it.
+SELECTION = ("extract_words", "redundancy", "mmr_weight")
 #: In this order a folder's checkpoint is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
@@ -65,6 +67,7 @@ class FoundModel(NamedTuple):
         target: most tokens of a summary.
         weights: by name.
         tokenizer: of its texts.
+        selection: what there is of `SELECTION`, by name.
     """
 
     path: Path
@@ -74,6 +77,7 @@ class FoundModel(NamedTuple):
     target: Any
     weights: dict[str, Tensor]
     tokenizer: Tokenizer
+    selection: dict[str, Any]
 
 
 def find_model(path: str | Path, *wanted: Kind) -> FoundModel:
@@ -128,6 +132,7 @@ def _from_checkpoint(path: Path, wanted: tuple[Kind, ...]) -> FoundModel:
         task.get("max_target_positions"),
         weights,
         _tokenizer(path, task["tokenizer"]),
+        _selection(task),
     )
 
 
@@ -148,7 +153,11 @@ def _from_export(folder: Path, wanted: tuple[Kind, ...]) -> FoundModel:
     check_weights(weights, folder / WEIGHTS)
     tokenizer = Tokenizer.from_file(folder / TOKENIZER)
     lengths = (about.get("max_source_positions"), about.get("max_target_positions"))
-    return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer)
+    return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about))
+
+
+def _selection(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in SELECTION if name in settings}
 
 
 def _refuse_other(path: Path, kind: Kind, wanted: tuple[Kind, ...]) -> None:

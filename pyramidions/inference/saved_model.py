@@ -6,19 +6,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from safetensors.torch import save
 from torch import nn
 
 from pyramidions.errors import UserError
+from pyramidions.extract.selection import REDUNDANCY
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.model_files import (
     CARD,
     CONFIG,
     EXTRACTOR,
     FORMAT,
+    SELECTION,
     SUMMARIZER,
     TOKENIZER,
     WEIGHTS,
@@ -28,9 +30,10 @@ from pyramidions.inference.model_files import (
     refuse_foreign,
 )
 from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
-from pyramidions.models.config import LONGEST_TEXT, check_lengths, config_as
+from pyramidions.models.config import LONGEST_TEXT, check_lengths, config_as, shown
 from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
+from pyramidions.registry import fits
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 # Encoder and decoder share their embeddings; a file of weights holds each tensor once.
@@ -71,6 +74,9 @@ class SavedExtractor:
         config: its shape.
         tokenizer: of documents.
         max_source_positions: most tokens of a document.
+        extract_words: of an extract, as in training; None if the model does not say.
+        redundancy: how an extract avoids repetitions, as in training; see `select`.
+        mmr_weight: likewise.
     """
 
     kind: ClassVar[Kind] = EXTRACTOR
@@ -78,6 +84,9 @@ class SavedExtractor:
     config: ExtractorConfig
     tokenizer: Tokenizer
     max_source_positions: int
+    extract_words: int | None = None
+    redundancy: str = "none"
+    mmr_weight: float = 0.7
 
     @property
     def network(self) -> nn.Module:
@@ -123,10 +132,20 @@ def _extractor(found: FoundModel) -> SavedExtractor:
     source, tokenizer = found.source, found.tokenizer
     with _damaged_settings(found):
         check_lengths(source, LONGEST_TEXT)
+        _check_selection(**found.selection)
         config = config_as(ExtractorConfig, {**found.config, "max_source_positions": source})
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     _fill(ranker, found)
-    return SavedExtractor(ranker, config, tokenizer, source)
+    return SavedExtractor(ranker, config, tokenizer, source, **found.selection)
+
+
+def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_weight: Any = 0.7) -> None:
+    if extract_words is not None and not (fits(extract_words, int) and extract_words >= 1):
+        raise UserError(f"`extract_words` must be a whole number from 1, but is {shown(extract_words)}.")
+    if not isinstance(redundancy, str) or redundancy not in REDUNDANCY:
+        raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {shown(redundancy)}.")
+    if not fits(mmr_weight, float) or not 0 <= mmr_weight <= 1:
+        raise UserError(f"`mmr_weight` must be from 0 to 1, but is {shown(mmr_weight)}.")
 
 
 @contextmanager
@@ -181,14 +200,16 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
         del weights[_SHARED]
     # The library's own writing would leave a file that only its owner may read.
     files = {WEIGHTS: save(weights), TOKENIZER: model.tokenizer.model_bytes}
-    lengths = {"max_source_positions": model.max_source_positions}
+    settings: dict[str, Any] = {"max_source_positions": model.max_source_positions}
     if isinstance(model, SavedModel):
-        lengths["max_target_positions"] = model.max_target_positions
+        settings["max_target_positions"] = model.max_target_positions
+    else:
+        settings |= {name: getattr(model, name) for name in SELECTION}
     about = {
         "format": FORMAT,
         "kind": model.kind.name,
         "model": asdict(model.config),
-        **lengths,
+        **settings,
         "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
     files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}

@@ -71,11 +71,14 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
         default=False,
         metadata={"help": f"validate with extracts of --extract-words words and log {', '.join(LABELS)}"},
     )
-    redundancy: str = field(
-        default="none",
+    redundancy: Optional[str] = field(
+        default=None,
         metadata={
             "help": "how an extract avoids repetitions: none; trigrams passes over a sentence that shares one with "
-            "what was selected; mmr selects by maximal marginal relevance"
+            "what was selected; mmr selects by maximal marginal relevance. Default: none, or what the checkpoint says"
         },
     )
-    mmr_weight: float = field(default=0.7, metadata={"help": "of the score with --redundancy mmr, 0 to 1"})
+    mmr_weight: Optional[float] = field(
+        default=None,
+        metadata={"help": "of the score with --redundancy mmr, 0 to 1; 0.7, or what the checkpoint says"},
+    )

@@ -27,9 +27,9 @@ from pyramidions.tasks.validation_scores import ValidationScores
 class DocumentTask(FairseqTask):
     """A task on documents in a folder made by `pyramidions prepare`.
 
-    Lengths and the tokenizer travel in the checkpoint, so that generation needs no flag repeated. Longer texts are
-    truncated, all are padded on the right, and none is ever dropped. A task proper says how texts become tokens
-    (`preprocessing`), loads splits, and builds what writes summaries.
+    Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
+    repeated. Longer texts are truncated, all are padded on the right, and none is ever dropped. A task proper says how
+    texts become tokens (`preprocessing`), loads splits, and builds what writes summaries.
 
     Args:
         cfg: what the user said; a task that writes summaries at validation has ``eval_rouge``.
@@ -69,11 +69,11 @@ class DocumentTask(FairseqTask):
     # What travels in the checkpoint
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what generation needs to know: lengths and the tokenizer."""
+        """Return what generation needs to know: lengths, the tokenizer and a task's own settings."""
         return self.preprocessing.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take lengths and the tokenizer from a checkpoint.
+        """Take lengths, the tokenizer and settings from a checkpoint.
 
         Raises:
             UserError: they do not fit the data folder or the ensemble's other models.

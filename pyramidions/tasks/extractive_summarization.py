@@ -11,7 +11,7 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
-from pyramidions.tasks.preprocessing import Length, Preprocessing
+from pyramidions.tasks.preprocessing import Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
 from pyramidions.tasks.sentence_extractor import Selection, SentenceExtractor
 from pyramidions.tasks.splits import load_labelled_split, no_labels
@@ -39,16 +39,17 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)
-        if cfg.redundancy not in REDUNDANCY:
+        if cfg.redundancy is not None and cfg.redundancy not in REDUNDANCY:
             raise UserError(f"--redundancy must be one of {', '.join(REDUNDANCY)}, but is {cfg.redundancy!r}.")
-        if not 0 <= cfg.mmr_weight <= 1:
+        if cfg.mmr_weight is not None and not 0 <= cfg.mmr_weight <= 1:
             raise UserError(f"--mmr-weight must be from 0 to 1, but is {cfg.mmr_weight}.")
         folder = DataFolder(cfg.data)
         lengths = {
             "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
             "extract_words": Length(cfg.extract_words, _summary_words(folder), least=1, reason="one word"),
         }
-        self.preprocessing = Preprocessing(folder, _NAME, lengths)
+        settings = {"redundancy": Setting(cfg.redundancy, "none"), "mmr_weight": Setting(cfg.mmr_weight, 0.7)}
+        self.preprocessing = Preprocessing(folder, _NAME, lengths, settings)
 
     @property
     def extract_words(self) -> int:
@@ -95,7 +96,8 @@ class ExtractiveSummarizationTask(DocumentTask):
         return self._extractor()
 
     def _extractor(self) -> SentenceExtractor:
-        selection = Selection(Budget(words=self.extract_words), self.cfg.redundancy, self.cfg.mmr_weight)
+        setting = self.preprocessing.setting
+        selection = Selection(Budget(words=self.extract_words), setting("redundancy"), setting("mmr_weight"))
         return SentenceExtractor(self.preprocessing.need_tokenizer(), selection)
 
 

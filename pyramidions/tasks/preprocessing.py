@@ -1,6 +1,7 @@
-"""How texts become tokens: the tokenizer and the lengths, which travel in the checkpoint."""
+"""What travels in the checkpoint: the tokenizer, the lengths of texts, and a task's own settings."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Optional
 
 from fairseq.data import Dictionary
@@ -27,13 +28,26 @@ class Length(NamedTuple):
     reason: str = "a token and the end of the text"
 
 
+class Setting(NamedTuple):
+    """A setting of the task's own, which an older checkpoint may lack.
+
+    Attributes:
+        asked: what the user says; None for what the checkpoint says, or else the default.
+        default: also what a checkpoint without the setting means.
+    """
+
+    asked: Any
+    default: Any
+
+
 class Preprocessing:
-    """The tokenizer of the data folder or the checkpoint, and how much of a text is read or written.
+    """The tokenizer of the data folder or the checkpoint, how much of a text is read or written, and other settings.
 
     Args:
         folder: the data; may be empty where a checkpoint will say what it lacks.
         task: fairseq's name of the task.
         lengths: by the names of their options.
+        settings: likewise.
 
     Attributes:
         task: its name.
@@ -43,12 +57,22 @@ class Preprocessing:
         UserError: a length below its least, or a damaged tokenizer.
     """
 
-    def __init__(self, folder: DataFolder, task: str, lengths: Mapping[str, Length]) -> None:
+    def __init__(
+        self,
+        folder: DataFolder,
+        task: str,
+        lengths: Mapping[str, Length],
+        settings: Mapping[str, Setting] = MappingProxyType({}),
+    ) -> None:
         self.folder = folder
         self.dictionary = Dictionary()
         self.task = task
-        self._asked = {name: length.asked for name, length in lengths.items()}
-        self._lengths = {name: length.default for name, length in lengths.items()}
+        both: dict[str, Length | Setting] = {**lengths, **settings}
+        self._asked = {name: value.asked for name, value in both.items()}
+        self._known = {name: value.default for name, value in both.items()}
+        self._needed = {"tokenizer", *lengths}
+        # Of settings that a checkpoint may lack.
+        self._defaults = {name: setting.default for name, setting in settings.items()}
         self._tokenizer: Optional[Tokenizer] = None
         self._is_from_checkpoint = False
         for name, (asked, _, least, reason) in lengths.items():
@@ -71,30 +95,34 @@ class Preprocessing:
         """
         return self._tokenizer or self.folder.tokenizer()
 
-    def length(self, name: str) -> int:
-        """Return a length: what the user asked for, else the checkpoint's, else the default.
+    def setting(self, name: str) -> Any:
+        """Return a length or a setting: what the user asked for, else the checkpoint's, else the default.
 
         Raises:
             UserError: there is none of them.
         """
-        found = self._asked[name] or self._lengths[name]
+        found = self._known[name] if self._asked[name] is None else self._asked[name]
         if found is None:
             raise UserError(f"Give {_flag(name)}: neither a checkpoint nor the data says what it is.")
         return found
 
+    def length(self, name: str) -> int:
+        """Return a length; see `setting`."""
+        return int(self.setting(name))
+
     def state_dict(self) -> dict[str, Any]:
         """Return what travels in the checkpoint."""
-        lengths = {name: self.length(name) for name in self._lengths}
-        return {**lengths, "tokenizer": self.need_tokenizer().model_bytes}
+        settings = {name: self.setting(name) for name in self._known}
+        return {**settings, "tokenizer": self.need_tokenizer().model_bytes}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take tokenizer and lengths from a checkpoint, or compare them with those of the others of an ensemble.
+        """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble.
 
         Raises:
             UserError: it is no checkpoint of this task; or its tokenizer is not that of the data folder or of the
-                ensemble's other models; or its lengths are not theirs, and the user gives none.
+                ensemble's other models; or its settings are not theirs, and the user gives none.
         """
-        if not {"tokenizer", *self._lengths} <= state.keys():
+        if not self._needed <= state.keys():
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
             self._use(Tokenizer(state["tokenizer"]))
@@ -102,13 +130,14 @@ class Preprocessing:
             folder = f"the data folder {self.folder.path}"
             other = "the ensemble's other models" if self._is_from_checkpoint else folder
             raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")
-        for name, length in self._lengths.items():
-            if self._is_from_checkpoint and self._asked[name] is None and state[name] != length:
+        for name, known in self._known.items():
+            found = state.get(name, self._defaults.get(name))
+            if self._is_from_checkpoint and self._asked[name] is None and found != known:
                 raise UserError(
-                    f"The models of the ensemble were trained with `{name}` {length} and {state[name]}: "
+                    f"The models of the ensemble were trained with `{name}` {known} and {found}: "
                     f"give the flag {_flag(name)}."
                 )
-            self._lengths[name] = state[name]
+            self._known[name] = found
         self._is_from_checkpoint = True
 
 

@@ -149,6 +149,57 @@ def test_an_export_rates_as_its_checkpoint_and_says_what_it_is(
     assert "decoding" not in card and "summary" not in card
 
 
+def selection(path: Path) -> tuple[int | None, str, float]:
+    found = load_extractor(path)
+    return found.extract_words, found.redundancy, found.mmr_weight
+
+
+def test_how_sentences_are_selected_travels_from_the_checkpoint_to_the_export(
+    state: dict[str, Any], checkpoint: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "with.pt"
+    torch.save({**state, "task_state": {**state["task_state"], "redundancy": "mmr", "mmr_weight": 0.25}}, path)
+    assert selection(path) == (9, "mmr", 0.25)
+    export_model(load_extractor(path), tmp_path / "export", "# A model\n")
+    assert selection(tmp_path / "export") == (9, "mmr", 0.25)
+    # Trained before these settings travelled.
+    assert selection(checkpoint) == (9, "none", 0.7)
+
+
+def test_an_export_without_settings_of_selection_loads(model: SavedExtractor, tmp_path: Path) -> None:
+    export_model(model, tmp_path / "model", "# A model\n")
+    config = tmp_path / "model" / "config.json"
+    about = json.loads(config.read_text())
+    for name in ("extract_words", "redundancy", "mmr_weight"):
+        del about[name]
+    config.write_text(json.dumps(about))
+    assert selection(tmp_path / "model") == (None, "none", 0.7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("extract_words", 0, "must be a whole number from 1, but is 0."),
+        ("extract_words", True, "must be a whole number from 1, but is True."),
+        ("redundancy", "all", "must be one of none, trigrams, mmr, but is 'all'."),
+        ("redundancy", None, "must be one of none, trigrams, mmr, but is None."),
+        ("mmr_weight", 1.5, "must be from 0 to 1, but is 1.5."),
+        ("mmr_weight", "much", "must be from 0 to 1, but is 'much'."),
+    ],
+)
+def test_a_damaged_setting_of_selection_is_named(
+    name: str, value: Any, rule: str, state: dict[str, Any], model: SavedExtractor, tmp_path: Path
+) -> None:
+    export_model(model, tmp_path / "model", "# A model\n")
+    config = tmp_path / "model" / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), name: value}))
+    torch.save({**state, "task_state": {**state["task_state"], name: value}}, tmp_path / "bad.pt")
+    for path in (tmp_path / "model", tmp_path / "bad.pt"):
+        with pytest.raises(UserError) as error:
+            load_extractor(path)
+        assert str(error.value) == f"The settings of {path} are damaged: `{name}` {rule}"
+
+
 def test_an_extractor_is_no_summarizer(checkpoint: Path, model: SavedExtractor, tmp_path: Path) -> None:
     export_model(model, tmp_path / "model", "# A model\n")
     for path in (checkpoint, tmp_path / "model"):

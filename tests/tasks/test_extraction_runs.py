@@ -21,6 +21,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
+from pyramidions.inference import load_extractor
 from pyramidions.tasks.extractive_summarization import ExtractiveSummarizationTask
 
 # What fairseq does that newer versions of hydra and torch deprecate.
@@ -60,7 +61,7 @@ def validations(log: str, figure: str) -> list[float]:
 def trained(labelled_data: DataFolder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a checkpoint of a tiny extractor."""
     save_dir = tmp_path_factory.mktemp("extractor")
-    train(labelled_data, save_dir, "--max-update", "6", "--extract-words", "60")
+    train(labelled_data, save_dir, "--max-update", "6", "--extract-words", "60", "--redundancy", "trigrams")
     forget_the_best()
     return save_dir / "checkpoint_last.pt"
 
@@ -120,6 +121,9 @@ def test_extracts_are_generated_and_scored_as_they_are(
     args = options.parse_args_and_arch(options.get_generation_parser(), words)
     fairseq_generate.main(convert_namespace_to_omegaconf(args))
     output = tmp_path / "generate-test.txt"
+    # So does the way to avoid repetitions.
+    saved = load_extractor(trained)
+    assert (saved.extract_words, saved.redundancy, saved.mmr_weight) == (60, "trigrams", 0.7)
     lines = re.findall(r"^D-\d+\t\S+\t(.*)$", output.read_text(), re.MULTILINE)
     # The budget of the training travels in the checkpoint.
     assert len(lines) == 10 and all(0 < len(line.split()) <= 60 for line in lines)

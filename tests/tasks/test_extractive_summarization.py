@@ -91,13 +91,47 @@ def test_an_extract_is_as_long_as_the_training_summaries_unless_asked(labelled_d
 
 def test_lengths_and_tokenizer_come_from_the_checkpoint(labelled_data: DataFolder, tmp_path: Path) -> None:
     state = make(labelled_data, max_source_positions=64, extract_words=7).state_dict()
-    assert state.keys() == {"tokenizer", "max_source_positions", "extract_words"}
+    assert state.keys() == {"tokenizer", "max_source_positions", "extract_words", "redundancy", "mmr_weight"}
     empty = ExtractiveSummarizationTask(ExtractiveSummarizationConfig(data=str(tmp_path)))
     empty.load_state_dict(state)
     assert (empty.max_positions(), empty.extract_words) == (64, 7)
     flag = make(labelled_data, extract_words=9)
     flag.load_state_dict(state)
     assert (flag.max_positions(), flag.extract_words) == (64, 9)
+
+
+def selection(task: ExtractiveSummarizationTask) -> tuple[str, float]:
+    found = task.validation_generator(None).selection
+    return found.redundancy, found.mmr_weight
+
+
+def test_generation_selects_as_validation_did_unless_asked_otherwise(labelled_data: DataFolder) -> None:
+    trained = make(labelled_data, redundancy="mmr", mmr_weight=0.0)
+    assert selection(trained) == ("mmr", 0.0)
+    plain, asked = make(labelled_data), make(labelled_data, redundancy="none", mmr_weight=0.5)
+    assert selection(plain) == ("none", 0.7)
+    for task in (plain, asked):
+        task.load_state_dict(trained.state_dict())
+    assert selection(plain) == ("mmr", 0.0) and selection(asked) == ("none", 0.5)
+
+
+def test_an_older_checkpoint_selects_as_it_did(labelled_data: DataFolder) -> None:
+    state = make(labelled_data, redundancy="mmr").state_dict()
+    del state["redundancy"], state["mmr_weight"]
+    task = make(labelled_data)
+    task.load_state_dict(state)
+    assert selection(task) == ("none", 0.7)
+
+
+def test_an_ensemble_must_agree_on_the_redundancy_unless_it_is_given(labelled_data: DataFolder) -> None:
+    states = [make(labelled_data, redundancy=kind).state_dict() for kind in ("none", "trigrams")]
+    task, asked = make(labelled_data), make(labelled_data, redundancy="mmr")
+    task.load_state_dict(states[0])
+    with pytest.raises(UserError, match="with `redundancy` none and trigrams: give the flag --redundancy"):
+        task.load_state_dict(states[1])
+    for state in states:
+        asked.load_state_dict(state)
+    assert selection(asked) == ("mmr", 0.7)
 
 
 def extracts(task: ExtractiveSummarizationTask, batch: dict[str, Any], *models: nn.Module) -> list[dict[str, Any]]:
