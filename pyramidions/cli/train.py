@@ -39,8 +39,8 @@ def train(
     by fairseq-train, its summaries of the test split are scored beside the first sentences and HipoRank, and MODEL is
     written: weights, settings, tokenizer, and a model card with the scores.
 
-    Everything else lies in MODEL.work: data, checkpoints, logs, scores. After an interruption the same command goes on
-    where it stopped.
+    Everything else lies in MODEL.work: data, checkpoints, logs, scores. After an interruption the same command, without
+    --overwrite, goes on where it stopped.
 
     \b
     Examples:

@@ -4,9 +4,9 @@ import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+from pyramidions.data.vocabulary import VocabSizeError
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import hold_folder
-from pyramidions.files.parallel import KilledError
 from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import note
 from pyramidions.inference.model_files import refuse_foreign
@@ -18,8 +18,6 @@ from pyramidions.training.plan import Plan, estimated, make_plan
 from pyramidions.training.run import Run, Say
 from pyramidions.training.sources import changed, near, stamps
 from pyramidions.training.state import State
-
-_GO_ON = "Stopped. The same command goes on from here."
 
 
 def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
@@ -38,6 +36,7 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
     places = Places.of(model)
     _check_places(places)
     _hold(places)
+    is_new = not places.work.exists()
     state = None if overwrite else State.read(places.state)
     if state is None:
         state = _begin(arguments, places, name, overwrite, say)
@@ -47,13 +46,15 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
     plan = Plan.read(state.facts["plan"])
     try:
         Run(arguments, plan, places, state, say).go()
-    except Exception as error:
-        # What is wrong with the documents shows before anything was made of them.
-        if not state.is_done("data") and not isinstance(error, KilledError):
+    except VocabSizeError:
+        # A wrong argument, which shows before anything is encoded.
+        if is_new:
             shutil.rmtree(places.work)
         raise
-    except BaseException:
-        note(_GO_ON)
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            # --overwrite would begin anew.
+            note(f"Stopped. The same command{' without --overwrite' if overwrite else ''} goes on from here.")
         raise
     say(f"\n{places.table.read_text().rstrip()}\n")
     if told := advice(places.scores, plan.kind):
@@ -105,7 +106,9 @@ def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say
     places.work.mkdir(parents=True, exist_ok=True)
     _hold(places)
     for entry in places.work.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+        # Replaced last: without it the folder would be refused as one that we did not make.
+        if entry != places.state:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     return State.new(places.state, arguments=asdict(arguments), inputs=inputs, plan=plan.facts)
 
 

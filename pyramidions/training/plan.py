@@ -87,7 +87,7 @@ class Plan:
 
 
 def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
-    """Read the documents to train on once, and decide.
+    """Read the documents of all given splits once, and decide.
 
     Raises:
         UserError: a document is invalid, there are too few, or fewer GPUs than asked for.
@@ -96,6 +96,10 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     sources = find_sources(arguments.documents, arguments.config)
     corpus = arguments.corpus(sources.given["train"], "train")
     found = survey(corpus)
+    for split, name in sources.given.items():
+        if split != "train":
+            # What is wrong with them shows before anything is written.
+            survey(arguments.corpus(name, split))
     sizes = held_out(found.hashes, sources.missing, corpus.name) if sources.missing else {}
     documents = sizes.get("train", found.documents)
     kind, why = choose_kind(arguments.kind, documents, machine)

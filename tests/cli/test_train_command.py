@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import pyramidions.plugin  # noqa: F401
+from pyramidions.errors import UserError
 from pyramidions.files.processes import USER_DIR
 from pyramidions.training import command
 from pyramidions.training.arguments import Arguments
@@ -94,6 +96,35 @@ def test_overwrite_begins_anew(run, begun, papers_file, tmp_path):
     assert state is not None and state.facts["arguments"]["seed"] == 2 and not (begun / "old").exists()
 
 
+def test_a_stopped_overwrite_goes_on_without_the_option(run, begun, papers_file, tmp_path):
+    arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    stopped = run(*arguments, "--overwrite")
+    assert stopped.exit_code == 130
+    assert "Stopped. The same command without --overwrite goes on from here." in stopped.stderr
+    (begun / "made").write_text("since then")
+    assert f"Goes on with {begun}." in run(*arguments).stdout and (begun / "made").exists()
+
+
+def test_an_overwrite_that_is_stopped_while_it_removes_files_can_be_repeated(run, begun, papers_file, tmp_path):
+    (begun / "a").touch()
+    arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--overwrite")
+    unlink, listed = Path.unlink, Path.iterdir
+
+    def state_first(path: Path) -> Iterator[Path]:
+        return iter(sorted(listed(path), key=lambda entry: entry.name != "run.json"))
+
+    def unlink_once(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink_once)
+        patch.setattr(Path, "iterdir", state_first)
+        run(*arguments)
+    stopped = run(*arguments)
+    assert stopped.exit_code == 130 and "Stopped." in stopped.stderr and not (begun / "a").exists()
+
+
 def test_a_work_folder_of_something_else_is_refused(fail, papers_file, tmp_path):
     work = tmp_path / "model.work"
     work.mkdir()
@@ -126,6 +157,47 @@ def test_documents_that_cannot_be_prepared_leave_nothing(fail, papers_file, tmp_
     sentence = fail("train", folder, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert "came before; ids must be unique; --number-repeated-ids numbers them." in sentence
     assert not (tmp_path / "model.work").exists()
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_each_given_split_is_read_before_anything_is_written(fail, papers_file, tmp_path, split):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.jsonl").write_text("{" if name == split else papers_file.read_text())
+    arguments = ("train", folder, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert f"{split}.jsonl, line 1: must be a JSON object" in fail(*arguments, "--dry-run")
+    fail(*arguments)
+    assert not (tmp_path / "model.work").exists()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_an_error_of_the_disk_loses_nothing(fail, begun, papers_file, tmp_path, monkeypatch, finished):
+    (begun / "checkpoints").mkdir()
+    state = State.read(begun / "run.json")
+    assert state is not None
+    for step in ("documents", "data", "training", "summaries", "scores", "export") if finished else ():
+        state.finish(step, 1.0)
+
+    def fill_the_disk(_: Run) -> None:
+        raise UserError("Writing data failed (No space left on device).")
+
+    # The folders of a finished run are missing, as if they had been deleted to free space.
+    monkeypatch.undo()
+    monkeypatch.setattr(Run, "divide", fill_the_disk)
+    arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert fail(*arguments) == "Writing data failed (No space left on device)."
+    assert (begun / "checkpoints").is_dir() and (begun / "run.json").exists()
+
+
+def test_an_error_of_the_disk_in_the_first_call_leaves_what_can_go_on(fail, papers_file, tmp_path, monkeypatch):
+    def fill_the_disk(run: Run) -> None:
+        (run.places.work / ".data.partial").mkdir()
+        raise UserError("Writing data failed (No space left on device).")
+
+    monkeypatch.setattr(Run, "go", fill_the_disk)
+    fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
+    assert {path.name for path in (tmp_path / "model.work").iterdir()} == {"run.json", ".data.partial"}
 
 
 def test_a_vocabulary_that_is_asked_for_is_never_made_smaller(fail, papers_file, tmp_path):
