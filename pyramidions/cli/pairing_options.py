@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pyramidions.cli.naming import naming_options
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,8 +72,14 @@ class PairingOptions(NamedTuple):
             return self._divided(splits)
         if self.select is None:
             return {}
-        methods = {split: (split == "test" and self.select_test) or self.select for split in splits}
-        return {split: _selecting(method, self.budget or 0) for split, method in methods.items()}
+        budget = self.budget or 0
+        pairings: dict[str, Pairing] = {}
+        for split in splits:
+            if split == "test" and self.select_test is not None:
+                pairings[split] = _selecting(self.select_test, "select_test", budget)
+            else:
+                pairings[split] = _selecting(self.select, "select", budget)
+        return pairings
 
     def _divided(self, splits: list[str]) -> "dict[str, Pairing]":
         from pyramidions.data.divide import LEAST_WORDS, Divide
@@ -84,21 +91,20 @@ class PairingOptions(NamedTuple):
         return {split: divide for split in splits if split != "test"}
 
 
-def _selecting(method: str, budget: int) -> "SelectSentences":
-    from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
+def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
+    from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, method_or_model
     from pyramidions.extract import RANKERS
 
-    if method == ORACLE:
+    with naming_options(name):
+        found = method_or_model(given, name, ORACLE)
+    if found == ORACLE:
         return SelectByOracle(budget)
-    if method in RANKERS.names:
-        return SelectSentences(partial(RANKERS.build, method, {}), budget, {"method": method})
-    if Path(method).exists():
-        from pyramidions.inference.selection_model import fingerprint, make_ranker
+    if isinstance(found, str):
+        return SelectSentences(partial(RANKERS.build, found, {}), budget, {"method": found})
+    from pyramidions.inference.selection_model import fingerprint, make_ranker
 
-        about = {"method": "model", "sha256": fingerprint(Path(method))}
-        return SelectSentences(partial(make_ranker, Path(method)), budget, about)
-    methods = ", ".join((*RANKERS.names, ORACLE))
-    raise UserError(f"--select must be one of {methods}, or a trained extractor, but is {method!r}.")
+    about = {"method": "model", "sha256": fingerprint(found)}
+    return SelectSentences(partial(make_ranker, found), budget, about)
 
 
 _OPTIONS = (

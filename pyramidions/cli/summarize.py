@@ -28,12 +28,18 @@ if TYPE_CHECKING:
     default="truncate",
     show_default=True,
     help="Truncate documents that are longer than the model reads; summarize them piece by piece; summarize these "
-    "summaries; summarize each section of a document by itself; or read the sentences that hiporank selects.",
+    "summaries; read the sentences that --select selects; or summarize documents of any length section by section.",
 )
 @click.option(
     "--section-types",
     type=click.Path(path_type=Path),
     help="Table of section types, for --long sections.  [default: that of scientific papers]",
+)
+@click.option(
+    "--select",
+    metavar="METHOD",
+    help="Select the sentences for --long extract by hiporank, lead, textrank, or a trained extractor: a checkpoint, a "
+    "folder of them, or an exported model.  [default: hiporank]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
@@ -69,6 +75,7 @@ def summarize(
     id_field: str | None,
     long: str,
     section_types: Path | None,
+    select: str | None,
     as_json: bool,
     out: Path | None,
     page: Path | None,
@@ -99,12 +106,14 @@ def summarize(
 
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
+    if select is not None and long != "extract":
+        raise UserError("--select is an option of --long extract, which is not given.")
     if page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
     check_summary_outputs(out, page, paths, as_json)
-    with naming_options("device", *decoding), closing(ReadingReport(paths, "summarizing")) as report:
+    with naming_options("device", "select", *decoding), closing(ReadingReport(paths, "summarizing")) as report:
         summarizer = Summarizer.from_pretrained(model, device)
         settings = decoding_settings(summarizer.model, **decoding)
         report.skip(skipped)
@@ -114,7 +123,7 @@ def summarize(
         if not first:
             return 1 if report.failed else 0
         documents = chain(first, documents)
-        options: dict[str, Any] = {"long": long, "types": section_types, "on_progress": report.add}
+        options: dict[str, Any] = {"long": long, "types": section_types, "select": select, "on_progress": report.add}
         if page is None:
             results = summarize_documents(documents, summarizer, settings, batch_size=batch_size, **options)
         else:

@@ -52,6 +52,7 @@ def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
         about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
     if first.sentences is not None:
         about["selected_sentences"], about["sentences"] = first.sentences
+        about["selected_by"] = first.selected_by
     if first.note is not None:
         about["note"] = first.note
     return json.dumps(about, ensure_ascii=False)
@@ -87,7 +88,8 @@ def _notes(summaries: list[Summary]) -> list[str]:
     if first.heading is None and (short := summaries[-1].shortened_to) is not None:
         notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
     if first.sentences is not None:
-        notes.append(f"{first.sentences[0]:,} of {first.sentences[1]:,} sentences, selected by hiporank, were read")
+        number, of = first.sentences
+        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were read")
     elif first.heading is not None:
         cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
         notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.errors import UserError
-from pyramidions.extract import HipoRank, Ranker
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
+from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary
 from pyramidions.text.outline import outline
 
@@ -47,7 +47,7 @@ class LongReader:
         reader: of the model.
         long: one of `LONG`.
         types: the table of section types, a file with one, or None for ours; `sections` summarizes its types `write`.
-        ranker: of the sentences for `extract`; HipoRank if None.
+        selecting: selects the sentences that `extract` reads; HipoRank if None.
 
     Raises:
         UserError: there is no such way, or the table is invalid.
@@ -58,14 +58,14 @@ class LongReader:
         reader: Reader,
         long: str = "truncate",
         types: SectionTypes | Path | None = None,
-        ranker: Ranker | None = None,
+        selecting: Selection | None = None,
     ) -> None:
         if long not in LONG:
             raise UserError(f"`long` must be one of {', '.join(LONG)}, but is {long!r}.")
         self.long = long
         self.reader = reader
         self._types = types if isinstance(types, SectionTypes) else section_types(types)
-        self._ranker = ranker or HipoRank()
+        self._selecting = selecting or selection()
 
     def parts(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[Part]:
         """Yield the parts of a document in order, at least one.
@@ -103,12 +103,14 @@ class LongReader:
 
     def _selection(self, text: str, head: TokenizedText) -> Part:
         found = outline(text)
-        if not found.sentences:
+        sentences = found.sentences
+        if not sentences:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
-        chosen = select_tokens(found, self._ranker.rank(found), self.reader.tokenizer, self.reader.max_source_positions)
-        selected = "\n".join(found.sentences[place].text for place in chosen)
+        scores = self._selecting.ranker.rank(found)
+        chosen = select_tokens(found, scores, self.reader.tokenizer, self.reader.max_source_positions)
+        selected = "\n".join(sentences[place].text for place in chosen)
         tokenized = self.reader.head(selected, "a selection")
-        coverage = Coverage(sentences=(len(chosen), len(found.sentences)))
+        coverage = Coverage(sentences=(len(chosen), len(sentences)), selected_by=self._selecting.method)
         return Part(tokenized._replace(whole=head.whole), coverage, selected)
 
 

@@ -112,14 +112,32 @@ def _data(model: SavedModel | SavedExtractor, data: DataFolder) -> str:
         rows.append((split, f"{counts['documents']:,}", *means, plain(origin["sha256"])))
     table = _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
     pairs = data.manifest["settings"].get("pairs", {}).get("train", {})
-    return f"{table}{_PAIRS.get(pairs.get('kind'), '')}"
+    return "\n\n".join([table, *_how_to_read(pairs)])
 
 
-# What a manifest calls training documents that were made of others -> what to do about it.
-_PAIRS = {
-    "sections": "\n\nDocuments of train are sections with their parts of a summary: use `--long sections`.",
-    "sentences": "\n\nDocuments of train are selected sentences: use `--long extract`.",
-}
+def _how_to_read(pairs: dict[str, Any]) -> list[str]:
+    """Return how to read long documents with a model whose training documents were made of others.
+
+    Args:
+        pairs: the manifest's entry for train.
+    """
+    if pairs.get("kind") == "sections":
+        return ["Documents of train are sections with their parts of a summary: use `--long sections`."]
+    if pairs.get("kind") != "sentences":
+        return []
+    method = plain(str(pairs.get("method")))
+    if method == "model":
+        sha256 = plain(str(pairs.get("sha256")))
+        return [
+            "Documents of train are sentences that a trained extractor selected: use `--long extract --select` with "
+            f"this extractor (SHA-256 of its weights, tokenizer and length: {sha256})."
+        ]
+    if method == "oracle":
+        return [
+            "Documents of train are sentences that the oracle selected by the reference summary: use `--long extract`, "
+            "with `--select` and a trained extractor if you have one."
+        ]
+    return [f"Documents of train are sentences that {method} selected: use `--long extract --select {method}`."]
 
 
 def _scores(path: Path) -> str:

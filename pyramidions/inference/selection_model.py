@@ -1,15 +1,46 @@
-"""A trained extractor that selects the sentences of documents in the worker processes of `prepare`."""
+"""What selects the sentences of long documents: in `summarize`, and a trained extractor in the workers of `prepare`."""
 
 import hashlib
 import multiprocessing
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
-from pyramidions.extract import Ranker
+from pyramidions.data.select_sentences import method_or_model
+from pyramidions.extract import RANKERS, Ranker
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.saved_model import load_extractor
+
+
+class Selection(NamedTuple):
+    """What selects the sentences of a long document.
+
+    Attributes:
+        method: as it was given: the name of a method, or the path of a trained extractor.
+        ranker: rates the sentences.
+    """
+
+    method: str
+    ranker: Ranker
+
+
+def selection(select: str | Path = "hiporank", device: str | torch.device | None = None) -> Selection:
+    """Return what selects sentences.
+
+    Args:
+        select: a method that needs no reference, or a trained extractor: a checkpoint, a folder of checkpoints (the
+            best is taken), or an exported model.
+        device: of a trained extractor, as in `LearnedRanker`.
+
+    Raises:
+        UserError: there is no such method; or the errors of `LearnedRanker.from_pretrained`.
+    """
+    found = method_or_model(select, "select")
+    if isinstance(found, str):
+        return Selection(found, RANKERS.build(found, {}))
+    return Selection(str(select), LearnedRanker.from_pretrained(found, device))
 
 
 def make_ranker(path: Path) -> Ranker:

@@ -51,6 +51,7 @@ def summarize_documents(
     batch_size: int,
     long: str = "truncate",
     types: SectionTypes | Path | None = None,
+    select: str | Path | None = None,
     on_progress: Progress,
 ) -> Iterator[Summarized]:
     """Summarize documents, reading a few batches at a time.
@@ -60,16 +61,16 @@ def summarize_documents(
         summarizer: writes the summaries.
         decoding: how it writes them.
         batch_size: documents or parts that are read at once.
-        long, types: how a document is read that is longer than the model reads, see `LongReader`.
+        long, types, select: how a document is read that is longer than the model reads, see `Summarizer.long_reader`.
         on_progress: progress callback.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `LongReader` and `Summarizer.write`.
+        UserError: as `Summarizer.long_reader` and `Summarizer.write`.
     """
-    reader = LongReader(summarizer.reader, long, types)
+    reader = summarizer.long_reader(long, types, select)
 
     def write(tokenized: list[TokenizedText]) -> list[Summary]:
         return summarizer.write(tokenized, decoding, batch_size)
@@ -105,6 +106,7 @@ def explain_documents(
     model: str,
     long: str = "truncate",
     types: SectionTypes | Path | None = None,
+    select: str | Path | None = None,
     on_progress: Progress,
     refuse: Refuse,
 ) -> Iterator[Summarized]:
@@ -112,7 +114,7 @@ def explain_documents(
 
     Args:
         documents: at least one.
-        summarizer, decoding, long, types, on_progress: as in `summarize_documents`.
+        summarizer, decoding, long, types, select, on_progress: as in `summarize_documents`.
         target: the page.
         model: what the page calls the model.
         refuse: told of documents that found no room on the page.
@@ -121,12 +123,12 @@ def explain_documents(
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `LongReader` and `Summarizer.explain_tokenized`; or ``long`` is "merge".
+        UserError: as `Summarizer.long_reader` and `Summarizer.explain_tokenized`; or ``long`` is "merge".
         OSError: the page cannot be written.
     """
     if long == "merge":
         raise UserError("A summary of summaries cannot be traced back to the document: `long` must not be 'merge'.")
-    reader = LongReader(summarizer.reader, long, types)
+    reader = summarizer.long_reader(long, types, select)
     page = ExplanationPage(model)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:

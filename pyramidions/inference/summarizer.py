@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from pyramidions.data.section_types import SectionTypes
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.device import found_device
@@ -25,6 +26,7 @@ from pyramidions.inference.search import (
     decoding_settings,
     require_numbers,
 )
+from pyramidions.inference.selection_model import selection
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
@@ -74,6 +76,7 @@ class Summarizer:
         batch_size: int = 8,
         long: str = "truncate",
         section_types: str | Path | None = None,
+        select: str | Path | None = None,
         on_read: OnRead | None = None,
     ) -> list[Summary]:
         """Summarize documents.
@@ -94,8 +97,9 @@ class Summarizer:
             long: what becomes of a document that is longer than the model reads: "truncate" reads its beginning;
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
                 summaries of its sections, whatever its length, and the lengths are shared among them; "extract" reads
-                the sentences that HipoRank selects.
+                the sentences that `select` selects.
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
+            select: for "extract": "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
             on_read: Progress callback: characters tokenized since the last call.
 
         Returns:
@@ -112,7 +116,7 @@ class Summarizer:
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
         decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
-        reader = LongReader(self.reader, long, None if section_types is None else Path(section_types))
+        reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
         parts = [list(reader.parts(text, f"document {number}", on_read)) for number, text in enumerate(texts, 1)]
 
         def write(tokenized: list[TokenizedText]) -> list[Summary]:
@@ -123,6 +127,22 @@ class Summarizer:
         if long == "merge":
             summaries = merge(summaries, self.reader, write)
         return [joined(of_document) for of_document in summaries]
+
+    def long_reader(
+        self, long: str, types: SectionTypes | Path | None = None, select: str | Path | None = None
+    ) -> LongReader:
+        """Return what reads documents of any length for this model.
+
+        Args:
+            long, types: as in `LongReader`.
+            select: a method or a trained extractor for "extract"; "hiporank" if None.
+
+        Raises:
+            UserError: as `LongReader` and `selection`; or ``select`` is given, but ``long`` is not "extract".
+        """
+        if select is not None and long != "extract":
+            raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
+        return LongReader(self.reader, long, types, None if select is None else selection(select, self.device))
 
     @torch.inference_mode()
     def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: int) -> list[Summary]:

@@ -9,12 +9,14 @@ class Coverage(NamedTuple):
     Attributes:
         heading: of the section, where the document was summarized section by section; else None.
         sentences: how many were selected, and how many there are; None where none were selected.
+        selected_by: the method or the trained extractor that selected them; None where none were selected.
         left_out: tokens of the document that are in none of the parts that were summarized.
         note: what was done otherwise than asked for, and why; else None.
     """
 
     heading: str | None = None
     sentences: tuple[int, int] | None = None
+    selected_by: str | None = None
     left_out: int = 0
     note: str | None = None
 

@@ -5,18 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from click.testing import Result
+from small_extractor import exported
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.select_sentences import select_tokens
-from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.inference import LearnedRanker, SavedExtractor, export_model
+from pyramidions.inference import LearnedRanker
 from pyramidions.inference.selection_model import fingerprint
-from pyramidions.models import build_extractor, extractor_preset
 from pyramidions.text.outline import outline
-from pyramidions.text.tokenizer import PAD
 
 NAMES = ["introduction", "methods", "results"]
 TEXTS = [["bees fly ."], ["we measured bees with a ruler ."], ["they were fast .", "very fast ."]]
@@ -76,13 +73,7 @@ def test_sentences_are_selected_by_the_method_of_each_split(
 
 @pytest.fixture(scope="module")
 def extractor(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a tiny extractor that was never trained, exported."""
-    tokenizer = train_tokenizer(["bees fly fast", "a bee with a ruler"], Settings(21, sentence_markers=True))
-    config = extractor_preset("extractor", embed_dim=8, ffn_embed_dim=8, num_heads=2, max_source_positions=64)
-    torch.manual_seed(0)
-    ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
-    export_model(SavedExtractor(ranker, config, tokenizer, 64), tmp_path_factory.mktemp("model") / "a", "# A model\n")
-    return tmp_path_factory.getbasetemp() / "model0" / "a"
+    return exported(tmp_path_factory.mktemp("extractor") / "model")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

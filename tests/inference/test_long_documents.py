@@ -10,15 +10,18 @@ from click.testing import CliRunner, Result
 from explanations import page_data
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from small_extractor import exported
 
 from pyramidions.cli import main
+from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
-from pyramidions.extract import HipoRank
-from pyramidions.inference import SavedModel, Summarizer, Summary, export_model
+from pyramidions.extract import HipoRank, Lead, Ranker
+from pyramidions.inference import LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LONG, LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import DecodingSettings
+from pyramidions.inference.selection_model import selection
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.text.outline import outline
 from pyramidions.text.tokenizer import Tokenizer
@@ -58,6 +61,11 @@ def model(summarizer: Summarizer, tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("export") / "model"
     export_model(summarizer.model, folder, "# A model\n")
     return folder
+
+
+@pytest.fixture(scope="module")
+def extractor(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(tmp_path_factory.mktemp("extractor") / "model", 256)
 
 
 class Repeat:
@@ -153,6 +161,38 @@ def test_a_sentence_longer_than_the_model_reads_is_truncated(tokenizer: Tokenize
 def test_headings_alone_have_no_sentence_to_select(tokenizer: Tokenizer) -> None:
     (part,) = LongReader(Reader(tokenizer, 4), "extract").parts("# Methods\n\n# Results\n", "a text")
     assert part.coverage.note == "no sentence: the text was read from its beginning"
+
+
+def selected_by(ranker: Ranker, tokenizer: Tokenizer) -> list[str]:
+    found = outline(PAPER)
+    return [found.sentences[place].text for place in select_tokens(found, ranker.rank(found), tokenizer, MOST)]
+
+
+def test_a_method_or_a_trained_extractor_selects_the_sentences(tokenizer: Tokenizer, extractor: Path) -> None:
+    learned = LearnedRanker.from_pretrained(extractor, "cpu")
+    expected = {None: HipoRank(), "lead": Lead(), str(extractor): learned}
+    seen = set()
+    for select, ranker in expected.items():
+        selecting = None if select is None else selection(select, "cpu")
+        (part,) = LongReader(Reader(tokenizer, MOST), "extract", selecting=selecting).parts(PAPER, "a paper")
+        assert part.text.split("\n") == selected_by(ranker, tokenizer)
+        assert part.coverage.selected_by == (select or "hiporank")
+        seen.add(part.text)
+    assert len(seen) == 3
+
+
+def test_python_selects_by_the_same_methods(summarizer: Summarizer, extractor: Path, tokenizer: Tokenizer) -> None:
+    for select in ("lead", extractor):
+        (found,) = summarizer.summarize([PAPER], **SHORT, long="extract", select=select)
+        selected = "\n".join(selected_by(selection(select, "cpu").ranker, tokenizer))
+        assert found.text == summarizer.summarize([selected], **SHORT)[0].text
+        assert found.coverage.selected_by == str(select)
+    with pytest.raises(UserError, match="`select` is an argument of `long` 'extract', but `long` is 'truncate'"):
+        summarizer.summarize([PAPER], select="lead")
+    with pytest.raises(
+        UserError, match="`select` must be one of hiporank, lead, textrank, or a trained extractor, but"
+    ):
+        summarizer.summarize([PAPER], long="extract", select="oracle")
 
 
 def test_merging_summarizes_the_summaries_until_they_fit(tokenizer: Tokenizer) -> None:
@@ -272,11 +312,24 @@ def test_the_command_selects_and_merges(model: Path, files: Path, summarizer: Su
     assert selected["summary"] == expected.text and selected["read_tokens"] < selected["document_tokens"]
     text = called(model, files / "a.md", *OPTIONS, "--long", "extract").stdout
     assert f"a.md ({expected.coverage.sentences[0]} of 12 sentences, selected by hiporank, were read)" in text
+    assert selected["selected_by"] == "hiporank"
     merged = next(rows(model, files / "a.md", "--long", "merge"))
     expected = summarizer.summarize([PAPER], **SHORT, long="merge")[0]
     assert merged["summary"] == expected.text and merged["pieces"] == len(expected.pieces) > 1
     text = called(model, files / "a.md", *OPTIONS, "--long", "merge").stdout
     assert f"a.md (the summary of the summaries of {len(expected.pieces)} pieces)" in text
+
+
+def test_the_command_says_what_selected(model: Path, files: Path, summarizer: Summarizer, extractor: Path) -> None:
+    for select in ("lead", extractor):
+        options = ("--long", "extract", "--select", select, "--device", "cpu")
+        expected = summarizer.summarize([PAPER], **SHORT, long="extract", select=select)[0]
+        row = next(rows(model, files / "a.md", *options))
+        assert (row["summary"], row["selected_by"]) == (expected.text, str(select))
+        explained = called(model, files / "a.md", *OPTIONS, *options, "--explain", files / "page.html").stdout
+        number = expected.coverage.sentences[0]
+        assert explained == called(model, files / "a.md", *OPTIONS, *options).stdout
+        assert f"a.md ({number} of 12 sentences, selected by {select}, were read)" in explained
 
 
 @pytest.mark.parametrize("long", ["sections", "extract"])
@@ -300,6 +353,8 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
             ["--long", "merge", "--explain", "p.html"],
             "--explain cannot trace a summary of summaries back to the document",
         ),
+        (["--select", "lead"], "--select is an option of --long extract, which is not given."),
+        (["--long", "extract", "--select", "best"], "--select must be one of hiporank, lead, textrank, or a trained"),
         (["--section-types", "t.json"], "--section-types is an option of --long sections, which is not given."),
         (["--long", "sections", "--section-types", "t.json"], "The section types t.json cannot be read: No such file"),
     ],

@@ -11,8 +11,9 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
-from pyramidions.data.select_sentences import SelectByOracle
+from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.data.vocabulary import Settings
+from pyramidions.extract import Lead
 from pyramidions.inference.model_card import _data, _scores
 from pyramidions.markdown import plain
 
@@ -52,7 +53,19 @@ def test_a_systems_name_stays_in_its_cell(tmp_path: Path) -> None:
     [
         (None, None),
         (Divide(least_words=1), "are sections with their parts of a summary: use `--long sections`."),
-        (SelectByOracle(20), "are selected sentences: use `--long extract`."),
+        (
+            SelectByOracle(20),
+            "are sentences that the oracle selected by the reference summary: use `--long extract`, with `--select` "
+            "and a trained extractor if you have one.",
+        ),
+        (
+            SelectSentences(Lead, 20, {"method": "lead"}),
+            "are sentences that lead selected: use `--long extract --select lead`.",
+        ),
+        (
+            SelectSentences(Lead, 20, {"method": "model", "sha256": "abc"}),
+            "use `--long extract --select` with this extractor (SHA-256 of its weights, tokenizer and length: abc).",
+        ),
     ],
 )
 def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: str | None, tmp_path: Path) -> None:
