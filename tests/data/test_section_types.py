@@ -33,6 +33,41 @@ def test_the_first_keyword_of_a_heading_decides_and_of_several_there_the_longest
     assert section_types().of(heading) == kind
 
 
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        # Biomedical papers.
+        ("Statistical analysis", "methods"),
+        ("Statistical Analyses", "methods"),
+        ("2.5. Data analysis", "methods"),
+        ("Patients and methods", "methods"),
+        ("Study population", "methods"),
+        ("Literature search and selection criteria", "methods"),
+        ("Background and objectives", "introduction"),
+        ("Case presentation", "results"),
+        ("Strengths and limitations", "conclusion"),
+        ("Competing interests", None),
+        ("In any case", None),
+        # arXiv.
+        ("Case study", "results"),
+        ("Summary of methods", "methods"),
+        ("Summary of the results", "results"),
+        ("Summary and outlook", "conclusion"),
+        ("Experimental methods", "methods"),
+        ("Observations and data reduction", "methods"),
+        ("Evaluation metrics", "methods"),
+        ("The objective function", "methods"),
+        ("Error analysis", "results"),
+        ("Numerical simulations", "results"),
+        ("Ablation study", "results"),
+        ("Conclusions and future directions", "conclusion"),
+        ("Data availability", None),
+    ],
+)
+def test_common_headings_have_the_type_that_a_reader_gives_them(heading: str, kind: str | None) -> None:
+    assert section_types().of(heading) == kind
+
+
 def test_types_for_training_and_for_writing_are_those_of_the_authors() -> None:
     found = section_types()
     assert found.train == ("introduction", "literature", "methods", "results", "conclusion")
