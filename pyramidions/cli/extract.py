@@ -19,6 +19,7 @@ from pyramidions.files.progress import counted
 if TYPE_CHECKING:
     from pyramidions.extract import TfIdf
     from pyramidions.extract.extraction import Extraction
+    from pyramidions.extract.selection import SelectionRules
     from pyramidions.extract.vectors import SentenceVectors
     from pyramidions.inference.documents import InputText
     from pyramidions.inference.extractor import Extractor
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
     "extractor: a checkpoint, a folder of them, or an exported model.",
 )
 @click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
-@click.option("--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220]")
+@click.option(
+    "--words", type=click.IntRange(1), help="Most words of a summary.  [default: 220, or a trained extractor's]"
+)
 @click.option("--sentences", type=click.IntRange(1), help="Most sentences of a summary.")
 @click.option(
     "--redundancy",
     type=click.Choice(["none", "trigrams", "mmr"]),
-    default="none",
-    help="Pass over sentences that share a trigram with a selected one, or select by maximal marginal relevance.",
+    help="Pass over sentences that share a trigram with a selected one, or select by maximal marginal relevance.  "
+    "[default: none, or a trained extractor's]",
 )
 @click.option(
     "--idf",
@@ -83,7 +86,7 @@ def extract(
     as_json: bool,
     out: Path | None,
     page: Path | None,
-    **selection: Any,
+    **asked: Any,
 ) -> int:
     """Extract the sentences of documents that make a summary. Nothing needs to be trained, but an extractor can be.
 
@@ -117,9 +120,11 @@ def extract(
         documents = read_files(
             paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
         )
-        results = _extractions(documents, extractor, selection, report)
+        with naming_options("words", "sentences"):
+            rules = extractor.rules(**asked)
+        results = _extractions(documents, extractor, rules, report)
         if page is not None:
-            results = _on_page(results, page, extractor, selection, report)
+            results = _on_page(results, page, extractor, rules, report)
         write_lines(_lines(results, paths, as_json), out, report.bar_aside)
     return 1 if report.failed else 0
 
@@ -165,13 +170,12 @@ class _Extracted(NamedTuple):
 
 
 def _extractions(
-    documents: Iterable["InputText"], extractor: "Extractor", selection: dict[str, Any], report: ReadingReport
+    documents: Iterable["InputText"], extractor: "Extractor", rules: "SelectionRules", report: ReadingReport
 ) -> Iterator[_Extracted]:
     """Yield documents with what is extracted from them; a document without a sentence is reported."""
     from pyramidions.extract.extraction import extraction
-    from pyramidions.inference.extractor import budget
 
-    limit = budget(selection["words"], selection["sentences"])
+    limit = rules.budget
     total = without = empty = over = 0
     # A model reads some documents at once; these are held until they are rated, and no others.
     waiting: deque[tuple[InputText, Outline]] = deque()
@@ -183,7 +187,7 @@ def _extractions(
 
     for rated in extractor.rank(handed(), limit):
         document, found = waiting.popleft()
-        result = extraction(found, rated, limit, selection["redundancy"])
+        result = extraction(found, rated, *rules)
         total += 1
         without += not found.has_sections
         empty += not result.sentences
@@ -221,18 +225,16 @@ def _on_page(
     results: Iterable[_Extracted],
     target: Path,
     extractor: "Extractor",
-    selection: dict[str, Any],
+    rules: "SelectionRules",
     report: ReadingReport,
 ) -> Iterator[_Extracted]:
     """Yield the results, and write a page that shows them after the last."""
     from pyramidions.files.atomic import atomic_file
     from pyramidions.inference.document_page import full
     from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
-    from pyramidions.inference.extractor import budget
 
-    limit = budget(selection["words"], selection["sentences"])
-    bounds = {name: f"{most:,}" for name, most in limit._asdict().items() if most is not None}
-    settings = {**bounds, "redundancy": selection["redundancy"]}
+    bounds = {name: f"{most:,}" for name, most in rules.budget._asdict().items() if most is not None}
+    settings = {**bounds, "redundancy": rules.redundancy}
     page = ExtractionPage(extractor.method, settings=settings)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:

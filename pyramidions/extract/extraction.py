@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pyramidions.extract.core import Ranker
-from pyramidions.extract.selection import Budget, select
+from pyramidions.extract.selection import MMR_WEIGHT, Budget, select
 from pyramidions.text.outline import Outline
 
 
@@ -59,10 +59,12 @@ def extract(outline: Outline, ranker: Ranker, budget: Budget, redundancy: str = 
     return extraction(outline, ranker.rank(outline), budget, redundancy)
 
 
-def extraction(outline: Outline, scores: np.ndarray, budget: Budget, redundancy: str = "none") -> Extraction:
-    """Extract sentences whose scores are known; see `extract`."""
+def extraction(
+    outline: Outline, scores: np.ndarray, budget: Budget, redundancy: str = "none", mmr_weight: float = MMR_WEIGHT
+) -> Extraction:
+    """Extract sentences whose scores are known; see `extract` and `select`."""
     sentences = outline.sentences
-    chosen = select([sentence.text for sentence in sentences], scores, budget, redundancy)
+    chosen = select([sentence.text for sentence in sentences], scores, budget, redundancy, mmr_weight)
     found = [
         Extract(sentences[place].text, place, outline.headings[sentences[place].section], float(scores[place]))
         for place in chosen

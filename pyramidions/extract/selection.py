@@ -10,6 +10,7 @@ from pyramidions.extract.vectors import TfIdf, dense
 from pyramidions.text.overlap import words_of
 
 REDUNDANCY = ("none", "trigrams", "mmr")
+MMR_WEIGHT = 0.7  #: of the score in maximal marginal relevance, unless another is given
 
 
 class Budget(NamedTuple):
@@ -30,12 +31,20 @@ class Budget(NamedTuple):
                 raise UserError(f"`{name}` must be at least 1, but is {value}.")
 
 
+class SelectionRules(NamedTuple):
+    """How sentences are selected by their scores; the arguments of `select`."""
+
+    budget: Budget
+    redundancy: str = "none"
+    mmr_weight: float = MMR_WEIGHT
+
+
 def select(
     sentences: Sequence[str],
     scores: np.ndarray,
     budget: Budget,
     redundancy: str = "none",
-    mmr_weight: float = 0.7,
+    mmr_weight: float = MMR_WEIGHT,
     lengths: Sequence[int] | None = None,
 ) -> list[int]:
     """Select sentences, the best first; one that does not fit into what is left of the budget is passed over.

@@ -10,6 +10,7 @@ import torch
 from pyramidions.errors import UserError
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
 from pyramidions.extract.extraction import Extraction, extraction
+from pyramidions.extract.selection import SelectionRules
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.text.outline import Outline, outline
@@ -17,7 +18,7 @@ from pyramidions.text.outline import Outline, outline
 #: Chooses by the reference summary: a bound of what extraction can reach.
 ORACLE = "oracle"
 METHODS = (*RANKERS.names, ORACLE)
-WORDS = 220  #: of a summary, unless a budget is given
+WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 
 
 class Extractor:
@@ -55,25 +56,46 @@ class Extractor:
         *,
         words: int | None = None,
         sentences: int | None = None,
-        redundancy: str = "none",
+        redundancy: str | None = None,
         reference: str | None = None,
     ) -> Extraction:
         """Extract sentences of a document.
 
         Args:
             text: the document, with its line breaks; markdown headings and headings of plain text begin sections.
-            words: most words of all sentences; `WORDS` if neither this nor ``sentences`` is given.
+            words: most words of all sentences. If neither this nor ``sentences`` is given, as many as a trained
+                extractor learned to extract, else `WORDS`.
             sentences: most sentences.
-            redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.select`.
+            redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.select`; if None, that of a trained
+                extractor, else "none".
             reference: summary that the method "oracle" chooses by.
 
         Raises:
             UserError: an argument that breaks a rule, or a document without a sentence.
         """
-        limit = budget(words, sentences)
+        rules = self.rules(words, sentences, redundancy)
         found = document_outline(text)
-        (scores,) = self.rank([(found, reference)], limit)
-        return extraction(found, scores, limit, redundancy)
+        (scores,) = self.rank([(found, reference)], rules.budget)
+        return extraction(found, scores, *rules)
+
+    def rules(
+        self, words: int | None = None, sentences: int | None = None, redundancy: str | None = None
+    ) -> SelectionRules:
+        """Return how sentences are selected, with the defaults of the method or of the trained extractor.
+
+        Args:
+            words, sentences, redundancy: as in `extract`.
+
+        Raises:
+            UserError: a budget below 1.
+        """
+        own = SelectionRules(Budget(WORDS))
+        if isinstance(self._ranker, LearnedRanker):
+            model = self._ranker.model
+            own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
+        budget = own.budget if words is None and sentences is None else Budget(words, sentences)
+        budget.check()
+        return SelectionRules(budget, redundancy or own.redundancy, own.mmr_weight)
 
     def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
@@ -95,17 +117,6 @@ class Extractor:
                     raise UserError(f"The method {ORACLE!r} needs a `reference`: the summary that it chooses by.")
                 ranker = Oracle(reference, limit.words)
             yield ranker.rank(found)
-
-
-def budget(words: int | None, sentences: int | None) -> Budget:
-    """Return the budget of a summary: `WORDS` if neither is given.
-
-    Raises:
-        UserError: one of them is below 1.
-    """
-    limit = Budget(WORDS if words is None and sentences is None else words, sentences)
-    limit.check()
-    return limit
 
 
 def document_outline(text: str) -> Outline:

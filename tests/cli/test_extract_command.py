@@ -12,7 +12,7 @@ from documents import PAGE, docx, pdf
 
 from pyramidions import Extractor
 from pyramidions.cli import main
-from pyramidions.inference import LearnedRanker
+from pyramidions.inference import LearnedRanker, SavedExtractor
 from pyramidions.text.outline import Outline
 
 PAPER = "# Start\n\nOne vector is enough. Two vectors are better.\n\n# End\n\nThree vectors are one too many.\n"
@@ -166,7 +166,7 @@ def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.M
 
     class OneByOne(LearnedRanker):
         def __init__(self) -> None:
-            pass
+            self.model = SavedExtractor(None, None, None, 64)
 
         def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
             for found in outlines:

@@ -5,7 +5,9 @@ import pytest
 
 from pyramidions import Extractor
 from pyramidions.errors import UserError
-from pyramidions.extract import TfIdf
+from pyramidions.extract import Budget, TfIdf
+from pyramidions.extract.selection import SelectionRules
+from pyramidions.inference import LearnedRanker, SavedExtractor
 
 PAPER = """Introduction
 
@@ -91,3 +93,15 @@ def test_a_document_with_one_sentence_is_its_own_summary():
 def test_what_breaks_a_rule_is_refused_in_one_sentence(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
+    class OfTen(LearnedRanker):
+        def __init__(self):
+            self.model = SavedExtractor(None, None, None, 64, extract_words=10, redundancy="mmr", mmr_weight=0.4)
+
+    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device: OfTen())
+    extractor = Extractor(tmp_path)
+    assert extractor.rules() == SelectionRules(Budget(words=10), "mmr", 0.4)
+    assert extractor.rules(sentences=2, redundancy="none") == SelectionRules(Budget(sentences=2), "none", 0.4)
+    assert Extractor("lead").rules() == SelectionRules(Budget(words=220), "none", 0.7)
