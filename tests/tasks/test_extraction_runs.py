@@ -1,4 +1,4 @@
-"""An extractor trained, killed, resumed, validated and asked for extracts by fairseq's commands, in this process."""
+"""An extractor trained, killed, resumed, validated and run by fairseq's commands, in this process."""
 
 import logging
 import re
@@ -19,6 +19,7 @@ from fairseq_commands import EXTRACTION, TASK, train_extractor_command
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pyramidions.cli import main
+from pyramidions.criterions import extractive_summarization
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.inference import load_extractor
@@ -27,7 +28,8 @@ from pyramidions.tasks.extractive_summarization import ExtractiveSummarizationTa
 # What fairseq does that newer versions of hydra and torch deprecate.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-REWARD = ("--reward-weight", "0.5", "--reward-samples", "2", "--dropout", "0.1")
+# Fewer words than the truncated documents have, else every sample is the whole document.
+REWARD = ("--reward-weight", "0.5", "--reward-samples", "2", "--extract-words", "60", "--dropout", "0.1")
 
 
 @pytest.fixture(autouse=True)
@@ -104,14 +106,19 @@ def test_a_run_with_sampled_extracts_goes_on_bit_for_bit(
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
-def test_the_reward_changes_what_is_learned(labelled_data: DataFolder, tmp_path: Path) -> None:
-    flags = ("--max-update", "2", "--disable-validation")
-    train(labelled_data, tmp_path / "plain", *flags)
-    train(labelled_data, tmp_path / "rewarded", *flags, *REWARD[:2])
-    plain, rewarded = (
-        torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True)["model"] for run in ("plain", "rewarded")
+def test_the_reward_changes_what_is_learned(
+    labelled_data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = ("--max-update", "2", "--disable-validation", *REWARD)
+    train(labelled_data, tmp_path / "rewarded", *flags)
+    # The share of the cross entropy and the random numbers stay the same.
+    monkeypatch.setattr(extractive_summarization, "reinforce", lambda log_prob, *unused: torch.zeros_like(log_prob))
+    train(labelled_data, tmp_path / "unrewarded", *flags)
+    unrewarded, rewarded = (
+        torch.load(tmp_path / run / "checkpoint_last.pt", weights_only=True)["model"]
+        for run in ("unrewarded", "rewarded")
     )
-    assert any(not torch.equal(plain[name], rewarded[name]) for name in plain)
+    assert any(not torch.equal(unrewarded[name], rewarded[name]) for name in rewarded)
 
 
 def test_extracts_are_generated_and_scored_as_they_are(
