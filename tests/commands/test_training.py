@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import run, start, train, train_command
+from fairseq_commands import run, start, train, train_command, train_extractor_command
 
 from pyramidions.data.folder import DataFolder
 
@@ -32,19 +32,24 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["model"]
 
 
+def kill_at(update: int, command: list[object]) -> None:
+    """Run fairseq-train, and kill it when it logs an update."""
+    process = start(*command)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f"num_updates={update}," in line:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
+
+
 def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp_path: Path) -> None:
     flags = ["--max-update", "16", "--save-interval-updates", "4", "--disable-validation"]
     whole = train(data, tmp_path / "whole", *flags)
 
     # Epochs have six updates: the checkpoint at update 8 is in the middle of the second.
-    process = start(*train_command(data, tmp_path / "killed", *flags))
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "num_updates=10," in line:
-            process.send_signal(signal.SIGKILL)
-            break
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
+    kill_at(10, train_command(data, tmp_path / "killed", *flags))
     assert not (tmp_path / "killed" / "checkpoint_2_12.pt").exists()
 
     rest = train(data, tmp_path / "killed", *flags)
@@ -54,6 +59,41 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
     assert got == {update: expected[update] for update in got}
     first, second = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "killed"))
     assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.slow
+def test_a_killed_run_of_an_extractor_ends_bit_for_bit_like_a_whole_one(
+    labelled_data: DataFolder, tmp_path: Path
+) -> None:
+    flags = [
+        # Epochs have 24 updates.
+        *("--batch-size", "1", "--max-update", "30", "--save-interval-updates", "8", "--eval-rouge"),
+        *("--best-checkpoint-metric", "rouge1", "--maximize-best-checkpoint-metric"),
+        *("--extract-words", "60", "--redundancy", "trigrams", "--dropout", "0.1"),
+        *("--reward-weight", "0.5", "--reward-samples", "2"),
+    ]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = run(*train_extractor_command(labelled_data, whole, *flags))
+    assert done.returncode == 0, done.stdout
+    kill_at(10, train_extractor_command(labelled_data, killed, *flags))
+    assert (killed / "checkpoint_1_8.pt").exists()
+
+    rest = run(*train_extractor_command(labelled_data, killed, *flags))
+    assert rest.returncode == 0 and "Loaded checkpoint" in rest.stdout, rest.stdout
+    got, expected = updates(rest.stdout), updates(done.stdout)
+    # It may have saved again before the signal arrived.
+    assert min(got) in (9, 17, 25) and max(got) == 30
+    assert got == {update: expected[update] for update in got}
+    for name in ("checkpoint_last.pt", "checkpoint_best.pt"):
+        first, second = (torch.load(folder / name, weights_only=True) for folder in (whole, killed))
+        assert_equal(first["model"], second["model"])
+        assert_equal(first["last_optimizer_state"], second["last_optimizer_state"])
+        assert first["task_state"] == second["task_state"]
+        assert first["extra_state"]["best"] == second["extra_state"]["best"]
+
+
+def assert_equal(first: object, second: object) -> None:
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
 @pytest.mark.slow
