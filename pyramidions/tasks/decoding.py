@@ -20,6 +20,8 @@ _FIELDS = {
 # Marks a flag that was not given. fairseq requires numbers here, so that None is refused, and fills in its own default
 # for an argument that is missing, so that a default cannot be told from a wish. No setting has this value.
 _NOT_GIVEN = -(2**31)
+# Arguments that are no flags of beam search: fairseq's own marks, and how BLEU is computed.
+_NO_SEARCH = ("_name", "no_seed_provided", "sacrebleu")
 
 
 def unset_defaults(parser: ArgumentParser) -> None:
@@ -82,19 +84,23 @@ def refuse(args: Any, task: str) -> None:
     """Refuse flags of beam search, for a task that searches nothing; set, in place, what fairseq prints of them.
 
     Raises:
-        UserError: one is given.
+        UserError: one is given; those of `unset_defaults` with any value, others with one that is not their default.
     """
-    for name in _FIELDS:
-        if (value := getattr(args, name, _NOT_GIVEN)) != _NOT_GIVEN:
-            raise UserError(
-                f"--{name.replace('_', '-')} {value} is an option of beam search, which --task {task} has not."
-            )
+    for name, field in GenerationConfig.__dataclass_fields__.items():
+        unset = _NOT_GIVEN if name in _FIELDS else field.default
+        if name not in _NO_SEARCH and (value := getattr(args, name, unset)) != unset:
+            given = _flag(name) if value is True else f"{_flag(name)} {value}"
+            raise UserError(f"{given} is an option of beam search, which --task {task} does not have.")
     args.beam = 1
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _agreed(name: str, values: Iterable[Any]) -> Any:
     found = sorted(set(values), key=repr)
-    flag = "--" + name.replace("_", "-")
+    flag = _flag(name)
     if len(found) > 1:
         raise UserError(f"The models of the ensemble disagree on {flag} ({', '.join(map(str, found))}): give the flag.")
     if found[0] is None:

@@ -1,5 +1,6 @@
 import json
 import logging
+import re
 import shutil
 from argparse import Namespace
 from pathlib import Path
@@ -8,7 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq import options
 from fairseq.dataclass.configs import GenerationConfig
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_commands import EXTRACTION
 from torch import Tensor, nn
 
 from pyramidions.data.folder import DataFolder
@@ -206,6 +210,41 @@ def test_a_document_of_headings_has_an_empty_extract(labelled_data: DataFolder) 
     batch["labels"].zero_()
     (extract,) = extracts(task, batch, ByPosition())
     assert extract["tokens"].tolist() == [EOS] and extract["score"] == 0
+
+
+@pytest.mark.filterwarnings("ignore")  # hydra deprecates what fairseq does
+@pytest.mark.parametrize(
+    ("flags", "given"),
+    [
+        (("--no-repeat-ngram-size", "3", "--nbest", "5"), "--nbest 5"),
+        (("--no-repeat-ngram-size", "3"), "--no-repeat-ngram-size 3"),
+        (("--sampling",), "--sampling"),
+        (("--beam", "5"), "--beam 5"),
+        (("--prefix-size", "2"), "--prefix-size 2"),
+        (("--print-alignment",), "--print-alignment hard"),
+        (("--lm-path", "model.pt"), "--lm-path model.pt"),
+        (("--score-reference",), "--score-reference"),
+    ],
+)
+def test_every_flag_of_beam_search_is_refused(labelled_data: DataFolder, flags: tuple[str, ...], given: str) -> None:
+    message = f"{given} is an option of beam search, which --task extractive_summarization does not have."
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        make(labelled_data).build_generator([], generation(labelled_data, *flags))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_flags_of_generation_that_search_nothing_are_taken(labelled_data: DataFolder) -> None:
+    args = generation(labelled_data, "--sacrebleu", "--quiet", "--batch-size", "2", "--seed", "3")
+    make(labelled_data).build_generator([], args)
+    assert args.beam == 1
+
+
+def generation(data: DataFolder, *flags: str) -> GenerationConfig:
+    """Return what fairseq-generate hands to the task."""
+    words = [str(data.path), *EXTRACTION, "--path", "model.pt", *flags]
+    args = options.parse_args_and_arch(options.get_generation_parser(), words)
+    found: GenerationConfig = convert_namespace_to_omegaconf(args).generation
+    return found
 
 
 def test_flags_of_beam_search_are_refused(labelled_data: DataFolder) -> None:
