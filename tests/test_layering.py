@@ -61,7 +61,7 @@ MAY_IMPORT = {
     "pyramidions.extract": ("errors", "extract", "registry", "text"),
     "pyramidions.data": ("data", "errors", "extract", "files", "strict_json", "text"),
     "pyramidions.scoring": ("data", "errors", "files", "text", "scoring"),
-    "pyramidions.criterions": ("criterions", "errors", "nn.pooling"),
+    "pyramidions.criterions": ("criterions", "data.labels", "errors", "nn.pooling", "text.tokenizer"),
     "pyramidions.tasks": (
         "data",
         "errors",

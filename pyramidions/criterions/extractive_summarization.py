@@ -14,10 +14,9 @@ from torch import Tensor
 
 from pyramidions.criterions.overlap_reward import OverlapReward
 from pyramidions.criterions.sentence_sampling import gumbel_keys, select_by
+from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.errors import UserError
-
-_HEADING, _CHOSEN = 0, 2  # as labelled by `prepare`
-_SPACE = "▁"  # how a piece spells it
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 
 
 @dataclass
@@ -80,18 +79,18 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
         self.reward_rouge2 = reward_rouge2
         pieces = task.source_dictionary.symbols
         self.marker = task.preprocessing.need_tokenizer().marker_id
-        special = {0, 1, 2, self.marker}  # <s>, <pad>, </s>; <unk> stands for text
+        special = {BOS, PAD, EOS, self.marker}  # <unk> stands for text
         self.is_text = torch.tensor([i not in special for i in range(len(pieces))])
         # A piece begins a word where it has a space.
-        self.words = torch.tensor([piece.count(_SPACE) for piece in pieces])
+        self.words = torch.tensor([piece.count(SPACE) for piece in pieces])
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
         """Return the loss of a batch, what to divide it by, and what to log."""
         scores, labels = model(**sample["net_input"]).float(), sample["labels"]
         if scores.shape != labels.shape:
             raise ValueError(f"The model must return {tuple(labels.shape)} scores, but returned {tuple(scores.shape)}.")
-        rated = (labels != _HEADING) & scores.isfinite()
-        scores, positive = scores.masked_fill(~rated, -torch.inf), rated & (labels == _CHOSEN)
+        rated = (labels != HEADING) & scores.isfinite()
+        scores, positive = scores.masked_fill(~rated, -torch.inf), rated & (labels == CHOSEN)
         losses = self._cross_entropy(scores, rated, positive)
         # Documents without a sentence have no loss, and do not count.
         documents = int(rated.any(dim=1).sum())

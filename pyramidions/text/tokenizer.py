@@ -13,7 +13,7 @@ from pyramidions.text.text_windows import sentences
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
 SENTENCE_MARKER = "<n>"
-_SPACE = "▁"  # how a piece spells it
+SPACE = "▁"  # how a piece spells it
 Piece = TypeVar("Piece", int, str)  # by its id, or by its text
 
 
@@ -126,11 +126,11 @@ class Tokenizer:
         """
         for pieces in self._windows(of_windows):
             # sentencepiece's own list shows an unknown stretch of text as it stands.
-            yield [piece.replace(_SPACE, " ") for piece in pieces]
+            yield [piece.replace(SPACE, " ") for piece in pieces]
 
     def ids_of(self, surfaces: Sequence[str]) -> list[int]:
         """Return the ids of tokens that `surfaces` gave."""
-        found = self._model.piece_to_id([surface.replace(" ", _SPACE) for surface in surfaces])
+        found = self._model.piece_to_id([surface.replace(" ", SPACE) for surface in surfaces])
         # An unknown stretch of text may spell a special piece.
         found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
         if self.marker_id is None:
@@ -185,6 +185,6 @@ class Tokenizer:
         """Return the text of each id, with the space before it; empty for special pieces, ` ⁇ ` for `<unk>`."""
         spelt = {UNK: " ⁇ "}
         return [
-            "" if self._model.is_control(i) else spelt.get(i, self._model.id_to_piece(i).replace(_SPACE, " "))
+            "" if self._model.is_control(i) else spelt.get(i, self._model.id_to_piece(i).replace(SPACE, " "))
             for i in ids
         ]
