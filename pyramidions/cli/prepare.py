@@ -51,7 +51,11 @@ def _file(name: str) -> Any:
     type=click.Path(path_type=Path),
     help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
 )
-@click.option("--labels", is_flag=True, help="Label the sentences to extract; implies --sentence-markers.")
+@click.option(
+    "--labels",
+    is_flag=True,
+    help="Label the sentences to extract; implies --sentence-markers and reads sections of records.",
+)
 @pairing_options
 @corpus_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
@@ -111,7 +115,8 @@ def prepare(
     pairings = pairing.pairings(list(names))
     if labels and (pairing.divide or pairing.select):
         raise UserError(f"--labels excludes {'--divide' if pairing.divide else '--select'}.")
-    corpora = {split: corpus(name, split, sections=split in pairings) for split, name in names.items()}
+    # `pyramidions extract` reads the sections of a record, so an extractor is trained on them.
+    corpora = {split: corpus(name, split, sections=labels or split in pairings) for split, name in names.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
     check_config(config, names.values())

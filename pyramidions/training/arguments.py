@@ -35,8 +35,14 @@ class Arguments:
     vocab_size: int | None = None
     seed: int = 1
 
-    def corpus(self, name: str, split: str) -> Corpus:
-        """Return the documents of a split."""
+    def corpus(self, name: str, split: str, *, sections: bool) -> Corpus:
+        """Return the documents of a split.
+
+        Args:
+            name: of the input.
+            split: `train`, `valid` or `test`.
+            sections: take documents from the sections of their records, as `pyramidions extract` does.
+        """
         return Corpus(
             near(name),
             split,
@@ -44,6 +50,7 @@ class Arguments:
             config=self.config,
             skip_empty=self.skip_empty,
             number_repeated_ids=self.number_repeated_ids,
+            sections=sections,
         )
 
     def difference(self, recorded: dict[str, Any]) -> str | None:

@@ -1,17 +1,30 @@
 """What a model is compared with: HipoRank, which needs no training."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from pyramidions.data.readers import Document
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.data.sections import sectioned_text
 from pyramidions.extract import Budget, HipoRank
 from pyramidions.extract.extraction import extract
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import available_cores, ordered_map
 from pyramidions.files.progress import progress_bar
 from pyramidions.text.outline import outline
+
+
+def with_headings(corpus: Corpus) -> Iterator[Document]:
+    """Yield the documents of a corpus, with headings where their records have sections.
+
+    They are the same documents whether the corpus takes them from the sections or not.
+
+    Raises:
+        UserError: a document or its sections are invalid.
+    """
+    for document, record in corpus.with_records():
+        yield document._replace(source=sectioned_text(record.value, record.place) or document.source)
 
 
 def write_hiporank(path: Path, documents: Iterable[Document], number: int, words: int) -> None:

@@ -49,7 +49,7 @@ class Kind(NamedTuple):
     Attributes:
         name: the choice of --kind.
         task: fairseq's --task.
-        labels: its data says which sentences a summary would take.
+        labels: its data says which sentences a summary would take; documents are read by their sections.
         vocab_size: pieces that suit a number of documents, on a number of GPUs.
         schedule: how it is trained on a corpus, by a machine, in so many hours; None for as many as it takes.
         generate: flags of fairseq-generate.

@@ -1,6 +1,7 @@
 """What a run will do, decided before anything is written."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from pyramidions.measure.recipe import Corpus
 from pyramidions.training.arguments import Arguments, absolute
 from pyramidions.training.kinds import KINDS, Kind, Schedule, choose_kind
 from pyramidions.training.machine import Machine, find_machine
-from pyramidions.training.sources import find_sources
+from pyramidions.training.sources import Sources, find_sources
 
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
@@ -94,19 +95,32 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     """
     machine = find_machine(arguments.gpus)
     sources = find_sources(arguments.documents, arguments.config)
-    corpus = arguments.corpus(sources.given["train"], "train")
-    found = survey(corpus)
-    for split, name in sources.given.items():
-        if split != "train":
-            # What is wrong with them shows before anything is written.
-            survey(arguments.corpus(name, split))
-    sizes = held_out(found.hashes, sources.missing, corpus.name) if sources.missing else {}
+    train = partial(arguments.corpus, sources.given["train"], "train")
+    # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.
+    found = survey(train(sections=arguments.kind != "summarizer"))
+    kind, why = choose_kind(arguments.kind, _sizes(found, sources).get("train", found.documents), machine)
+    if arguments.kind == "auto" and not kind.labels:
+        found = survey(train(sections=False))
+    sizes = _sizes(found, sources)
     documents = sizes.get("train", found.documents)
-    kind, why = choose_kind(arguments.kind, documents, machine)
+    _check_others(arguments, sources, kind)
     vocab_size = arguments.vocab_size or kind.vocab_size(documents, machine.gpus)
     given = {split: absolute(name) for split, name in sources.given.items()}
     plan = Plan(given, sizes, documents, found.skipped, kind.name, why, vocab_size, *machine)
     return plan, found
+
+
+def _sizes(found: Survey, sources: Sources) -> dict[str, int]:
+    return held_out(found.hashes, sources.missing, sources.given["train"]) if sources.missing else {}
+
+
+def _check_others(arguments: Arguments, sources: Sources, kind: Kind) -> None:
+    """Read the given splits but `train` once: what is wrong with them shows before anything is written."""
+    for split, name in sources.given.items():
+        if split != "train":
+            # HipoRank reads the sections of the test split for every kind of model.
+            for sections in {kind.labels, kind.labels or split == "test"}:
+                survey(arguments.corpus(name, split, sections=sections))
 
 
 def estimated(plan: Plan, found: Survey, hours: float | None) -> Schedule:

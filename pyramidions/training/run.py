@@ -16,7 +16,7 @@ from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.measure.recipe import Corpus
 from pyramidions.training.arguments import Arguments
-from pyramidions.training.baseline import write_hiporank
+from pyramidions.training.baseline import with_headings, write_hiporank
 from pyramidions.training.child import run_child
 from pyramidions.training.commands import export_command, generate_command, score_command, train_command
 from pyramidions.training.kinds import Schedule
@@ -78,7 +78,7 @@ class Run:
 
     def divide(self) -> None:
         """Hold documents out for validation and testing."""
-        corpus = self.arguments.corpus(self.plan.given["train"], "train")
+        corpus = self.arguments.corpus(self.plan.given["train"], "train", sections=self.plan.of_kind.labels)
         write_splits(self.places.documents, corpus, survey(corpus).hashes, self.plan.held_out)
 
     def prepare(self) -> None:
@@ -104,7 +104,8 @@ class Run:
     def _documents(self, split: str) -> Documents:
         """Return the documents of a split; those of the train split without the ones held out."""
         divided = str(self.places.documents / f"{split}.jsonl")
-        return self.arguments.corpus(divided if split in self.plan.held_out else self.plan.given[split], split)
+        name = divided if split in self.plan.held_out else self.plan.given[split]
+        return self.arguments.corpus(name, split, sections=self.plan.of_kind.labels)
 
     def train(self) -> None:
         """Train until fairseq is done; show one bar."""
@@ -139,7 +140,7 @@ class Run:
         places = self.places
         manifest = DataFolder(places.data).manifest["splits"]
         number, words = manifest["test"]["documents"], round(manifest["train"]["target_words"]["mean"])
-        write_hiporank(places.hiporank, self._documents("test"), number, words)
+        write_hiporank(places.hiporank, with_headings(self._documents("test")), number, words)
         # Summaries of an interrupted run are written anew.
         places.summaries.unlink(missing_ok=True)
         command = generate_command(places, self.plan, self._schedule())

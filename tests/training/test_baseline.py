@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from pyramidions.data.readers import Document
-from pyramidions.training.baseline import advice, write_hiporank
+from pyramidions.data.readers import Corpus, Document
+from pyramidions.training.baseline import advice, with_headings, write_hiporank
 
 
 def scores(path: Path, ours: float, other: float) -> Path:
@@ -25,3 +25,17 @@ def test_extracts_are_lines_in_the_order_of_the_documents_within_the_words(tmp_p
     write_hiporank(tmp_path / "hiporank", documents, 2, 3)
     first, second = (tmp_path / "hiporank").read_text().splitlines()
     assert first in texts[0] and len(first.split()) <= 3 and second == "Alone here."
+
+
+def test_the_baseline_reads_sections_of_the_same_documents_as_any_model(tmp_path: Path) -> None:
+    path, sections = tmp_path / "papers.jsonl", {"sections": [["One two."]], "section_names": ["Methods"]}
+    records = [
+        {"id": "a", "article": "One two.", "abstract": "One.", **sections},
+        {"id": "empty", "article": "", "abstract": "One.", **sections},
+        {"id": "b", "article": "Flat.", "abstract": "One."},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    flat, headed = (list(with_headings(Corpus(str(path), skip_empty=True, sections=each))) for each in (False, True))
+    assert [document.id for document in flat] == ["a", "b"] and [d.id for d in headed] == ["a", "empty", "b"]
+    assert flat == [document for document in headed if document.id != "empty"]
+    assert flat[0].source == "# Methods\nOne two." and flat[1].source == "Flat."

@@ -69,6 +69,27 @@ def test_a_file_is_divided_and_a_folder_with_all_splits_is_not(tmp_path: Path) -
     assert plan.held_out == {} and plan.documents == 3
 
 
+@pytest.mark.parametrize("kind", ["auto", "extractor"])
+def test_documents_of_an_extractor_may_have_sections_alone(tmp_path: Path, kind: str) -> None:
+    record = {"abstract": "e f.", "sections": [["a b c d."]], "section_names": ["Methods"]}
+    papers = tmp_path / "papers.jsonl"
+    papers.write_text(f"{json.dumps(record)}\n" * 40)
+    plan, found = make_plan(Arguments(str(papers), kind, gpus=0))
+    # The heading is a word, and its sign another.
+    assert plan.documents == 34 and found.source_words.tolist() == [6] * 40
+    with pytest.raises(UserError, match="lacks the field 'article'"):
+        make_plan(Arguments(str(papers), "summarizer", gpus=0))
+
+
+def test_wrong_sections_of_the_test_split_are_found_before_the_training(tmp_path: Path) -> None:
+    for split in ("train", "valid"):
+        write(tmp_path / f"{split}.jsonl", 3)
+    record = {"article": "a b.", "abstract": "c.", "sections": [["a b."]], "section_names": []}
+    (tmp_path / "test.jsonl").write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"test.jsonl, line 1: `sections` and `section_names` must have as many"):
+        make_plan(Arguments(str(tmp_path), "summarizer", gpus=0))
+
+
 def test_only_the_split_that_is_missing_is_held_out(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", 40)
     write(tmp_path / "test.jsonl", 3)

@@ -1,0 +1,97 @@
+"""An extractor is trained on the units that `pyramidions extract` rates: headings and sentences of sections."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.inference import extractor
+from pyramidions.text.outline import Outline
+from pyramidions.text.tokenizer import EOS
+from pyramidions.training.arguments import Arguments
+from pyramidions.training.places import Places
+from pyramidions.training.plan import make_plan
+from pyramidions.training.run import Run
+from pyramidions.training.state import State
+
+
+@pytest.fixture
+def release(papers: Path, tmp_path: Path) -> Path:
+    """A file of records of the release, with sections."""
+    records = []
+    for line in (papers / "train.jsonl").read_text().splitlines():
+        paper = json.loads(line)
+        sentences = [f"{sentence.strip(' .')} ." for sentence in paper["article"].split(".") if sentence.strip()]
+        records.append(
+            {
+                "article_id": paper["id"],
+                "article_text": sentences,
+                "abstract_text": [f"<S> {paper['abstract']} </S>"],
+                "sections": [sentences[:8], sentences[8:]],
+                "section_names": ["ban den", "kin lon"],
+            }
+        )
+    path = tmp_path / "papers.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture
+def extracted(release: Path, run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
+    """By the ids of the documents, the outlines that `pyramidions extract` reads."""
+    outlines, outlined = [], extractor.document_outline
+    monkeypatch.setattr(extractor, "document_outline", lambda text: outlines.append(outlined(text)) or outlines[-1])
+    done = run("extract", release, "--method", "lead", "--field", "article_text", "--json")
+    assert done.exit_code == 0, done.output
+    ids = [json.loads(line)["article_id"] for line in release.read_text().splitlines()]
+    assert all(found.headings == ("ban den", "kin lon") for found in outlines)
+    return dict(zip(ids, outlines, strict=True))
+
+
+def assert_same_units(folder: DataFolder, split: str, extracted: dict[str, Outline]) -> None:
+    tokenizer, sources = folder.tokenizer(), IndexedReader(folder.prefix(split, "source"))
+    references = folder.references(split)
+    assert len(references) == len(sources) > 0
+    for number, reference in enumerate(references):
+        units = [unit.text for unit in extracted[reference.id].units]
+        assert sources[number] == [*tokenizer.encode_units(units), EOS]
+
+
+def test_prepare_with_labels_reads_the_units_that_are_extracted(run, release, extracted, tmp_path):
+    done = run("prepare", "--train", release, "--labels", "--out", tmp_path / "data", "--vocab-size", 60)
+    assert done.exit_code == 0, done.output
+    assert_same_units(DataFolder(tmp_path / "data"), "train", extracted)
+
+
+def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
+    places = Places.of(tmp_path / "model")
+    places.work.mkdir()
+    arguments = Arguments(str(release), "extractor", gpus=0, vocab_size=60)
+    plan, _ = make_plan(arguments)
+    made = Run(arguments, plan, places, State(places.state, {"done": {}}), print)
+    made.divide()
+    made.prepare()
+    for split in ("train", "valid", "test"):
+        assert_same_units(DataFolder(places.data), split, extracted)
+
+
+def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extracted, tmp_path, monkeypatch):
+    places = Places.of(tmp_path / "model")
+    places.work.mkdir()
+    arguments = Arguments(str(release), "summarizer", gpus=0, vocab_size=60)
+    plan, _ = make_plan(arguments)
+    made, read = Run(arguments, plan, places, State(places.state, {"done": {}}), print), []
+    made.divide()
+    made.prepare()
+    assert "# ban den" not in "".join(document.source for document in made._documents("test"))
+
+    def stop(path: Path, documents: object, number: int, words: int) -> None:
+        read.extend(documents)  # type: ignore[call-overload]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pyramidions.training.run.write_hiporank", stop)
+    with pytest.raises(KeyboardInterrupt):
+        made.summarize()
+    assert read and all(extractor.document_outline(found.source).headings == ("ban den", "kin lon") for found in read)
