@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.data.readers import Corpus, id_field
+from pyramidions.data.readers import Corpus
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.files.progress import progress_bar
@@ -81,7 +81,9 @@ def held_out(hashes: np.ndarray, splits: Collection[str], name: str) -> dict[str
 
 
 def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mapping[str, int]) -> None:
-    """Write the records of a corpus as SPLIT.jsonl, one file for each split; the folder appears whole or not at all.
+    """Write the documents of a corpus as SPLIT.jsonl, one file for each split; the folder appears whole or not at all.
+
+    Records keep the fields that are read: id, text and summary, under their names, and sections.
 
     Args:
         folder: to make.
@@ -90,7 +92,7 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
         sizes: what `held_out` returned.
 
     Raises:
-        UserError: the documents are no longer those whose hashes were given.
+        UserError: the documents are no longer those whose hashes were given, or sections are invalid.
     """
     ends, read = _ends(hashes, sizes), []
     with atomic_folder(folder) as partial, ExitStack() as open_files:
@@ -100,9 +102,8 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
                 place = _hash(document.id)
                 read.append(place)
                 split = next((split for split, end in ends.items() if place <= end), "train")
-                # Whatever else a record holds, such as its sections, stays with it. Parquet knows more types than JSON.
-                kept = {**record.value, id_field(record.value, corpus.named_id): document.id}
-                files[split].write(json.dumps(kept, default=str).encode() + b"\n")
+                # Others may hold what is no JSON, or numbers that are refused when it is read.
+                files[split].write(json.dumps(corpus.fields_read(document, record)).encode() + b"\n")
                 bar.update()
         if not np.array_equal(np.array(read, np.uint64), hashes):
             raise UserError(f"{corpus.name} changed while it was being read.")

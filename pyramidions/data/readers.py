@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
-from pyramidions.data.sections import sectioned_text
+from pyramidions.data.sections import SECTION_FIELDS, sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
@@ -121,6 +121,21 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Document]:
         return (document for document, _ in self.with_progress())
+
+    def fields_read(self, document: Document, record: Record) -> dict[str, Any]:
+        """Return the fields of a record from which the document is read again, with or without sections.
+
+        Args:
+            document: whose id the result gets.
+            record: that it was read from, as `with_records` yields both.
+        """
+        value = record.value
+        fields = self._fields or _shape(value)
+        # A text that sections stand for may be missing, or be none.
+        names = [name for name in (fields.source, fields.target) if joined(value.get(name)) is not None]
+        if sectioned_text(value, record.place) is not None:
+            names += SECTION_FIELDS
+        return {id_field(value, self.named_id): document.id} | {name: value[name] for name in names}
 
     @property
     def named_id(self) -> str | None:

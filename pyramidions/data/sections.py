@@ -10,7 +10,7 @@ from typing import Any
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
-SENTENCES, NAMES = "sections", "section_names"
+SENTENCES, NAMES = SECTION_FIELDS = "sections", "section_names"
 
 
 def sectioned_text(record: Mapping[str, Any], place: str) -> str | None:

@@ -59,13 +59,47 @@ def test_the_order_of_the_documents_decides_nothing(tmp_path: Path) -> None:
         assert {record["id"] for record in one[split]} == {record["id"] for record in other[split]}
 
 
-def test_records_keep_all_of_their_fields_and_get_the_id_that_they_lack(tmp_path: Path) -> None:
-    given = [{"text": "One.", "summary": "Short.", "sections": ["a", i]} for i in range(10)]
-    documents = corpus(tmp_path / "papers.jsonl", given, fields=FieldNames("text", "summary", None))
-    found = [record for split in divided(documents, tmp_path / "splits").values() for record in split]
-    assert sorted(found, key=lambda record: int(str(record["id"]))) == [
-        {**record, "id": str(place)} for place, record in enumerate(given, 1)
-    ]
+def kept(documents: Corpus, folder: Path) -> list[dict[str, object]]:
+    """The records of all splits, in the order of their ids, which are numbers."""
+    found = [record for split in divided(documents, folder).values() for record in split]
+    return sorted(found, key=lambda record: int(str(record["id"])))
+
+
+def test_records_keep_the_fields_that_are_read_and_get_the_id_that_they_lack(tmp_path: Path) -> None:
+    given = [{"text": "One.", "summary": "Short.", "sections": [["a."]], "section_names": [str(i)]} for i in range(10)]
+    others = [{**record, "year": 2010, "sections_too": {"a": [1]}} for record in given]
+    documents = corpus(tmp_path / "papers.jsonl", others, fields=FieldNames("text", "summary", None))
+    expected = [{**record, "id": str(place)} for place, record in enumerate(given, 1)]
+    assert kept(documents, tmp_path / "splits") == expected
+
+
+def test_records_of_the_release_keep_their_names(tmp_path: Path) -> None:
+    given = [{"article_id": str(i), "article_text": ["A."], "abstract_text": ["<S> B. </S>"]} for i in range(10)]
+    found = divided(corpus(tmp_path / "papers.jsonl", given), tmp_path / "splits")
+    assert sorted(str(record) for split in found.values() for record in split) == sorted(map(str, given))
+
+
+def test_a_text_that_sections_stand_for_may_be_no_text(tmp_path: Path) -> None:
+    sections = {"sections": [["a b."]], "section_names": ["Methods"]}
+    rows = [{"id": str(i), "article": 10**12 * i, "abstract": "c.", **sections} for i in range(10)]
+    documents = corpus(tmp_path / "papers.jsonl", rows, sections=True)
+    assert kept(documents, tmp_path / "splits") == [{"id": str(i), "abstract": "c.", **sections} for i in range(10)]
+
+
+@pytest.mark.parametrize("name", ["score", "sections"])
+def test_what_a_table_holds_besides_does_not_make_the_splits_unreadable(tmp_path: Path, name: str) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = ("score", "number") if name == "score" else ("sections", "section_names")
+    values = (float("nan"), 2**62)
+    rows = [{**record, **dict(zip(columns, values, strict=True))} for record in records(10)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "papers.parquet")
+    divided(Corpus(str(tmp_path / "papers.parquet")), tmp_path / "splits")
+    found = [document for path in (tmp_path / "splits").iterdir() for document in Corpus(str(path))]
+    assert {(document.id, document.source) for document in found} == {
+        (str(record["id"]), record["article"]) for record in records(10)
+    }
 
 
 def test_what_is_left_out_or_numbered_stays_so(tmp_path: Path) -> None:
