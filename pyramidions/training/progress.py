@@ -4,6 +4,7 @@ import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from pyramidions.curves.training_log import INTERVAL, TRAIN, read_record
 from pyramidions.files.progress import progress_bar
@@ -62,6 +63,36 @@ def begun(words: tuple[str, ...], checkpoint: Path) -> tuple[Progress, float]:
     return progress, facts.seconds / 3600
 
 
+class NewLines:
+    """Reads the lines that a process appends to a file from now on.
+
+    Args:
+        path: of the file, which may not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._rest = path, ""
+        self._file = self._open()
+        if self._file is not None:
+            self._file.seek(0, 2)
+
+    def read(self) -> list[str]:
+        """Return the lines that have ended since the last call."""
+        self._file = self._file or self._open()
+        if self._file is None:
+            return []
+        *lines, self._rest = (self._rest + self._file.read()).split("\n")
+        return lines
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> TextIO | None:
+        return self._path.open(encoding="utf-8", errors="replace") if self._path.exists() else None
+
+
 class TrainingBar:
     """Shows the updates of a training that runs, towards its end.
 
@@ -76,9 +107,7 @@ class TrainingBar:
         self.progress = progress
         self._most, self._hours = updates, hours
         self._before, self._start = progress.updates, time.monotonic()
-        self._log = log.open(encoding="utf-8", errors="replace")
-        self._log.seek(0, 2)
-        self._rest = ""
+        self._log = NewLines(log)
         self._bar = progress_bar("training", updates, "updates", progress.updates)
 
     def __enter__(self) -> "TrainingBar":
@@ -91,7 +120,7 @@ class TrainingBar:
 
     def show(self) -> None:
         """Read what is new in the log."""
-        *lines, self._rest = (self._rest + self._log.read()).split("\n")
+        lines = self._log.read()
         for line in lines:
             self.progress.read(line)
         if lines:

@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pyramidions.training.commands import export_command, generate_command, scor
 from pyramidions.training.kinds import Schedule
 from pyramidions.training.places import Places
 from pyramidions.training.plan import Plan
-from pyramidions.training.progress import TrainingBar, begun
+from pyramidions.training.progress import NewLines, TrainingBar, begun
 from pyramidions.training.state import State
 
 Say = Callable[[str], None]
@@ -144,14 +145,15 @@ class Run:
         # Summaries of an interrupted run are written anew.
         places.summaries.unlink(missing_ok=True)
         command = generate_command(places, self.plan, self._schedule())
-        with progress_bar("summarizing the test split", number, "documents") as bar:
-
-            def count() -> None:
-                if places.summaries.exists():
-                    with places.summaries.open("rb") as file:
-                        bar.update(sum(line.startswith(b"S-") for line in file) - bar.n)
-
-            run_child(command, places.work / "generate.log", tick=count)
+        with (
+            progress_bar("summarizing the test split", number, "documents") as bar,
+            closing(NewLines(places.summaries)) as written,
+        ):
+            run_child(
+                command,
+                places.work / "generate.log",
+                tick=lambda: bar.update(sum(line.startswith("S-") for line in written.read())),
+            )
 
     def score(self) -> None:
         """Score the summaries, and show the table."""

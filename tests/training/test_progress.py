@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.training.progress import Progress, TrainingBar, begun
+from pyramidions.training.progress import NewLines, Progress, TrainingBar, begun
 
 LOG = """\
 2026-11-21 18:07:21 | INFO | fairseq.trainer | begin training epoch 1
@@ -72,6 +72,22 @@ def test_a_bar_passes_over_the_old_log_and_waits_for_the_end_of_a_line(tmp_path:
         file.flush()
         bar.show()
         assert bar.progress.updates == 8
+
+
+def test_each_line_is_read_once_as_soon_as_it_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "generate-test.txt"
+    written = NewLines(path)
+    assert written.read() == []
+    with path.open("w") as file:
+        found, opened = [], []
+        open_file = Path.open
+        monkeypatch.setattr(Path, "open", lambda *args, **kw: opened.append(args) or open_file(*args, **kw))
+        for text in ("S-0 one\nS-1 t", "", "wo\nH-1", "\n"):
+            file.write(text)
+            file.flush()
+            found.append(written.read())
+    written.close()
+    assert found == [["S-0 one"], [], ["S-1 two"], ["H-1"]] and len(opened) == 1
 
 
 def test_with_an_hour_limit_the_bar_ends_where_the_time_will(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
