@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.errors import UserError
+
 
 class Places(NamedTuple):
     """Where the files of a run lie.
@@ -17,7 +19,13 @@ class Places(NamedTuple):
 
     @classmethod
     def of(cls, model: Path) -> "Places":
-        """Return the places for an export."""
+        """Return the places for an export.
+
+        Raises:
+            UserError: the path has no name of its own, so that nothing can lie beside it under the same name.
+        """
+        if model.name in ("", ".."):
+            raise UserError(f"MODEL must end in the name of a folder to make, but is {model}.")
         return cls(model, model.with_name(f"{model.name}.work"))
 
     @property

@@ -137,6 +137,13 @@ def test_a_work_folder_of_something_else_is_refused(fail, papers_file, tmp_path)
     assert "must be a folder, but is a file" in fail("train", papers_file, "-o", tmp_path / "model", "--cpu")
 
 
+@pytest.mark.parametrize("model", [".", "..", "/"])
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+def test_a_model_without_a_name_is_refused(fail, papers_file, model, flags):
+    sentence = f"MODEL must end in the name of a folder to make, but is {model}."
+    assert fail("train", papers_file, "-o", model, "--cpu", *flags) == sentence
+
+
 def test_two_runs_on_one_model_are_refused(fail, begun, papers_file, tmp_path, monkeypatch):
     def held(folder: Path) -> None:
         assert folder == begun
