@@ -11,7 +11,7 @@ from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.measure.recipe import Corpus, Recipe
+    from pyramidions.measure.recipe import CorpusSize, Recipe
 
 _SMALL_VOCABULARY = 8000
 _WIDTH = 100
@@ -59,9 +59,9 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     click.echo("\n".join([*comments[0], _command(prepared, found, gpus, save_dir), *comments[1]]))
 
 
-def _corpus(prepared: Path) -> "Corpus":
+def _corpus(prepared: Path) -> "CorpusSize":
     from pyramidions.data.folder import DataFolder
-    from pyramidions.measure.recipe import Corpus
+    from pyramidions.measure.recipe import CorpusSize
 
     manifest = DataFolder(prepared).manifest
     for split in ("train", "valid"):
@@ -71,7 +71,7 @@ def _corpus(prepared: Path) -> "Corpus":
     source, target = train["source_tokens"], train["target_tokens"]
     if not ("p95" in source and "min" in target):
         raise UserError(f"{prepared} must have the manifest of `pyramidions prepare`, but its lengths are incomplete.")
-    return Corpus(train["documents"], manifest["vocab_size"], source, target)
+    return CorpusSize(train["documents"], manifest["vocab_size"], source, target)
 
 
 def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
@@ -83,7 +83,7 @@ def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
     return as_typed(words)
 
 
-def _before(corpus: "Corpus", found: "Recipe") -> list[str]:
+def _before(corpus: "CorpusSize", found: "Recipe") -> list[str]:
     from pyramidions.measure.recipe import TIERS
 
     source, target, read = corpus.source, corpus.target, found.lengths

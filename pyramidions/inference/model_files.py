@@ -25,7 +25,7 @@ SELECTION = ("extract_words", "redundancy", "mmr_weight")
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
 
-class Kind(NamedTuple):
+class ModelKind(NamedTuple):
     """A kind of model.
 
     Attributes:
@@ -41,13 +41,13 @@ class Kind(NamedTuple):
     purpose: str
 
 
-SUMMARIZER = Kind(
+SUMMARIZER = ModelKind(
     "summarizer",
     "long_document_summarization",
     PyramidionConfig,
     "writes summaries: use `pyramidions summarize {path}`, or Summarizer in Python",
 )
-EXTRACTOR = Kind(
+EXTRACTOR = ModelKind(
     "extractor",
     "extractive_summarization",
     ExtractorConfig,
@@ -71,7 +71,7 @@ class FoundModel(NamedTuple):
     """
 
     path: Path
-    kind: Kind
+    kind: ModelKind
     config: dict[str, Any]
     source: Any
     target: Any
@@ -80,7 +80,7 @@ class FoundModel(NamedTuple):
     selection: dict[str, Any]
 
 
-def find_model(path: str | Path, *wanted: Kind) -> FoundModel:
+def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
     """Read a checkpoint of fairseq-train, the best in a folder of them, or an exported folder.
 
     Args:
@@ -105,7 +105,7 @@ def find_model(path: str | Path, *wanted: Kind) -> FoundModel:
     )
 
 
-def _from_checkpoint(path: Path, wanted: tuple[Kind, ...]) -> FoundModel:
+def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     state = read_checkpoint(path)
     task, settings = state.get("task_state"), state.get("cfg") or {}
     config = settings.get("model")
@@ -136,7 +136,7 @@ def _from_checkpoint(path: Path, wanted: tuple[Kind, ...]) -> FoundModel:
     )
 
 
-def _from_export(folder: Path, wanted: tuple[Kind, ...]) -> FoundModel:
+def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     for name in (CONFIG, WEIGHTS, TOKENIZER):
         if not (folder / name).is_file():
             raise UserError(f"The exported model {folder} lacks {name}.")
@@ -160,7 +160,7 @@ def _selection(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: settings[name] for name in SELECTION if name in settings}
 
 
-def _refuse_other(path: Path, kind: Kind, wanted: tuple[Kind, ...]) -> None:
+def _refuse_other(path: Path, kind: ModelKind, wanted: tuple[ModelKind, ...]) -> None:
     if kind not in wanted:
         raise UserError(f"The model {path} {kind.purpose.format(path=path)}.")
 

@@ -25,7 +25,7 @@ from pyramidions.inference.model_files import (
     TOKENIZER,
     WEIGHTS,
     FoundModel,
-    Kind,
+    ModelKind,
     find_model,
     refuse_foreign,
 )
@@ -52,7 +52,7 @@ class SavedModel:
         max_target_positions: most tokens of a summary, its end included.
     """
 
-    kind: ClassVar[Kind] = SUMMARIZER
+    kind: ClassVar[ModelKind] = SUMMARIZER
     transformer: Transformer
     config: PyramidionConfig
     tokenizer: Tokenizer
@@ -79,7 +79,7 @@ class SavedExtractor:
         mmr_weight: likewise.
     """
 
-    kind: ClassVar[Kind] = EXTRACTOR
+    kind: ClassVar[ModelKind] = EXTRACTOR
     ranker: SentenceRanker
     config: ExtractorConfig
     tokenizer: Tokenizer

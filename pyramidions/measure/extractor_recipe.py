@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from pyramidions.measure.recipe import Corpus, rounded_up
+from pyramidions.measure.recipe import CorpusSize, rounded_up
 
 #: Tokens a second that are assumed: one core of a server, and an A100.
 CPU_TOKENS, GPU_TOKENS = 60_000, 1_500_000
@@ -35,7 +35,7 @@ def extractor_vocab_size(documents: int) -> int:
     return 4000 if documents <= 2_000 else 16_000
 
 
-def extractor_recipe(corpus: Corpus, gpus: int, hours: float | None = None) -> ExtractorRecipe:
+def extractor_recipe(corpus: CorpusSize, gpus: int, hours: float | None = None) -> ExtractorRecipe:
     """Return the settings for a corpus.
 
     The learning rate falls to 0 by the end, so the number of updates is decided here.

@@ -12,7 +12,7 @@ GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
 _WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
 
 
-class Corpus(NamedTuple):
+class CorpusSize(NamedTuple):
     """What is known of a prepared corpus.
 
     Attributes:
@@ -155,7 +155,7 @@ def tier_of(documents: int, gpus: int) -> Tier:
     return next(tier for tier in TIERS if not gpus or tier.most is None or documents <= tier.most)
 
 
-def recipe(corpus: Corpus, workers: int, memory: float, tier: Tier | None = None) -> Recipe:
+def recipe(corpus: CorpusSize, workers: int, memory: float, tier: Tier | None = None) -> Recipe:
     """Return the settings for a corpus.
 
     Args:
@@ -201,7 +201,7 @@ def rounded_up(tokens: float, multiple: int) -> int:
     return math.ceil(tokens / multiple) * multiple
 
 
-def _fields(tier: Tier, source: int, corpus: Corpus) -> dict[str, Any]:
+def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     fields = {**tier.fields, "pooling_lengths": ",".join(str(by and source // by) for by in tier.pooled)}
     if corpus.target["min"] < PyramidionConfig.decoding_min_length:
         fields["decoding_min_length"] = corpus.target["min"]

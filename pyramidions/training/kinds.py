@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from pyramidions.files.progress import counted
 from pyramidions.measure.extractor_recipe import extractor_recipe, extractor_vocab_size
-from pyramidions.measure.recipe import CPU_TFLOPS, GPU_TFLOPS, Corpus, recipe, tier_of
+from pyramidions.measure.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, tier_of
 from pyramidions.training.machine import Machine
 
 #: Documents below which a summarizer that starts from random weights does not learn to write.
@@ -60,12 +60,12 @@ class Kind(NamedTuple):
     task: str
     labels: bool
     vocab_size: Callable[[int, int], int]
-    schedule: Callable[[Corpus, Machine, float | None], Schedule]
+    schedule: Callable[[CorpusSize, Machine, float | None], Schedule]
     generate: tuple[str, ...]
     next_command: Callable[[Path], str]
 
 
-def _summarizer(corpus: Corpus, machine: Machine, most_hours: float | None) -> Schedule:
+def _summarizer(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
     found = recipe(corpus, machine.workers, machine.memory, tier_of(corpus.documents, machine.gpus))
     hours = found.hours(GPU_TFLOPS if machine.gpus else CPU_TFLOPS) / machine.workers
     hours = hours if most_hours is None else min(hours, most_hours)
@@ -75,7 +75,7 @@ def _summarizer(corpus: Corpus, machine: Machine, most_hours: float | None) -> S
     return Schedule(flags, found.updates, hours, about, min(8, found.lengths.batch))
 
 
-def _extractor(corpus: Corpus, machine: Machine, most_hours: float | None) -> Schedule:
+def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
     found = extractor_recipe(corpus, machine.gpus, most_hours)
     return Schedule(found.flags, found.updates, found.hours, "extractor", 8)
 

@@ -10,7 +10,7 @@ import numpy as np
 from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
-from pyramidions.measure.recipe import Corpus
+from pyramidions.measure.recipe import CorpusSize
 from pyramidions.training.arguments import Arguments, absolute
 from pyramidions.training.kinds import KINDS, Kind, Schedule, choose_kind
 from pyramidions.training.machine import Machine, find_machine
@@ -127,4 +127,4 @@ def estimated(plan: Plan, found: Survey, hours: float | None) -> Schedule:
     """Return how the model would be trained, before the documents are prepared: their tokens are estimated."""
     source, target = (distribution(np.ceil(_PIECES * words)) for words in (found.source_words, found.target_words))
     target = {name: int(value) for name, value in target.items()}
-    return plan.of_kind.schedule(Corpus(plan.documents, plan.vocab_size, source, target), plan.machine, hours)
+    return plan.of_kind.schedule(CorpusSize(plan.documents, plan.vocab_size, source, target), plan.machine, hours)

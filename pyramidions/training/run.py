@@ -10,12 +10,12 @@ from pathlib import Path
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.holdout import survey, write_splits
 from pyramidions.data.prepare import prepare
-from pyramidions.data.readers import Corpus as Documents
+from pyramidions.data.readers import Corpus
 from pyramidions.data.vocabulary import Settings, VocabSizeError
 from pyramidions.files.parallel import available_cores
 from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import counted, note, progress_bar
-from pyramidions.measure.recipe import Corpus
+from pyramidions.measure.recipe import CorpusSize
 from pyramidions.training.arguments import Arguments
 from pyramidions.training.baseline import with_headings, write_hiporank
 from pyramidions.training.child import run_child
@@ -102,7 +102,7 @@ class Run:
         labels, workers = self.plan.of_kind.labels, available_cores()
         prepare(self.places.data, corpora, settings, labels=labels, workers=workers, overwrite=True)
 
-    def _documents(self, split: str) -> Documents:
+    def _documents(self, split: str) -> Corpus:
         """Return the documents of a split; those of the train split without the ones held out."""
         divided = str(self.places.documents / f"{split}.jsonl")
         name = divided if split in self.plan.held_out else self.plan.given[split]
@@ -131,7 +131,7 @@ class Run:
         if "schedule" not in self.state.facts:
             data = DataFolder(self.places.data).manifest
             train = data["splits"]["train"]
-            corpus = Corpus(train["documents"], data["vocab_size"], train["source_tokens"], train["target_tokens"])
+            corpus = CorpusSize(train["documents"], data["vocab_size"], train["source_tokens"], train["target_tokens"])
             schedule = self.plan.of_kind.schedule(corpus, self.plan.machine, self.arguments.hours)
             self.state.note(schedule=schedule._asdict())
         return Schedule.read(self.state.facts["schedule"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.measure.recipe import TIERS, Corpus, tier_of
+from pyramidions.measure.recipe import TIERS, CorpusSize, tier_of
 from pyramidions.training.arguments import Arguments
 from pyramidions.training.kinds import KINDS, choose_kind
 from pyramidions.training.machine import Machine, find_machine
@@ -48,7 +48,7 @@ def test_the_vocabulary_grows_with_the_corpus():
 
 
 def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
-    corpus = Corpus(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    corpus = CorpusSize(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
     small, large = (KINDS["summarizer"].schedule(corpus, machine, None) for machine in (CPU, GPU))
     assert small.about.startswith("pyramidion, ") and large.about.startswith("transpooler, ")
     assert small.updates == 20 * 1_500
