@@ -2,11 +2,11 @@
 
     python benchmarks/extraction.py sumpubmed/test.jsonl.xz --idf sumpubmed/train.jsonl.xz \\
         --out benchmarks/results/extraction
-    python benchmarks/extraction.py papers.jsonl --method my-extractor --limit 100
+    python benchmarks/extraction.py papers.jsonl --only lead hiporank --method my-extractor --limit 100
 
 A file of JSON lines has documents and their abstracts. Every system gets the same budget of words, the lead among them.
-Reported are ROUGE with 95% bootstrap intervals, the paired difference to the lead, and documents per second of one
-process, reading and ranking included.
+Reported are ROUGE with 95% bootstrap intervals, the paired differences to the lead and to hiporank, and documents per
+second of one process, reading and ranking included.
 """
 
 import argparse
@@ -25,6 +25,9 @@ from pyramidions.files.parallel import available_cores
 from pyramidions.inference.extractor import Extractor
 from pyramidions.scoring import LABELS
 from pyramidions.scoring.scores import Scores, score_documents
+
+#: Systems that all others are compared with.
+COMPARED = ("lead", "hiporank")
 
 
 class System(NamedTuple):
@@ -101,26 +104,34 @@ def run(
     return scores, about
 
 
-def row(system: System, scores: Scores, about: dict[str, Any], lead: Scores) -> dict[str, Any]:
+def row(name: str, scores: Scores, about: dict[str, Any], others: dict[str, Scores]) -> dict[str, Any]:
     """Return all figures of a system."""
     return {
-        "system": system.name,
+        "system": name,
         **about,
-        "rouge": {name: estimate._asdict() for name, estimate in scores.estimates.items()},
-        "minus_lead": {name: difference._asdict() for name, difference in scores.compare(lead).items()},
+        "rouge": {metric: estimate._asdict() for metric, estimate in scores.estimates.items()},
+        **{
+            f"minus_{other}": {metric: found._asdict() for metric, found in scores.compare(others[other]).items()}
+            for other in COMPARED
+            if other in others
+        },
     }
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the results in markdown."""
+    differences = [
+        (metric, other) for other in COMPARED if f"minus_{other}" in rows[0] for metric in ("rouge1", "rouge2")
+    ]
+    heads = [f"{LABELS[metric]} minus {other}" for metric, other in differences]
     lines = [
-        f"| system | {' | '.join(LABELS.values())} | ROUGE-1 minus lead | ROUGE-2 minus lead | words | documents/s |",
-        f"|---|{'---|' * (len(LABELS) + 4)}",
+        f"| system | {' | '.join([*LABELS.values(), *heads])} | words | documents/s |",
+        f"|---|{'---|' * (len(LABELS) + len(heads) + 2)}",
     ]
     for each in rows:
         cells = [f"{e['mean']:.2f}" for e in each["rouge"].values()]
-        for name in ("rouge1", "rouge2"):
-            d = each["minus_lead"][name]
+        for metric, other in differences:
+            d = each[f"minus_{other}"][metric]
             cells.append(f"{d['difference']:+.2f} [{d['low']:+.2f}, {d['high']:+.2f}]")
         lines.append(
             f"| {each['system']} | {' | '.join(cells)} | {each['words']:.0f} | {each['documents_per_second']:.0f} |"
@@ -134,6 +145,7 @@ def main() -> None:
     parser.add_argument("documents", type=Path, help="JSON lines with article and abstract, .jsonl or .jsonl.xz")
     parser.add_argument("--idf", type=Path, help="such a file whose documents give document frequencies")
     parser.add_argument("--method", action="append", default=[], help="a further method, such as a trained model")
+    parser.add_argument("--only", nargs="+", metavar="SYSTEM", help="of the systems, these (default: all)")
     parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
     parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
     parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
@@ -141,14 +153,11 @@ def main() -> None:
     documents = list(records(given.documents, given.limit))
     corpus = None if given.idf is None else TfIdf(each["article"] for each in records(given.idf, given.limit))
     systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
-    systems += [System(Path(method).name, method) for method in given.method]
-    rows: list[dict[str, Any]] = []
-    lead: Scores | None = None
-    for system in systems:
-        scores, about = run(system, documents, given.words, corpus, print)
-        lead = lead or scores
-        rows.append(row(system, scores, about, lead))
-    assert lead is not None
+    systems = [system for system in systems if not given.only or system.name in given.only]
+    systems += [System(_shown(method), method) for method in given.method]
+    found = {system.name: run(system, documents, given.words, corpus, print) for system in systems}
+    scores = {name: each for name, (each, _) in found.items()}
+    rows = [row(name, each, about, scores) for name, (each, about) in found.items()]
     print(f"\n{table(rows)}")
     if given.out is not None:
         about_run = {
@@ -157,7 +166,7 @@ def main() -> None:
             "versions": versions(),
             "hardware": hardware("cpu"),
             "documents": len(documents),
-            "signature": lead.signature,
+            "signature": next(iter(scores.values())).signature,
             "systems": rows,
         }
         given.out.with_suffix(".json").write_text(json.dumps(about_run, indent=1) + "\n")
