@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     default="truncate",
     show_default=True,
     help="Truncate documents that are longer than the model reads; summarize them piece by piece; summarize these "
-    "summaries; read the sentences that --select selects; or summarize documents of any length section by section.",
+    "summaries; read the sentences that --select selects; or summarize each section of a document, short ones too.",
 )
 @click.option(
     "--section-types",

@@ -93,6 +93,8 @@ def _notes(summaries: list[Summary]) -> list[str]:
     elif first.heading is not None:
         cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
         notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
+        if left_out := sum(summary.coverage.left_out for summary in summaries):
+            notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
     elif read < whole:
         notes.append(f"only the first {read:,} of {whole:,} tokens were read")
     return notes

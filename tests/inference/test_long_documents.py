@@ -106,6 +106,11 @@ def test_a_table_of_ones_own_decides_which_sections_are_written(tokenizer: Token
     assert texts(LongReader(Reader(tokenizer, 999), "sections", table), PAPER) == [SECTIONS["Thanks"]]
 
 
+def test_a_short_document_is_read_by_section_too(tokenizer: Tokenizer) -> None:
+    parts = list(LongReader(Reader(tokenizer, 999), "sections").parts("# Methods\n\nA.\n\n# Results\n\nB.", "a text"))
+    assert [part.coverage.heading for part in parts] == ["Methods", "Results"]
+
+
 @pytest.mark.parametrize(
     "text", [FLAT, "# Methods\n\n# Results", "# Thanks\n\nWe thank you.\n\n# Honey\n\nSweet.", "One."]
 )
@@ -301,6 +306,10 @@ def test_the_command_says_which_sections_it_summarized(model: Path, files: Path,
     assert text.startswith(
         f"{files}/a.md (by section: Introduction, Methods, Results, Conclusions; only the beginning of"
     )
+    whole = sectioned[0]["document_tokens"]
+    encode = summarizer.model.tokenizer.encode
+    left_out = len(encode(PAPER)) - sum(len(encode(SECTIONS[heading])) for heading in WRITTEN)
+    assert f"; {left_out} of {whole} tokens stand in none of these sections):\n" in text
     text = called(model, files / "c.jsonl", *OPTIONS, "--long", "sections").stdout
     assert f"{files}/c.jsonl:2 (no section of a type in the table: the text was read from its beginning; only" in text
 
