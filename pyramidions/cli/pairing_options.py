@@ -55,6 +55,8 @@ class PairingOptions(NamedTuple):
                 raise UserError(f"{name} is an option of {option}, which is not given.")
         if self.select and self.budget is None:
             raise UserError("--select needs --budget, the most tokens of a document.")
+        if self.select_test is not None and "test" not in splits:
+            raise UserError("--select-test is an option of the test split, which is not given.")
         if "test" in splits and ORACLE in (self.select_test, self.select_test or self.select):
             raise UserError(
                 "The oracle reads the reference summary, which must not choose what is summarized in the test split: "

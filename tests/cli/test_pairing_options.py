@@ -98,6 +98,15 @@ def test_a_model_that_writes_is_no_extractor(fail: Callable[..., str], papers: P
     assert "model.pt" in sentence and not (tmp_path / "data").exists()
 
 
+def test_a_method_for_test_without_a_test_split_is_one_sentence(
+    fail: Callable[..., str], release: Path, tmp_path: Path
+) -> None:
+    options = ("--select", "lead", "--select-test", "hiporank", "--budget", 9)
+    sentence = fail("prepare", "--train", release / "train.txt", "--out", tmp_path / "data", *options)
+    assert "--select-test is an option of the test split, which is not given." in sentence
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
