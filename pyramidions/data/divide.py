@@ -6,6 +6,7 @@ from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.errors import UserError
+from pyramidions.files.progress import counted
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.outline import outline
 from pyramidions.text.overlap import Recall, words_of
@@ -65,6 +66,12 @@ class Divide(Pairing):
     def whole_because(self) -> str:
         """Why a document is taken as a whole."""
         return "no section of a type in the table"
+
+    @property
+    def left_out_because(self) -> str:
+        """Why a document is left out."""
+        words = counted(self.least_words, "word")
+        return f"no pair with at least {words} in the section and in its part of the summary"
 
 
 def assign(summary: list[str], sections: list[list[str]]) -> list[list[str]]:

@@ -105,16 +105,20 @@ def encode(
 def _about_pairing(
     split: str, pairing: Pairing | None, shards: Shards, expected: dict[str, Any]
 ) -> dict[str, dict[str, int]]:
-    """Tell of documents that were taken as a whole; return what the manifest says of them."""
+    """Tell of documents that were taken as a whole or left out; return what the manifest says of them."""
     if pairing is None:
         return {}
-    if shards.whole:
-        note(
-            f"{split}: {shards.whole:,} of {counted(expected['documents'], 'document')} "
-            f"{'has' if shards.whole == 1 else 'have'} {pairing.whole_because}, and "
-            f"{'is' if shards.whole == 1 else 'are'} taken as a whole"
-        )
-    return {"made_of": {"documents": expected["documents"], "whole": shards.whole}}
+    # Documents without a pair may follow the last shard.
+    left_out = expected["documents"] - shards.paired
+    for number, because, what in (
+        (shards.whole, pairing.whole_because, "taken as a whole"),
+        (left_out, pairing.left_out_because, "left out"),
+    ):
+        if number:
+            has, are = ("has", "is") if number == 1 else ("have", "are")
+            of = counted(expected["documents"], "document")
+            note(f"{split}: {number:,} of {of} {has} {because}, and {are} {what}")
+    return {"made_of": {"documents": expected["documents"], "whole": shards.whole, "left_out": left_out}}
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
@@ -158,7 +162,7 @@ class _BegunShard:
         self._encoded: list[EncodedPair] = []
         self._references = bytearray()
         self._tokens = 0
-        self._read = np.zeros(2, np.int64)
+        self._read = np.zeros(3, np.int64)
 
     @property
     def pairs(self) -> int:
@@ -172,7 +176,7 @@ class _BegunShard:
 
     def add(self, document: Document, encoded: EncodedDocument) -> None:
         """Append the pairs of one document."""
-        self._read += (1, encoded.is_whole)
+        self._read += (1, encoded.is_whole, bool(encoded.pairs))
         for pair in encoded.pairs:
             self._encoded.append(pair)
             name, summary = pair.name or (document.id, document.target)

@@ -37,3 +37,8 @@ class Pairing(ABC):
     @abstractmethod
     def whole_because(self) -> str:
         """Why a document is taken as a whole: "has no section ..."."""
+
+    @property
+    def left_out_because(self) -> str:
+        """Why a document is left out."""
+        return "no pair of text and summary"

@@ -34,8 +34,8 @@ class Shard(NamedTuple):
         references: bytes of the references file, as uint8.
         labels: of the sentences of the documents, one document after the other; empty without labels.
         label_counts: number of labels of each document, (documents,); empty without labels.
-        read: number of documents that these pairs were made of, and how many of them were taken as a whole although a
-            `Pairing` was to divide them, (2,); empty if each pair is a document.
+        read: number of documents that were read for this shard, how many of them were taken as a whole although a
+            `Pairing` was to divide them, and how many became pairs, (3,); empty if each pair is a document.
     """
 
     sha256: str
@@ -64,6 +64,7 @@ class Shards:
         documents: number of documents in all shards.
         pairs: number of pairs that they became.
         whole: number of documents that were taken as a whole although they were to be divided.
+        paired: number of documents that became pairs; the others were left out.
         sha256: over these documents.
     """
 
@@ -72,7 +73,7 @@ class Shards:
         self._split = split
         self._salt = model.model_bytes
         self._count = 0
-        self.documents = self.pairs = self.whole = 0
+        self.documents = self.pairs = self.whole = self.paired = 0
         self.sha256 = hashlib.sha256().hexdigest()
         while (shard := self._load(self._count)) is not None:
             self._include(shard)
@@ -93,10 +94,12 @@ class Shards:
 
     def _include(self, shard: Shard) -> None:
         self._count += 1
-        documents, whole = shard.read.tolist() or (len(shard.target_words), 0)
+        pairs = len(shard.target_words)
+        documents, whole, paired = shard.read.tolist() or (pairs, 0, pairs)
         self.documents += documents
         self.whole += whole
-        self.pairs += len(shard.target_words)
+        self.paired += paired
+        self.pairs += pairs
         self.sha256 = shard.sha256
 
     def _load(self, number: int) -> Shard | None:

@@ -116,7 +116,11 @@ def test_the_folder_holds_pairs_for_training_and_whole_documents_for_test(
     assert tokenizer.decode(sources[2]) == "At night the bees danced as often as by day. Rain made no difference."
     assert tokenizer.decode(targets[2]) == references[2].summary == "Rain made no difference to the bees."
     about = folder.manifest["splits"]
-    assert about["train"]["documents"] == 34 and about["train"]["made_of"] == {"documents": 12, "whole": 1}
+    assert about["train"]["documents"] == 34 and about["train"]["made_of"] == {
+        "documents": 12,
+        "whole": 1,
+        "left_out": 0,
+    }
     assert folder.manifest["settings"]["pairs"]["train"]["kind"] == "sections"
     assert "test" not in folder.manifest["settings"]["pairs"] and "made_of" not in about["test"]
     plain = tmp_path / "plain"
@@ -157,6 +161,31 @@ def test_any_number_of_workers_and_interruptions_make_the_same_bytes(
             patch.setattr(encode_module._BegunShard, "add", add_or_stop)
             made(tmp_path / "c" / "data", papers)
     assert contents(made(tmp_path / "c" / "data", papers).path) == contents(folder.path)
+
+
+@pytest.mark.parametrize("places", [[1, 5], [11], [0, 1, 2, 3, 4]], ids=["amid", "at the end", "a shard's worth"])
+def test_documents_without_enough_words_are_counted(
+    tmp_path: Path,
+    papers: dict[str, Corpus],
+    places: list[int],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(encode_module, "_DOCUMENTS_PER_SHARD", 4)
+    path = Path(papers["train"].name)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    for place in places:
+        records[place]["abstract"] = "Bees dance."
+    records[3]["article"] = PAPER
+    path.write_text("\n".join(map(json.dumps, records)))
+    folder = made(tmp_path / "data", papers)
+    number = len(places)
+    assert folder.manifest["splits"]["train"]["documents"] == (12 - number) * 3
+    assert folder.manifest["splits"]["train"]["made_of"] == {"documents": 12, "whole": 0, "left_out": number}
+    assert (
+        f"train: {number} of 12 documents {'has' if number == 1 else 'have'} no pair with at least 5 words in the "
+        f"section and in its part of the summary, and {'is' if number == 1 else 'are'} left out"
+    ) in capsys.readouterr().err
 
 
 def test_another_table_is_another_folder(tmp_path: Path, papers: dict[str, Corpus]) -> None:
