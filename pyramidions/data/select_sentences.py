@@ -40,12 +40,13 @@ class SelectSentences(Pairing):
     def __call__(self, document: Document, tokenizer: Tokenizer) -> Pairs:
         """Return the shortened document with its whole summary; it is taken as it is if no sentence has a score."""
         found = outline(document.source)
-        if not found.sentences:
+        sentences = found.sentences
+        if not sentences:
             return Pairs([document], is_whole=True)
         chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget)
         if not chosen:
             return Pairs([document], is_whole=True)
-        return Pairs([document._replace(source=" ".join(found.sentences[place].text for place in chosen))])
+        return Pairs([document._replace(source=" ".join(sentences[place].text for place in chosen))])
 
     def _scores(self, found: Outline, document: Document) -> np.ndarray:
         return self._ranker.rank(found)
