@@ -11,6 +11,7 @@ import click
 from pyramidions.cli.outputs import check_summary_outputs, write_lines
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
+from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
     from pyramidions.inference.stream import Summarized
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.option(
     "--long",
     "long",
-    type=click.Choice(["truncate", "chunk", "merge", "sections", "extract"]),
+    type=click.Choice(LONG),
     default="truncate",
     show_default=True,
     help="Truncate documents that are longer than the model reads; summarize them piece by piece; summarize these "
@@ -100,7 +101,6 @@ def summarize(
     from pyramidions.cli.naming import naming_options
     from pyramidions.inference import Summarizer
     from pyramidions.inference.documents import list_files, read_files
-    from pyramidions.inference.long_documents import BY_HEADINGS
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import explain_documents, summarize_documents
 

@@ -11,12 +11,7 @@ from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary
 from pyramidions.text.outline import outline
-
-#: truncate: the beginning; chunk: piece by piece; merge: the summary of the pieces' summaries; sections: section by
-#: section; extract: the most important sentences.
-LONG = ("truncate", "chunk", "merge", "sections", "extract")
-#: Those that need the headings of a document.
-BY_HEADINGS = ("sections", "extract")
+from pyramidions.text.reading import LONG
 
 #: Writes the summaries of what a model reads at once.
 Write = Callable[[list[TokenizedText]], list[Summary]]

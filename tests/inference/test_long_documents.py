@@ -18,12 +18,13 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.extract import HipoRank, Lead, Ranker
 from pyramidions.inference import LearnedRanker, SavedModel, Summarizer, Summary, export_model
-from pyramidions.inference.long_documents import LONG, LongReader, joined, merge
+from pyramidions.inference.long_documents import LongReader, joined, merge
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.selection_model import selection
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.text.outline import outline
+from pyramidions.text.reading import LONG
 from pyramidions.text.tokenizer import Tokenizer
 
 SECTIONS = {
