@@ -26,7 +26,10 @@ class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
     positive_weight: float = field(default=1.0, metadata={"help": "weight of chosen sentences against all others"})
     reward_weight: float = field(
         default=0.0,
-        metadata={"help": "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples"},
+        metadata={
+            "help": "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples. "
+            "Samples do not avoid repetitions, whatever --redundancy is"
+        },
     )
     reward_samples: int = field(default=4, metadata={"help": "selections sampled of each document"})
     reward_rouge2: float = field(default=1.0, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward"})
@@ -40,13 +43,14 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
     headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
     chosen sentences among as many of the highest scores.
 
-    Reinforced selection (Chen and Bansal 2018, section 3.3) adapts the paper to a model that rates all sentences at
+    Reinforced selection (Chen and Bansal 2018) adapts the paper to a model that rates all sentences at
     once. Sentences are drawn without replacement from the softmax of the scores (Plackett-Luce) until the words of the
-    task's ``extract_words`` are used up, as at inference; there is neither a pointer decoder nor a learned end. As
+    task's ``extract_words`` are used up; there is neither a pointer decoder nor a learned end. As
     sentences are not rewritten, the reward is that of the whole extract: ROUGE-1 plus ROUGE-2 (F1) on pieces of words,
-    not one for each sentence, so that nothing is discounted. The baseline is the reward of the extract that inference
-    would make, in place of a critic (self-critical training, Rennie et al. 2017). Validation samples nothing: its loss
-    is the cross entropy, and ``reward`` that of the best-rated sentences.
+    not one for each sentence, so that nothing is discounted. The baseline is the reward of the best-rated sentences
+    within ``extract_words``, in place of a critic (self-critical training, Rennie et al. 2017). That is the extract of
+    inference without --redundancy: neither samples nor baseline avoid repetitions, and the reward alone makes them
+    rarer. Validation samples nothing: its loss is the cross entropy, and ``reward`` that of the best-rated sentences.
 
     Args:
         task: `extractive_summarization`.

@@ -33,8 +33,9 @@ def gumbel_keys(scores: Tensor) -> Tensor:
 def select_by(keys: Tensor, scores: Tensor, lengths: Tensor, words: int) -> Selected:
     """Select sentences in the order of their keys; one that does not fit into what is left is passed over.
 
-    The rule is that of `pyramidions.extract.selection`: where not even one sentence fits, the first is selected alone.
-    As sentences that do not fit are passed over, each is drawn from the softmax over those that still fit.
+    The rule is that of `pyramidions.extract.select` with ``redundancy="none"``: where not even one sentence fits, the
+    first is selected alone. As sentences that do not fit are passed over, each is drawn from the softmax over those
+    that still fit.
 
     Args:
         keys: (N, U), the largest first; the scores themselves, or `gumbel_keys` of them.
