@@ -155,7 +155,14 @@ def tier_of(documents: int, gpus: int) -> Tier:
     return next(tier for tier in TIERS if not gpus or tier.most is None or documents <= tier.most)
 
 
-def recipe(corpus: CorpusSize, workers: int, memory: float, tier: Tier | None = None) -> Recipe:
+def recipe(
+    corpus: CorpusSize,
+    workers: int,
+    memory: float,
+    tier: Tier | None = None,
+    worker_hours: float | None = None,
+    tflops: float = GPU_TFLOPS,
+) -> Recipe:
     """Return the settings for a corpus.
 
     Args:
@@ -163,6 +170,9 @@ def recipe(corpus: CorpusSize, workers: int, memory: float, tier: Tier | None = 
         workers: GPUs, or 1 for the CPU.
         memory: bytes of each; the batch is as large as fits, and at least one document.
         tier: of the model; None for that of the corpus's size.
+        worker_hours: of all workers together, after which the training is stopped; None for a whole run. The warm-up
+            takes a tenth of them at most, and the learning rate falls from then on where the tier lets it fall.
+        tflops: that each worker sustains, to tell how far it comes in these hours.
     """
     tier = tier or tier_of(corpus.documents, workers)
     source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
@@ -176,11 +186,15 @@ def recipe(corpus: CorpusSize, workers: int, memory: float, tier: Tier | None = 
         3 * 2 * cost_of(config, Lengths(*mean, 1, corpus.vocab_size)).total() * float(corpus.documents) * tier.epochs
     )
 
+    share = 1.0 if worker_hours is None else min(1.0, worker_hours * 3600 * tflops * 1e12 / operations)
+
     def with_batch(batch: int) -> Recipe:
         lengths = Lengths(source, target, batch, corpus.vocab_size)
         frequency = max(1, round(tier.update / (batch * workers)))
         epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
         warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
+        if share < 1:
+            warmup = min(warmup, max(1, int(0.1 * share * tier.epochs * epoch_updates)))
         flags = (
             *("--arch", tier.arch, *_model_flags(fields)),
             *("--max-source-positions", str(source), "--max-target-positions", str(target)),

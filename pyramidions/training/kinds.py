@@ -66,8 +66,10 @@ class Kind(NamedTuple):
 
 
 def _summarizer(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
-    found = recipe(corpus, machine.workers, machine.memory, tier_of(corpus.documents, machine.gpus))
-    hours = found.hours(GPU_TFLOPS if machine.gpus else CPU_TFLOPS) / machine.workers
+    tier, tflops = tier_of(corpus.documents, machine.gpus), GPU_TFLOPS if machine.gpus else CPU_TFLOPS
+    worker_hours = None if most_hours is None else most_hours * machine.workers
+    found = recipe(corpus, machine.workers, machine.memory, tier, worker_hours, tflops)
+    hours = found.hours(tflops) / machine.workers
     hours = hours if most_hours is None else min(hours, most_hours)
     about = f"{found.tier.arch}, {found.cost.parameters / 1e6:.1f} million parameters"
     saves = ("--save-interval-updates", str(_LONG_EPOCH), "--keep-interval-updates", "1")

@@ -55,6 +55,20 @@ def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
     assert "--eval-rouge" in large.flags and large.hours < small.hours
 
 
+@pytest.mark.parametrize("machine", [CPU, GPU, Machine(8, 40e9)])
+@pytest.mark.parametrize("documents", [1_000, 12_000, 200_000])
+def test_the_warm_up_of_a_summarizer_ends_long_before_its_hours(machine: Machine, documents: int) -> None:
+    def warm_up(hours: float | None) -> int:
+        flags = KINDS["summarizer"].schedule(corpus, machine, hours).flags
+        return int(flags[flags.index("--warmup-updates") + 1])
+
+    corpus = CorpusSize(documents, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    whole = KINDS["summarizer"].schedule(corpus, machine, None)
+    # A five-hundredth of the time is enough for so many of the updates.
+    assert 0 < warm_up(whole.hours / 500) <= max(1, 0.1 * whole.updates / 500) < warm_up(None)
+    assert warm_up(1e-6) == 1 and warm_up(2 * whole.hours) == warm_up(None)
+
+
 def test_a_file_is_divided_and_a_folder_with_all_splits_is_not(tmp_path: Path) -> None:
     plan, _ = make_plan(Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0))
     assert plan.held_out == {"train": 34, "test": 4, "valid": 2} and plan.documents == 34
