@@ -13,6 +13,7 @@ from torch import Tensor
 from pyramidions.nn import BeamSearch, Decoder, DecoderCache, Transformer
 from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.encoder import Encoded
+from pyramidions.nn.sequence import Sequence
 
 WARM_UP = 2  # steps: the second is the first before which hypotheses change places
 #: A decoder's state; what it holds is the decoder's own affair.
@@ -170,7 +171,9 @@ class _Begun:
         return self
 
     def encoder(self, tokens: Tensor, padding_mask: Tensor) -> Encoded:
-        return Encoded(self._given.memory, self._given.padding_mask, {}, self._given.padding_mask)
+        given = self._given
+        sequence = Sequence(given.memory, given.padding_mask)
+        return Encoded(given.memory, given.padding_mask, {}, given.padding_mask, sequence)
 
     def new_cache(self) -> DecoderCache:
         return self._cache
