@@ -101,8 +101,9 @@ def extract(
       pyramidions extract papers.jsonl --field article --words 220 -o extracts.jsonl
       pyramidions score extracts.jsonl --data prepared
     """
+    from pyramidions.extract.methods import ORACLE
     from pyramidions.inference.documents import list_files, read_files
-    from pyramidions.inference.extractor import ORACLE, Extractor
+    from pyramidions.inference.extractor import Extractor
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
@@ -206,7 +207,8 @@ def _extractions(
 def _outlined(
     documents: Iterable["InputText"], method: str, report: ReadingReport
 ) -> Iterator[tuple["InputText", "Outline"]]:
-    from pyramidions.inference.extractor import ORACLE, document_outline
+    from pyramidions.extract.methods import ORACLE
+    from pyramidions.inference.extractor import document_outline
 
     for document in documents:
         report.add(document.size)

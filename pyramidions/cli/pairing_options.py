@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pyramidions.data.pairing import Pairing
     from pyramidions.data.select_sentences import SelectSentences
 
-ORACLE = "oracle"
-
 
 class PairingOptions(NamedTuple):
     """Options of `prepare` that decide what becomes of a document.
@@ -57,6 +55,8 @@ class PairingOptions(NamedTuple):
             raise UserError("--select needs --budget, the most tokens of a document.")
         if self.select_test is not None and "test" not in splits:
             raise UserError("--select-test is an option of the test split, which is not given.")
+        from pyramidions.extract.methods import ORACLE
+
         if "test" in splits and ORACLE in (self.select_test, self.select_test or self.select):
             raise UserError(
                 "The oracle reads the reference summary, which must not choose what is summarized in the test split: "
@@ -94,8 +94,9 @@ class PairingOptions(NamedTuple):
 
 
 def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
-    from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, method_or_model
+    from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
     from pyramidions.extract import RANKERS
+    from pyramidions.extract.methods import ORACLE, method_or_model
 
     with naming_options(name):
         found = method_or_model(given, name, ORACLE)

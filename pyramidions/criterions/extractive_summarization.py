@@ -39,7 +39,7 @@ class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
 class ExtractiveSummarizationCriterion(FairseqCriterion):
     """Trains a model to rate the sentences that summarize a document above all others.
 
-    The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017, section 2);
+    The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017);
     headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
     chosen sentences among as many of the highest scores.
 

@@ -28,7 +28,7 @@ class LabelledSource(NamedTuple):
 
 
 def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
-    """Encode the headings and sentences of a document, and label them (Nallapati et al. 2017, section 3).
+    """Encode the headings and sentences of a document, and label them (Nallapati et al. 2017).
 
     A document without sentences has headings alone. Where no sentence shares a word with the summary, none is chosen.
 

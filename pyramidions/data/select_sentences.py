@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.errors import UserError
-from pyramidions.extract import RANKERS, Budget, HipoRank, Oracle, Ranker, select
+from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, select
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -99,25 +98,6 @@ def select_tokens(found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budg
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # The last sentence has no marker behind it.
     return select(texts, scores, Budget(words=require_budget(budget) - 1 + markers), lengths=lengths)
-
-
-def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
-    """Return the name of a method that selects sentences, or the path of a trained extractor.
-
-    Args:
-        given: either of them; a method goes before a file of the same name.
-        name: of the argument, for the error.
-        others: methods beside those of `RANKERS`.
-
-    Raises:
-        UserError: there is no such method, and nothing at such a path.
-    """
-    methods = (*RANKERS.names, *others)
-    if str(given) in methods:
-        return str(given)
-    if Path(given).exists():
-        return Path(given)
-    raise UserError(f"`{name}` must be one of {', '.join(methods)}, or a trained extractor, but is {str(given)!r}.")
 
 
 def require_budget(budget: int) -> int:

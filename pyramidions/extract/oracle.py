@@ -31,7 +31,7 @@ class Oracle(Ranker):
 
 
 def oracle(sentences: Sequence[str], reference: str, *, words: int | None = None) -> list[int]:
-    """Choose sentences greedily: each raises the sum of ROUGE-1 and ROUGE-2 (F1) most (Nallapati et al. 2017, 3.3).
+    """Choose sentences greedily: each raises the sum of ROUGE-1 and ROUGE-2 (F1) most (Nallapati et al. 2017).
 
     Words are runs of a-z and 0-9 in lower case, without stemming; no bigram crosses sentences. Of equal gains the
     earlier sentence is taken. It ends where no sentence is a gain.

@@ -10,14 +10,12 @@ import torch
 from pyramidions.errors import UserError
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
 from pyramidions.extract.extraction import Extraction, extraction
+from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import SelectionRules
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.text.outline import Outline, outline
 
-#: Chooses by the reference summary: a bound of what extraction can reach.
-ORACLE = "oracle"
-METHODS = (*RANKERS.names, ORACLE)
 WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 
 
@@ -29,8 +27,8 @@ class Extractor:
     >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
-        method: one of `METHODS`, or where a trained extractor lies: a checkpoint, a folder of checkpoints (the best is
-            taken), or an exported model.
+        method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies: a checkpoint, a folder of
+            checkpoints (the best is taken), or an exported model.
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; tf-idf fitted to each document if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
@@ -139,9 +137,7 @@ def _ranker(
     method: str, options: Mapping[str, Any], vectors: SentenceVectors | None, device: str | torch.device | None
 ) -> Ranker | None:
     """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
-    learned = method not in METHODS and Path(method).exists()
-    if not learned and method not in METHODS:
-        raise UserError(f"`method` must be one of {', '.join(METHODS)}, or a trained extractor, but is {method!r}.")
+    learned = isinstance(method_or_model(method, "method", ORACLE), Path)
     if vectors is not None and (learned or method == ORACLE or not RANKERS.takes(method, "vectors")):
         raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
     if options and (learned or method == ORACLE):

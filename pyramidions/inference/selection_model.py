@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import torch
 
-from pyramidions.data.select_sentences import method_or_model
 from pyramidions.extract import RANKERS, Ranker
+from pyramidions.extract.methods import method_or_model
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.saved_model import load_extractor

@@ -1,0 +1,28 @@
+"""The ways to extract by name."""
+
+from pathlib import Path
+
+from pyramidions.errors import UserError
+from pyramidions.extract.core import RANKERS
+
+#: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
+ORACLE = "oracle"
+
+
+def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
+    """Return the name of a method that selects sentences, or the path of a trained extractor.
+
+    Args:
+        given: either of them; a method goes before a file of the same name.
+        name: of the argument, for the error.
+        others: methods beside those of `RANKERS`.
+
+    Raises:
+        UserError: there is no such method, and nothing at such a path.
+    """
+    methods = (*RANKERS.names, *others)
+    if str(given) in methods:
+        return str(given)
+    if Path(given).exists():
+        return Path(given)
+    raise UserError(f"`{name}` must be one of {', '.join(methods)}, or a trained extractor, but is {str(given)!r}.")
