@@ -7,6 +7,7 @@ import pytest
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summary, stream
 from pyramidions.inference.documents import InputText, Origin
+from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.stream import summarize_documents
 from pyramidions.text.tokenizer import Tokenizer
@@ -22,6 +23,9 @@ class Echo:
 
     def __init__(self, tokenizer: Tokenizer, most: int) -> None:
         self.reader = Reader(tokenizer, most)
+
+    def long_reader(self, long: str, types: None, select: None) -> LongReader:
+        return LongReader(self.reader, long)
 
     def write(self, documents: Sequence[TokenizedText], decoding: None, batch_size: int) -> list[Summary]:
         return [Summary("".join(document.tokens), 0.0, 1, 1, 1) for document in documents]
