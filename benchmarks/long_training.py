@@ -57,12 +57,13 @@ class Experiment:
         ]
 
     def step(self, made: Path, *command: object) -> None:
-        """Run a command unless what it makes is there; its output is kept beside that."""
+        """Run a command unless what it makes is there; its output is kept in the work folder."""
         if made.exists():
             return
         words = [str(word) for word in command]
         print(" ".join(words), flush=True)
-        with made.with_name(f"{made.name}.log").open("w") as log:
+        name = "-".join(made.relative_to(self.work).parts)
+        with (self.work / f"{name}.log").open("w") as log:
             done = subprocess.run(words, stdout=log, stderr=subprocess.STDOUT, check=False)
         if done.returncode:
             sys.exit(f"{words[0]} failed; all of its output is in {log.name}.")
