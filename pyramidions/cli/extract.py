@@ -174,7 +174,7 @@ def _extractions(
     documents: Iterable["InputText"], extractor: "Extractor", rules: "SelectionRules", report: ReadingReport
 ) -> Iterator[_Extracted]:
     """Yield documents with what is extracted from them; a document without a sentence is reported."""
-    from pyramidions.extract.extraction import extraction
+    from pyramidions.extract.extraction import extract as extracted
 
     limit = rules.budget
     total = without = empty = over = 0
@@ -188,7 +188,7 @@ def _extractions(
 
     for rated in extractor.rank(handed(), limit):
         document, found = waiting.popleft()
-        result = extraction(found, rated, *rules)
+        result = extracted(found, rated, *rules)
         total += 1
         without += not found.has_sections
         empty += not result.sentences

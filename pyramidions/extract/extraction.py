@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.extract.core import Ranker
 from pyramidions.extract.selection import MMR_WEIGHT, Budget, select
 from pyramidions.text.outline import Outline
 
@@ -44,25 +43,22 @@ class Extraction(NamedTuple):
         return " ".join(sentence.text for sentence in self.sentences)
 
 
-def extract(outline: Outline, ranker: Ranker, budget: Budget, redundancy: str = "none") -> Extraction:
+def extract(
+    outline: Outline, scores: np.ndarray, budget: Budget, redundancy: str = "none", mmr_weight: float = MMR_WEIGHT
+) -> Extraction:
     """Extract sentences of a document.
 
     Args:
         outline: of the document.
-        ranker: rates the sentences.
-        budget: of the summary.
-        redundancy: as in `select`.
+        scores: (sentences,), as a `Ranker` gives them.
+        budget, redundancy, mmr_weight: as in `select`.
 
     Returns:
         The extraction; without any sentence if the document has none.
+
+    Raises:
+        UserError, ValueError: as `select`.
     """
-    return extraction(outline, ranker.rank(outline), budget, redundancy)
-
-
-def extraction(
-    outline: Outline, scores: np.ndarray, budget: Budget, redundancy: str = "none", mmr_weight: float = MMR_WEIGHT
-) -> Extraction:
-    """Extract sentences whose scores are known; see `extract` and `select`."""
     sentences = outline.sentences
     chosen = select([sentence.text for sentence in sentences], scores, budget, redundancy, mmr_weight)
     found = [

@@ -66,20 +66,18 @@ class HipoRank(Ranker):
         distance = self._distance(number)
         farthest_first = np.argsort(-distance, kind="stable")
         scores = np.zeros(number)
-        total = dense(x.sum(axis=0)).ravel()
-        farther = np.zeros_like(total)  # sum of the sentences that are farther than those of the block
+        farther = np.zeros(x.shape[1])  # sum of the sentences that are farther than those of the block
         for rows in _blocks(distance[farthest_first]):
             here = farthest_first[rows]
             block = x[here]
             similarity = dense(block @ block.T)
             np.fill_diagonal(similarity, 0)
             not_closer = distance[here][None, :] >= distance[here][:, None]
-            inside = dense(block.sum(axis=0)).ravel()
-            favoured = dense(block @ farther) + (similarity * not_closer).sum(axis=1)
-            others = dense(block @ (total - farther - inside)) + (similarity * ~not_closer).sum(axis=1)
-            scores[here] = self.lambda_2 * favoured + self.lambda_1 * others
-            farther = farther + inside
-        return scores / max(number - 1, 1)
+            scores[here] = dense(block @ farther) + (similarity * not_closer).sum(axis=1)
+            farther = farther + dense(block.sum(axis=0)).ravel()
+        # By now that is the sum of all sentences.
+        others = dense(x @ farther) - dense((x * x).sum(axis=1)).ravel()
+        return self._weighted(scores, others) / max(number - 1, 1)
 
     def _among(self, x: Matrix, rows: list[slice]) -> np.ndarray:
         """Return the mean weighted similarity of each sentence to the sections, its own among them."""
@@ -90,16 +88,19 @@ class HipoRank(Ranker):
             return found / length if length else found
 
         distance = self._distance(len(rows))
-        total = sum((direction(section) for section in range(len(rows))), start=np.zeros(x.shape[1]))
         not_closer = np.zeros(x.shape[1])  # sum of the sections that are at least as far
         scores = np.zeros(x.shape[0])
         for level in np.unique(distance)[::-1]:
             alike = np.flatnonzero(distance == level).tolist()
             not_closer = sum((direction(section) for section in alike), start=not_closer)
-            toward = self.lambda_2 * not_closer + self.lambda_1 * (total - not_closer)
             for section in alike:
-                scores[rows[section]] = dense(x[rows[section]] @ toward) / len(rows)
-        return scores
+                scores[rows[section]] = dense(x[rows[section]] @ not_closer)
+        # By now that is the sum of all sections.
+        return self._weighted(scores, dense(x @ not_closer)) / len(rows)
+
+    def _weighted(self, not_closer: np.ndarray, every: np.ndarray) -> np.ndarray:
+        """Return weighted sums of similarities, from those to what is not closer to a boundary and those to all."""
+        return self.lambda_2 * not_closer + self.lambda_1 * (every - not_closer)
 
     def _distance(self, number: int) -> np.ndarray:
         """Return how far each of several places is from a boundary (equation 1)."""

@@ -9,7 +9,7 @@ import torch
 
 from pyramidions.errors import UserError
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
-from pyramidions.extract.extraction import Extraction, extraction
+from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import SelectionRules
 from pyramidions.extract.vectors import SentenceVectors
@@ -74,7 +74,7 @@ class Extractor:
         rules = self.rules(words, sentences, redundancy)
         found = document_outline(text)
         (scores,) = self.rank([(found, reference)], rules.budget)
-        return extraction(found, scores, *rules)
+        return extract(found, scores, *rules)
 
     def rules(
         self, words: int | None = None, sentences: int | None = None, redundancy: str | None = None

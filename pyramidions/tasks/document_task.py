@@ -1,5 +1,6 @@
 """What every task on prepared documents does: whole batches, runs that resume exactly, scores at validation."""
 
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, Optional
@@ -24,7 +25,7 @@ from pyramidions.tasks.training_run import TrainingRun
 from pyramidions.tasks.validation_scores import ValidationScores
 
 
-class DocumentTask(FairseqTask):
+class DocumentTask(FairseqTask, ABC):
     """A task on documents in a folder made by `pyramidions prepare`.
 
     Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
@@ -201,9 +202,9 @@ class DocumentTask(FairseqTask):
             self._validation = ValidationScores(self.validation_generator(model), tokenizer)
         return model
 
+    @abstractmethod
     def validation_generator(self, model: Any) -> Any:
         """Return what writes summaries at validation."""
-        raise NotImplementedError
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False

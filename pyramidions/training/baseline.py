@@ -56,5 +56,6 @@ def advice(scores: Path, kind: str) -> str | None:
 
 
 def _line(document: Document, words: int) -> bytes:
-    found = extract(outline(document.source), HipoRank(), Budget(words=words))
+    read = outline(document.source)
+    found = extract(read, HipoRank().rank(read), Budget(words=words))
     return found.text.encode("utf-8", "replace") + b"\n"
