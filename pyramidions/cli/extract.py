@@ -88,7 +88,7 @@ def extract(
     page: Path | None,
     **asked: Any,
 ) -> int:
-    """Extract the sentences of documents that make a summary. Nothing needs to be trained, but an extractor can be.
+    """Extract the sentences of each document that make a summary. No training is needed.
 
     FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files;
     without any, standard input is one document. Sections are found by their headings. Sentences are written in
@@ -199,9 +199,9 @@ def _extractions(
     if without and extractor.method == "hiporank":
         report.note(f"{without:,} {of_all} had no headings: each was read as one section.")
     if empty:
-        report.note(f"{empty:,} {of_all} had no sentence with a word of the reference: their summaries are empty.")
+        report.note(f"{empty:,} {of_all} shared no word with the reference: the summary is empty.")
     if over:
-        report.note(f"{over:,} {of_all} had no sentence as short as --words: their summaries are their best sentence.")
+        report.note(f"{over:,} {of_all} had no sentence within --words: the best sentence alone is the summary.")
 
 
 def _outlined(

@@ -157,7 +157,7 @@ def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_p
 
 
 def test_a_budget_that_no_sentence_fits_is_said() -> None:
-    assert "1 of 1 document had no sentence as short as --words" in extract("--words", 1, text=PAPER).stderr
+    assert "1 of 1 document had no sentence within --words" in extract("--words", 1, text=PAPER).stderr
 
 
 def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
