@@ -1,12 +1,11 @@
 """`pyramidions extract`."""
 
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,16 +13,11 @@ from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
-from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
     from pyramidions.extract import TfIdf
-    from pyramidions.extract.extraction import Extraction
-    from pyramidions.extract.selection import SelectionRules
     from pyramidions.extract.vectors import SentenceVectors
-    from pyramidions.inference.documents import InputText
-    from pyramidions.inference.extractor import Extractor
-    from pyramidions.text.outline import Outline
+    from pyramidions.inference.extraction_stream import Extracted
 
 
 @click.command(short_help="Extract the sentences that make a summary.")
@@ -103,6 +97,7 @@ def extract(
     """
     from pyramidions.extract.methods import ORACLE
     from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.extraction_stream import explain_extracts, extract_documents
     from pyramidions.inference.extractor import Extractor
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
@@ -123,9 +118,11 @@ def extract(
         )
         with naming_options("words", "sentences"):
             rules = extractor.rules(**asked)
-        results = _extractions(documents, extractor, rules, report)
+        results = extract_documents(
+            documents, extractor, rules, on_progress=report.add, refuse=report.fail, note=report.note
+        )
         if page is not None:
-            results = _on_page(results, page, extractor, rules, report)
+            results = explain_extracts(results, page, extractor, rules, refuse=report.fail)
         write_lines(_lines(results, paths, as_json), out, report.bar_aside)
     return 1 if report.failed else 0
 
@@ -163,92 +160,7 @@ def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":
     return TfIdf(document.text for document in chain([first], documents))
 
 
-class _Extracted(NamedTuple):
-    """A document and what was extracted from it."""
-
-    document: "InputText"
-    extraction: "Extraction"
-
-
-def _extractions(
-    documents: Iterable["InputText"], extractor: "Extractor", rules: "SelectionRules", report: ReadingReport
-) -> Iterator[_Extracted]:
-    """Yield documents with what is extracted from them; a document without a sentence is reported."""
-    from pyramidions.extract.extraction import extract as extracted
-
-    limit = rules.budget
-    total = without = empty = over = 0
-    # A model reads some documents at once; these are held until they are rated, and no others.
-    waiting: deque[tuple[InputText, Outline]] = deque()
-
-    def handed() -> Iterator[tuple["Outline", str | None]]:
-        for document, found in _outlined(documents, extractor.method, report):
-            waiting.append((document, found))
-            yield found, document.reference
-
-    for rated in extractor.rank(handed(), limit):
-        document, found = waiting.popleft()
-        result = extracted(found, rated, *rules)
-        total += 1
-        without += not found.has_sections
-        empty += not result.sentences
-        over += limit.words is not None and len(result.text.split()) > limit.words
-        yield _Extracted(document, result)
-        report.add(document.size)
-    of_all = f"of {counted(total, 'document')}"
-    if without and extractor.method == "hiporank":
-        report.note(f"{without:,} {of_all} had no headings: each was read as one section.")
-    if empty:
-        report.note(f"{empty:,} {of_all} shared no word with the reference: the summary is empty.")
-    if over:
-        report.note(f"{over:,} {of_all} had no sentence within --words: the best sentence alone is the summary.")
-
-
-def _outlined(
-    documents: Iterable["InputText"], method: str, report: ReadingReport
-) -> Iterator[tuple["InputText", "Outline"]]:
-    from pyramidions.extract.methods import ORACLE
-    from pyramidions.inference.extractor import document_outline
-
-    for document in documents:
-        report.add(document.size)
-        try:
-            if method == ORACLE and document.reference is None:
-                raise UserError(f"--method {ORACLE} needs a summary, which only a .jsonl file has (--reference-field).")
-            found = document_outline(document.text)
-        except UserError as error:
-            report.fail(UserError(f"{document.origin.name}: {error}"))
-            continue
-        # The outline has all of the text that is needed.
-        yield document._replace(text=""), found
-
-
-def _on_page(
-    results: Iterable[_Extracted],
-    target: Path,
-    extractor: "Extractor",
-    rules: "SelectionRules",
-    report: ReadingReport,
-) -> Iterator[_Extracted]:
-    """Yield the results, and write a page that shows them after the last."""
-    from pyramidions.files.atomic import atomic_file
-    from pyramidions.inference.document_page import full
-    from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
-
-    bounds = {name: f"{most:,}" for name, most in rules.budget._asdict().items() if most is not None}
-    settings = {**bounds, "redundancy": rules.redundancy}
-    page = ExtractionPage(extractor.method, settings=settings)
-    # Opened before the work, so that a path that cannot be written is reported at once.
-    with atomic_file(target) as file:
-        for result in results:
-            page.add(result.document.origin.name, result.extraction, result.document.reference)
-            yield result
-        file.write(page.html().encode())
-    if page.left_out:
-        report.fail(full(target, page.left_out, f"{MOST_SENTENCES:,} sentences"))
-
-
-def _lines(results: Iterable[tuple["InputText", "Extraction"]], paths: list[Path], as_json: bool) -> Iterator[str]:
+def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.inference.file_formats import holds_records
 

@@ -9,7 +9,7 @@ import numpy as np
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.errors import UserError
-from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, select
+from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules, select
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -97,7 +97,8 @@ def select_tokens(found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budg
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # The last sentence has no marker behind it.
-    return select(texts, scores, Budget(words=require_budget(budget) - 1 + markers), lengths=lengths)
+    rules = SelectionRules(Budget(words=require_budget(budget) - 1 + markers))
+    return select(texts, scores, rules, lengths)
 
 
 def require_budget(budget: int) -> int:

@@ -4,8 +4,8 @@ from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.extract.hiporank import HipoRank
 from pyramidions.extract.lead import Lead
 from pyramidions.extract.oracle import Oracle
-from pyramidions.extract.selection import Budget, select
+from pyramidions.extract.selection import Budget, SelectionRules, select
 from pyramidions.extract.textrank import TextRank
 from pyramidions.extract.vectors import TfIdf
 
-__all__ = ["RANKERS", "Budget", "HipoRank", "Lead", "Oracle", "Ranker", "TextRank", "TfIdf", "select"]
+__all__ = ["RANKERS", "Budget", "HipoRank", "Lead", "Oracle", "Ranker", "SelectionRules", "TextRank", "TfIdf", "select"]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.extract.selection import MMR_WEIGHT, Budget, select
+from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
 
 
@@ -43,15 +43,13 @@ class Extraction(NamedTuple):
         return " ".join(sentence.text for sentence in self.sentences)
 
 
-def extract(
-    outline: Outline, scores: np.ndarray, budget: Budget, redundancy: str = "none", mmr_weight: float = MMR_WEIGHT
-) -> Extraction:
+def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
     """Extract sentences of a document.
 
     Args:
         outline: of the document.
         scores: (sentences,), as a `Ranker` gives them.
-        budget, redundancy, mmr_weight: as in `select`.
+        rules: of the selection.
 
     Returns:
         The extraction; without any sentence if the document has none.
@@ -60,7 +58,7 @@ def extract(
         UserError, ValueError: as `select`.
     """
     sentences = outline.sentences
-    chosen = select([sentence.text for sentence in sentences], scores, budget, redundancy, mmr_weight)
+    chosen = select([sentence.text for sentence in sentences], scores, rules)
     found = [
         Extract(sentences[place].text, place, outline.headings[sentences[place].section], float(scores[place]))
         for place in chosen

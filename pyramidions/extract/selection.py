@@ -25,60 +25,72 @@ class Budget(NamedTuple):
     sentences: int | None = None
 
     def check(self) -> None:
-        """Raise a UserError if nothing could be selected."""
+        """Check that something can be selected.
+
+        Raises:
+            UserError: the budget is below 1.
+        """
         for name, value in self._asdict().items():
             if value is not None and value < 1:
                 raise UserError(f"`{name}` must be at least 1, but is {value}.")
 
 
 class SelectionRules(NamedTuple):
-    """How sentences are selected by their scores; the arguments of `select`."""
+    """How sentences are selected by their scores.
+
+    Attributes:
+        budget: of the selection. If not even one sentence fits, the best is selected alone.
+        redundancy: "none"; "trigrams" passes over a sentence that shares a trigram of words with a selected one (Paulus
+            et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
+            scores scaled to [0, 1] and the cosine similarity of tf-idf vectors, fitted to the document.
+        mmr_weight: of the score in "mmr", from 0 to 1; the similarity weighs the rest.
+    """
 
     budget: Budget
     redundancy: str = "none"
     mmr_weight: float = MMR_WEIGHT
 
+    def check(self) -> None:
+        """Check the rules.
+
+        Raises:
+            UserError: the budget is below 1, there is no such ``redundancy``, or the weight is out of its range.
+        """
+        self.budget.check()
+        if self.redundancy not in REDUNDANCY:
+            raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {self.redundancy!r}.")
+        if not 0 <= self.mmr_weight <= 1:
+            raise UserError(f"`mmr_weight` must be from 0 to 1, but is {self.mmr_weight}.")
+
 
 def select(
-    sentences: Sequence[str],
-    scores: np.ndarray,
-    budget: Budget,
-    redundancy: str = "none",
-    mmr_weight: float = MMR_WEIGHT,
-    lengths: Sequence[int] | None = None,
+    sentences: Sequence[str], scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
 ) -> list[int]:
     """Select sentences, the best first; one that does not fit into what is left of the budget is passed over.
 
     Args:
         sentences: of the document.
         scores: (sentences,), more is better; a sentence of -inf is never selected.
-        budget: of the selection. If not even one sentence fits, the best is selected alone.
-        redundancy: "none"; "trigrams" passes over a sentence that shares a trigram of words with a selected one (Paulus
-            et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
-            scores scaled to [0, 1] and the cosine similarity of tf-idf vectors, fitted to the document.
-        mmr_weight: of the score in "mmr"; the similarity weighs the rest.
+        rules: of the selection.
         lengths: of the sentences, in tokens for example; ``budget.words`` then limits their sum. None to count words.
 
     Returns:
         Indices in reading order.
 
     Raises:
-        UserError: the budget is below 1, or there is no such ``redundancy``.
+        UserError: a rule is invalid.
         ValueError: a score is NaN.
     """
-    budget.check()
-    if redundancy not in REDUNDANCY:
-        raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {redundancy!r}.")
-    if not 0 <= mmr_weight <= 1:
-        raise UserError(f"`mmr_weight` must be from 0 to 1, but is {mmr_weight}.")
+    rules.check()
     scores = np.asarray(scores, dtype=np.float64)
     if np.isnan(scores).any():
         raise ValueError("Scores of sentences must be numbers, but one is NaN.")
     best_first = np.argsort(-scores, kind="stable")
     best_first = best_first[scores[best_first] > -np.inf]
-    if redundancy == "mmr":
-        return _fill_by_relevance(sentences, scores, best_first, _Selection(sentences, budget, lengths), mmr_weight)
-    return _fill(sentences, best_first, _Selection(sentences, budget, lengths), redundancy == "trigrams")
+    selection = _Selection(sentences, rules.budget, lengths)
+    if rules.redundancy == "mmr":
+        return _fill_by_relevance(sentences, scores, best_first, selection, rules.mmr_weight)
+    return _fill(sentences, best_first, selection, rules.redundancy == "trigrams")
 
 
 class _Selection:

@@ -8,10 +8,9 @@ import numpy as np
 import torch
 
 from pyramidions.errors import UserError
-from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, TfIdf
+from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules, TfIdf
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
-from pyramidions.extract.selection import SelectionRules
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.text.outline import Outline, outline
@@ -64,8 +63,8 @@ class Extractor:
             words: most words of all sentences. If neither this nor ``sentences`` is given, as many as a trained
                 extractor learned to extract, else `WORDS`.
             sentences: most sentences.
-            redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.select`; if None, that of a trained
-                extractor, else "none".
+            redundancy: "none", "trigrams" or "mmr", see `pyramidions.extract.SelectionRules`; if None, that of a
+                trained extractor, else "none".
             reference: summary that the method "oracle" chooses by.
 
         Raises:
@@ -74,7 +73,7 @@ class Extractor:
         rules = self.rules(words, sentences, redundancy)
         found = document_outline(text)
         (scores,) = self.rank([(found, reference)], rules.budget)
-        return extract(found, scores, *rules)
+        return extract(found, scores, rules)
 
     def rules(
         self, words: int | None = None, sentences: int | None = None, redundancy: str | None = None
@@ -85,15 +84,16 @@ class Extractor:
             words, sentences, redundancy: as in `extract`.
 
         Raises:
-            UserError: a budget below 1.
+            UserError: a budget below 1, or no such redundancy.
         """
         own = SelectionRules(Budget(WORDS))
         if isinstance(self._ranker, LearnedRanker):
             model = self._ranker.model
             own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
-        budget.check()
-        return SelectionRules(budget, redundancy or own.redundancy, own.mmr_weight)
+        rules = SelectionRules(budget, redundancy or own.redundancy, own.mmr_weight)
+        rules.check()
+        return rules
 
     def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.

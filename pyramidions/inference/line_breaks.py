@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import SPACE
 
 _LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")  # those of str.splitlines
 _LINE, _PARAGRAPH = "\n", "\n\n"
-_SPACES = str.maketrans("", "", " ▁")
+_SPACES = str.maketrans("", "", f" {SPACE}")
 
 
 class LineBreaks:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
+from pyramidions.inference.extractor import WORDS
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.markdown import plain
 from pyramidions.models.parse import extractor_spec_of, spec_of
@@ -62,20 +63,19 @@ _EXTRACTS = (
 def _rows(model: SavedModel | SavedExtractor) -> dict[str, str]:
     config, millions = model.config, sum(p.numel() for p in model.network.parameters()) / 1e6
     layers = f"{config.encoder_layers}"
-    longest_summary, decoding = {}, {}
     if isinstance(model, SavedModel):
         layers += f" + {model.config.decoder_layers}"
-        longest_summary["longest summary"] = f"{model.max_target_positions} tokens"
-        decoding["decoding"] = _decoding(model)
+        summary = {"longest summary": f"{model.max_target_positions} tokens", "decoding": _decoding(model)}
+    else:
+        summary = {"extract": _selection(model)}
     return {
         "parameters": f"{millions:.1f}M",
         "layers": f"{layers}, {config.embed_dim} wide",
         "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
         "pooling": _pooling(model),
         "longest document": _longest_document(model),
-        **longest_summary,
         "vocabulary": f"{model.tokenizer.vocab_size} pieces",
-        **decoding,
+        **summary,
     }
 
 
@@ -90,6 +90,16 @@ def _decoding(model: SavedModel) -> str:
     most = min(config.decoding_max_length, model.max_target_positions - 1)
     lengths = f"{min(config.decoding_min_length, most)} to {most} tokens"
     return f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}"
+
+
+def _selection(model: SavedExtractor) -> str:
+    words = f"{WORDS} words" if model.extract_words is None else f"{model.extract_words} words, as in training"
+    avoids = {
+        "none": "repetitions allowed",
+        "trigrams": "no repeated trigrams",
+        "mmr": f"maximal marginal relevance, weight {model.mmr_weight:g}",
+    }
+    return f"at most {words}; {avoids[model.redundancy]}"
 
 
 def _pooling(model: SavedModel | SavedExtractor) -> str:

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.extract.selection import REDUNDANCY
+from pyramidions.extract.selection import MMR_WEIGHT, REDUNDANCY
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.model_files import (
     CARD,
@@ -75,7 +75,7 @@ class SavedExtractor:
         tokenizer: of documents.
         max_source_positions: most tokens of a document.
         extract_words: of an extract, as in training; None if the model does not say.
-        redundancy: how an extract avoids repetitions, as in training; see `select`.
+        redundancy: how an extract avoids repetitions, as in training; see `SelectionRules`.
         mmr_weight: likewise.
     """
 
@@ -86,7 +86,7 @@ class SavedExtractor:
     max_source_positions: int
     extract_words: int | None = None
     redundancy: str = "none"
-    mmr_weight: float = 0.7
+    mmr_weight: float = MMR_WEIGHT
 
     @property
     def network(self) -> nn.Module:
@@ -139,7 +139,7 @@ def _extractor(found: FoundModel) -> SavedExtractor:
     return SavedExtractor(ranker, config, tokenizer, source, **found.selection)
 
 
-def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_weight: Any = 0.7) -> None:
+def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_weight: Any = MMR_WEIGHT) -> None:
     if extract_words is not None and not (fits(extract_words, int) and extract_words >= 1):
         raise UserError(f"`extract_words` must be a whole number from 1, but is {shown(extract_words)}.")
     if not isinstance(redundancy, str) or redundancy not in REDUNDANCY:

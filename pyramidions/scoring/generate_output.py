@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterable
 
 from pyramidions.errors import UserError
-from pyramidions.text.tokenizer import SENTENCE_MARKER
+from pyramidions.text.tokenizer import SENTENCE_MARKER, SPACE
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "
-_PIECE_START = "▁"
 
 
 def is_generate_output(lines: Iterable[str]) -> bool:
@@ -77,7 +76,7 @@ def _refuse_gaps(found: dict[int, str], count: int, place: str) -> None:
 
 
 def _join_pieces(text: str) -> str:
-    if _PIECE_START not in text:
+    if SPACE not in text:
         return text
     pieces = (piece for piece in text.split() if piece != SENTENCE_MARKER)
-    return "".join(pieces).replace(_PIECE_START, " ").strip()
+    return "".join(pieces).replace(SPACE, " ").strip()

@@ -6,14 +6,14 @@ from fairseq.tasks import register_task
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
-from pyramidions.extract.selection import REDUNDANCY, Budget
+from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import ExtractiveSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.preprocessing import Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
-from pyramidions.tasks.sentence_extractor import Selection, SentenceExtractor
+from pyramidions.tasks.sentence_extractor import SentenceExtractor
 from pyramidions.tasks.splits import load_labelled_split, no_labels
 
 _NAME = "extractive_summarization"
@@ -39,17 +39,15 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     def __init__(self, cfg: ExtractiveSummarizationConfig) -> None:
         super().__init__(cfg)
-        if cfg.redundancy is not None and cfg.redundancy not in REDUNDANCY:
-            raise UserError(f"--redundancy must be one of {', '.join(REDUNDANCY)}, but is {cfg.redundancy!r}.")
-        if cfg.mmr_weight is not None and not 0 <= cfg.mmr_weight <= 1:
-            raise UserError(f"--mmr-weight must be from 0 to 1, but is {cfg.mmr_weight}.")
         folder = DataFolder(cfg.data)
         lengths = {
             "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
             "extract_words": Length(cfg.extract_words, _summary_words(folder), least=1, reason="one word"),
         }
-        settings = {"redundancy": Setting(cfg.redundancy, "none"), "mmr_weight": Setting(cfg.mmr_weight, 0.7)}
+        settings = {"redundancy": Setting(cfg.redundancy, "none"), "mmr_weight": Setting(cfg.mmr_weight, MMR_WEIGHT)}
         self.preprocessing = Preprocessing(folder, _NAME, lengths, settings)
+        asked = {name: setting.asked for name, setting in settings.items() if setting.asked is not None}
+        SelectionRules(Budget(), **asked).check()
 
     @property
     def extract_words(self) -> int:
@@ -64,8 +62,10 @@ class ExtractiveSummarizationTask(DocumentTask):
         """Build the model.
 
         Raises:
-            UserError: the data has no sentence markers, or the model writes.
+            UserError: the data has no sentence markers, the model writes, or an option has no effect.
         """
+        if self.cfg.mmr_weight is not None and (redundancy := self.preprocessing.setting("redundancy")) != "mmr":
+            raise UserError(f"--mmr-weight is an option of --redundancy mmr, but --redundancy is {redundancy}.")
         if self.preprocessing.need_tokenizer().marker_id is None:
             raise no_labels(self.preprocessing.folder)
         if model_name(cfg) == "pyramidion":
@@ -97,8 +97,8 @@ class ExtractiveSummarizationTask(DocumentTask):
 
     def _extractor(self) -> SentenceExtractor:
         setting = self.preprocessing.setting
-        selection = Selection(Budget(words=self.extract_words), setting("redundancy"), setting("mmr_weight"))
-        return SentenceExtractor(self.preprocessing.need_tokenizer(), selection)
+        rules = SelectionRules(Budget(words=self.extract_words), setting("redundancy"), setting("mmr_weight"))
+        return SentenceExtractor(self.preprocessing.need_tokenizer(), rules)
 
 
 def _summary_words(folder: DataFolder) -> Optional[int]:

@@ -1,22 +1,14 @@
 """Extracts sentences, behind the interface of fairseq's generators."""
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pyramidions.data.labels import HEADING
-from pyramidions.extract.selection import Budget, select
+from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.tokenizer import EOS, Tokenizer
-
-
-class Selection(NamedTuple):
-    """How sentences are selected by their scores; see `select`."""
-
-    budget: Budget
-    redundancy: str
-    mmr_weight: float
 
 
 class SentenceExtractor:
@@ -24,14 +16,14 @@ class SentenceExtractor:
 
     Args:
         tokenizer: with a sentence marker.
-        selection: by the mean score of all models.
+        rules: of the selection, which is by the mean score of all models.
     """
 
     eos = EOS
 
-    def __init__(self, tokenizer: Tokenizer, selection: Selection) -> None:
+    def __init__(self, tokenizer: Tokenizer, rules: SelectionRules) -> None:
         self.tokenizer = tokenizer
-        self.selection = selection
+        self.rules = rules
         self.symbols_to_strip_from_output = {EOS}
 
     @torch.no_grad()
@@ -66,7 +58,7 @@ class SentenceExtractor:
         rated = np.array([score if text else -np.inf for text, score in zip(texts, scores, strict=False)])
         tokens: list[int] = []
         positional: list[float] = []
-        chosen = select(texts, rated, *self.selection)
+        chosen = select(texts, rated, self.rules)
         for number, index in enumerate(chosen):
             unit = [*([self.tokenizer.marker_id] if number else []), *units[index]]
             tokens += unit  # type: ignore[arg-type]

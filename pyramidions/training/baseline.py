@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.sections import sectioned_text
-from pyramidions.extract import Budget, HipoRank
+from pyramidions.extract import Budget, HipoRank, SelectionRules
 from pyramidions.extract.extraction import extract
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import available_cores, ordered_map
@@ -57,5 +57,5 @@ def advice(scores: Path, kind: str) -> str | None:
 
 def _line(document: Document, words: int) -> bytes:
     read = outline(document.source)
-    found = extract(read, HipoRank().rank(read), Budget(words=words))
+    found = extract(read, HipoRank().rank(read), SelectionRules(Budget(words=words)))
     return found.text.encode("utf-8", "replace") + b"\n"

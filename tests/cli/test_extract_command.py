@@ -12,6 +12,7 @@ from documents import PAGE, docx, pdf
 
 from pyramidions import Extractor
 from pyramidions.cli import main
+from pyramidions.extract import TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor
 from pyramidions.text.outline import Outline
 
@@ -96,10 +97,13 @@ def test_a_document_without_headings_is_said_to_be_one_section() -> None:
 
 def test_document_frequencies_may_come_from_a_corpus(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text('{"text": "Vectors vectors."}\n{"text": "Better."}\n')
-    fitted = extract("--idf", tmp_path / "corpus.jsonl", "--json", text=PAPER)
-    plain = extract("--json", text=PAPER)
-    assert fitted.exit_code == 0, fitted.output
-    assert fitted.stdout != plain.stdout
+    done = extract("--idf", tmp_path / "corpus.jsonl", "--json", text=PAPER)
+    assert done.exit_code == 0, done.output
+    fitted = Extractor("hiporank", vectors=TfIdf(["Vectors vectors.", "Better."])).extract(PAPER)
+    plain = Extractor("hiporank").extract(PAPER)
+    scores = [sentence["score"] for sentence in json.loads(done.stdout)["sentences"]]
+    assert scores == [sentence.score for sentence in fitted.sentences]
+    assert scores != [sentence.score for sentence in plain.sentences]
 
 
 def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
@@ -152,12 +156,14 @@ def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_p
     (tmp_path / "b.jsonl").write_text(json.dumps({"text": PAPER, "summary": "Two vectors are better."}) + "\n")
     done = extract(tmp_path, "--method", "oracle", "--reference-field", "summary")
     assert done.exit_code == 1
-    assert f"{tmp_path}/a.txt: --method oracle needs a summary, which only a .jsonl file has" in done.stderr
+    assert (
+        f"{tmp_path}/a.txt: The method 'oracle' needs a reference summary, which only a .jsonl file has." in done.stderr
+    )
     assert "Two vectors are better." in done.stdout
 
 
 def test_a_budget_that_no_sentence_fits_is_said() -> None:
-    assert "1 of 1 document had no sentence within --words" in extract("--words", 1, text=PAPER).stderr
+    assert "1 of 1 document had no sentence within the budget" in extract("--words", 1, text=PAPER).stderr
 
 
 def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pyramidions.criterions.extractive_summarization import reinforce
 from pyramidions.criterions.sentence_sampling import gumbel_keys, select_by
-from pyramidions.extract.selection import Budget, select
+from pyramidions.extract.selection import Budget, SelectionRules, select
 
 SCORES = torch.tensor([0.5, -1.0, 1.2], dtype=torch.float64)
 LENGTHS = torch.tensor([3, 2, 4])
@@ -84,7 +84,7 @@ def test_the_best_are_selected_as_an_extract_is() -> None:
         lengths = draw.integers(1, 9, 7)
         scores = np.where(draw.random(7) < 0.2, -np.inf, draw.normal(size=7))
         words = int(draw.integers(1, 25))
-        expected = select([" ".join(["w"] * n) for n in lengths], scores, Budget(words=words))
+        expected = select([" ".join(["w"] * n) for n in lengths], scores, SelectionRules(Budget(words=words)))
         given = torch.tensor(scores)[None]
         chosen = select_by(given, given, torch.tensor(lengths)[None], words).chosen[0]
         assert chosen.nonzero().flatten().tolist() == expected

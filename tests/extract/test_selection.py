@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.extract import Budget, select
+from pyramidions.extract import Budget, SelectionRules, select
 
 SENTENCES = ["one two three", "four five", "six", "seven eight nine ten"]
 
 
 def chosen(scores: list[float], redundancy: str = "none", **budget: int) -> list[int]:
-    return select(SENTENCES, np.array(scores), Budget(**budget), redundancy)
+    return select(SENTENCES, np.array(scores), SelectionRules(Budget(**budget), redundancy))
 
 
 def test_the_best_come_in_reading_order():
@@ -28,7 +28,7 @@ def test_words_and_sentences_bound_together():
 
 def test_if_none_fits_the_best_comes_alone():
     assert chosen([1, 2, float("-inf"), 3], words=1) == [3]
-    assert select(["one two three"], np.array([1.0]), Budget(words=1)) == [0]
+    assert select(["one two three"], np.array([1.0]), SelectionRules(Budget(words=1))) == [0]
 
 
 def test_a_budget_above_the_text_takes_all():
@@ -44,26 +44,26 @@ def test_equal_scores_prefer_the_earlier_sentence():
 
 
 def test_no_sentence_gives_no_selection():
-    assert select([], np.zeros(0), Budget(words=5)) == []
-    assert select([], np.zeros(0), Budget(words=5), "mmr") == []
+    assert select([], np.zeros(0), SelectionRules(Budget(words=5))) == []
+    assert select([], np.zeros(0), SelectionRules(Budget(words=5), "mmr")) == []
 
 
 def test_trigrams_pass_over_a_sentence_that_repeats_one():
     sentences = ["the cat sat down", "now the cat sat there", "the dog sat"]
-    assert select(sentences, np.array([3.0, 2.0, 1.0]), Budget(sentences=2), "trigrams") == [0, 2]
+    assert select(sentences, np.array([3.0, 2.0, 1.0]), SelectionRules(Budget(sentences=2), "trigrams")) == [0, 2]
 
 
 def test_mmr_prefers_what_is_new():
     sentences = ["the cat sat down", "the cat sat down", "dogs bark loudly"]
     scores = np.array([3.0, 2.9, 2.0])
-    assert select(sentences, scores, Budget(sentences=2), "mmr", mmr_weight=0.5) == [0, 2]
-    assert select(sentences, scores, Budget(sentences=2), "mmr", mmr_weight=1.0) == [0, 1]
+    assert select(sentences, scores, SelectionRules(Budget(sentences=2), "mmr", 0.5)) == [0, 2]
+    assert select(sentences, scores, SelectionRules(Budget(sentences=2), "mmr", 1.0)) == [0, 1]
 
 
 @pytest.mark.parametrize("budget", [Budget(words=0), Budget(sentences=0), Budget(words=-1)])
 def test_a_budget_below_1_is_refused(budget):
     with pytest.raises(UserError, match="must be at least 1, but is"):
-        select(SENTENCES, np.ones(4), budget)
+        select(SENTENCES, np.ones(4), SelectionRules(budget))
 
 
 def test_an_unknown_redundancy_is_refused():
@@ -73,7 +73,7 @@ def test_an_unknown_redundancy_is_refused():
 
 def test_punctuation_does_not_hide_a_repetition():
     sentences = ["the cat sat.", "now the cat, sat down", "the dog sat"]
-    assert select(sentences, np.array([3.0, 2.0, 1.0]), Budget(sentences=2), "trigrams") == [0, 2]
+    assert select(sentences, np.array([3.0, 2.0, 1.0]), SelectionRules(Budget(sentences=2), "trigrams")) == [0, 2]
 
 
 def test_a_score_that_is_no_number_is_refused():

@@ -5,8 +5,7 @@ import pytest
 
 from pyramidions import Extractor
 from pyramidions.errors import UserError
-from pyramidions.extract import Budget, TfIdf
-from pyramidions.extract.selection import SelectionRules
+from pyramidions.extract import Budget, SelectionRules, TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor
 
 PAPER = """Introduction

@@ -14,7 +14,8 @@ from pyramidions.data.readers import Corpus
 from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.data.vocabulary import Settings
 from pyramidions.extract import Lead
-from pyramidions.inference.model_card import _data, _scores
+from pyramidions.inference import SavedExtractor
+from pyramidions.inference.model_card import _data, _scores, _selection
 from pyramidions.markdown import plain
 
 
@@ -76,3 +77,15 @@ def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: 
     folder = DataFolder(tmp_path / "data")
     *_, row, last = _data(SimpleNamespace(tokenizer=folder.tokenizer()), folder).splitlines()
     assert last.startswith("| train |") if sentence is None else row == "" and last.endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ((None, "none", 0.7), "at most 220 words; repetitions allowed"),
+        ((150, "trigrams", 0.7), "at most 150 words, as in training; no repeated trigrams"),
+        ((150, "mmr", 0.4), "at most 150 words, as in training; maximal marginal relevance, weight 0.4"),
+    ],
+)
+def test_the_rules_of_an_extractor_are_said(rules: tuple[int | None, str, float], said: str) -> None:
+    assert _selection(SavedExtractor(None, None, None, 64, *rules)) == said  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_lengths_and_tokenizer_come_from_the_checkpoint(labelled_data: DataFolde
 
 
 def selection(task: ExtractiveSummarizationTask) -> tuple[str, float]:
-    found = task.validation_generator(None).selection
+    found = task.validation_generator(None).rules
     return found.redundancy, found.mmr_weight
 
 
@@ -279,8 +279,8 @@ def test_labels_of_other_documents_are_named(labelled_data: DataFolder, tmp_path
     [
         ("extract_words", 0, "`extract_words` must be at least 1, one word, but is 0."),
         ("max_source_positions", 1, "`max_source_positions` must be at least 2, a token and the end of the text, but"),
-        ("redundancy", "some", "--redundancy must be one of none, trigrams, mmr, but is 'some'."),
-        ("mmr_weight", 2.0, "--mmr-weight must be from 0 to 1, but is 2.0."),
+        ("redundancy", "some", "`redundancy` must be one of none, trigrams, mmr, but is 'some'."),
+        ("mmr_weight", 2.0, "`mmr_weight` must be from 0 to 1, but is 2.0."),
     ],
 )
 def test_an_option_out_of_its_range_is_named(
@@ -288,6 +288,14 @@ def test_an_option_out_of_its_range_is_named(
 ) -> None:
     with pytest.raises(UserError, match=f"^{sentence}"):
         make(labelled_data, **{option: value})
+
+
+def test_a_weight_without_mmr_is_refused(labelled_data: DataFolder) -> None:
+    task = make(labelled_data, redundancy="trigrams", mmr_weight=0.5)
+    with pytest.raises(
+        UserError, match="^--mmr-weight is an option of --redundancy mmr, but --redundancy is trigrams.$"
+    ):
+        task.build_model(None)
 
 
 def test_a_folder_without_a_train_split_needs_the_words(labelled_data: DataFolder, tmp_path: Path) -> None:
