@@ -10,6 +10,7 @@ from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.errors import UserError
 from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules, select
+from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -42,7 +43,7 @@ class SelectSentences(Pairing):
         sentences = found.sentences
         if not sentences:
             return Pairs([document], is_whole=True)
-        chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget)
+        chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget, self._ranker.stops)
         if not chosen:
             return Pairs([document], is_whole=True)
         return Pairs([document._replace(source=" ".join(sentences[place].text for place in chosen))])
@@ -81,14 +82,17 @@ class SelectByOracle(SelectSentences):
         return np.where(chosen > -np.inf, chosen, below)
 
 
-def select_tokens(found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budget: int) -> list[int]:
-    """Select sentences by their scores, as many as a model reads.
+def select_tokens(
+    found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budget: int, stops: bool = False
+) -> list[int]:
+    """Select sentences by their scores, of those that `fit_for_summary` lets pass; as many as a model reads.
 
     Args:
         found: the outline of a document.
         scores: (sentences,), of its sentences.
         tokenizer: of the model.
         budget: most tokens, the end of the text included; and a marker between sentences, where the tokenizer has one.
+        stops: as in `SelectionRules`.
 
     Returns:
         Indices in reading order.
@@ -97,8 +101,8 @@ def select_tokens(found: Outline, scores: np.ndarray, tokenizer: Tokenizer, budg
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # The last sentence has no marker behind it.
-    rules = SelectionRules(Budget(words=require_budget(budget) - 1 + markers))
-    return select(texts, scores, rules, lengths)
+    rules = SelectionRules(Budget(words=require_budget(budget) - 1 + markers), stops=stops)
+    return select(texts, fit_for_summary(found, scores), rules, lengths)
 
 
 def require_budget(budget: int) -> int:

@@ -1,6 +1,7 @@
 """The role of a ranker, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from pyramidions.text.outline import Outline
 
 class Ranker(ABC):
     """Rates the sentences of a document."""
+
+    #: a selection ends where a sentence does not fit; see `SelectionRules`
+    stops: ClassVar[bool] = False
 
     @abstractmethod
     def rank(self, outline: Outline) -> np.ndarray:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.extract.selection import SelectionRules, select
 from pyramidions.text.outline import Outline
 
@@ -44,7 +45,7 @@ class Extraction(NamedTuple):
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:
-    """Extract sentences of a document.
+    """Extract sentences of a document, of those that `fit_for_summary` lets pass.
 
     Args:
         outline: of the document.
@@ -58,7 +59,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
         UserError, ValueError: as `select`.
     """
     sentences = outline.sentences
-    chosen = select([sentence.text for sentence in sentences], scores, rules)
+    chosen = select([sentence.text for sentence in sentences], fit_for_summary(outline, scores), rules)
     found = [
         Extract(sentences[place].text, place, outline.headings[sentences[place].section], float(scores[place]))
         for place in chosen

@@ -8,7 +8,9 @@ from pyramidions.text.outline import Outline
 
 @RANKERS.register("lead")
 class Lead(Ranker):
-    """Prefers a sentence to all that follow it."""
+    """Prefers a sentence to all that follow it: the beginning of the document, without gaps."""
+
+    stops = True
 
     def rank(self, outline: Outline) -> np.ndarray:
         return -np.arange(len(outline.sentences), dtype=np.float64)

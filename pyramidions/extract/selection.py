@@ -44,11 +44,14 @@ class SelectionRules(NamedTuple):
             et al. 2018, section 2.5); "mmr" selects by maximal marginal relevance (Carbonell and Goldstein 1998), with
             scores scaled to [0, 1] and the cosine similarity of tf-idf vectors, fitted to the document.
         mmr_weight: of the score in "mmr", from 0 to 1; the similarity weighs the rest.
+        stops: behind a selected sentence, one that does not fit into what is left of the budget ends the selection;
+            otherwise it is passed over.
     """
 
     budget: Budget
     redundancy: str = "none"
     mmr_weight: float = MMR_WEIGHT
+    stops: bool = False
 
     def check(self) -> None:
         """Check the rules.
@@ -66,7 +69,7 @@ class SelectionRules(NamedTuple):
 def select(
     sentences: Sequence[str], scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
 ) -> list[int]:
-    """Select sentences, the best first; one that does not fit into what is left of the budget is passed over.
+    """Select sentences, the best first.
 
     Args:
         sentences: of the document.
@@ -90,7 +93,7 @@ def select(
     selection = _Selection(sentences, rules.budget, lengths)
     if rules.redundancy == "mmr":
         return _fill_by_relevance(sentences, scores, best_first, selection, rules.mmr_weight)
-    return _fill(sentences, best_first, selection, rules.redundancy == "trigrams")
+    return _fill(sentences, best_first, selection, rules.redundancy == "trigrams", rules.stops)
 
 
 class _Selection:
@@ -119,12 +122,16 @@ class _Selection:
         return sorted(self.indices) or [int(index) for index in list(best_first)[:1]]
 
 
-def _fill(sentences: Sequence[str], best_first: np.ndarray, selection: _Selection, without_repeats: bool) -> list[int]:
+def _fill(
+    sentences: Sequence[str], best_first: np.ndarray, selection: _Selection, without_repeats: bool, stops: bool
+) -> list[int]:
     seen: set[tuple[str, ...]] = set()
     for index in map(int, best_first):
         if selection.is_full:
             break
         if not selection.fits(index):
+            if stops and selection.indices:
+                break
             continue
         if without_repeats:
             trigrams = set(_trigrams(sentences[index]))

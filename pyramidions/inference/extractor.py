@@ -86,12 +86,12 @@ class Extractor:
         Raises:
             UserError: a budget below 1, or no such redundancy.
         """
-        own = SelectionRules(Budget(WORDS))
+        own = SelectionRules(Budget(WORDS), stops=self._ranker is not None and self._ranker.stops)
         if isinstance(self._ranker, LearnedRanker):
             model = self._ranker.model
             own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
-        rules = SelectionRules(budget, redundancy or own.redundancy, own.mmr_weight)
+        rules = own._replace(budget=budget, redundancy=redundancy or own.redundancy)
         rules.check()
         return rules
 

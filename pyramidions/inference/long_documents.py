@@ -101,8 +101,8 @@ class LongReader:
         sentences = found.sentences
         if not sentences:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
-        scores = self._selecting.ranker.rank(found)
-        chosen = select_tokens(found, scores, self.reader.tokenizer, self.reader.max_source_positions)
+        ranker, reader = self._selecting.ranker, self.reader
+        chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.max_source_positions, ranker.stops)
         selected = "\n".join(sentences[place].text for place in chosen)
         tokenized = self.reader.head(selected, "a selection")
         coverage = Coverage(sentences=(len(chosen), len(sentences)), selected_by=self._selecting.method)

@@ -103,4 +103,5 @@ def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
     extractor = Extractor(tmp_path)
     assert extractor.rules() == SelectionRules(Budget(words=10), "mmr", 0.4)
     assert extractor.rules(sentences=2, redundancy="none") == SelectionRules(Budget(sentences=2), "none", 0.4)
-    assert Extractor("lead").rules() == SelectionRules(Budget(words=220), "none", 0.7)
+    assert Extractor().rules() == SelectionRules(Budget(words=220), "none", 0.7)
+    assert Extractor("lead").rules() == SelectionRules(Budget(words=220), stops=True)
