@@ -18,6 +18,7 @@ BASE = [
     "pypdf>=5,<7",  # reads .pdf
     "lxml>=6,<7",  # reads .html in linear time
     "mammoth>=1.9,<2",  # reads .docx
+    "rouge-score==0.1.2",
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]
@@ -31,7 +32,6 @@ BENCH = [
 # fairseq-fixed compiles against the torch that is installed: see scripts/setup.sh for the order.
 TRAIN = [
     "fairseq-fixed==0.12.3.1",
-    "rouge-score==0.1.2",
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train

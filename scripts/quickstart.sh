@@ -132,9 +132,9 @@ pyramidions score "$OUT/generate-test.txt" --data "$OUT/data" --baseline "$OUT/e
 cat <<'NOTE'
 
 What this shows: extracts are summaries worth reading, and the pipeline works on this machine, from papers to scores.
-What it does not show: how good a DeepPyramidion is. A model this small, trained for minutes on the heads of 200 papers,
-learns the vocabulary and the shape of an abstract and hardly anything about the paper in front of it. The README says
-how to train on a whole corpus.
+What it does not show: how good a DeepPyramidion is. A model this small, trained for minutes on the beginnings of 200
+papers, learns the vocabulary and the shape of an abstract and hardly anything about the paper in front of it. The
+README says how to train on a whole corpus.
 NOTE
 cat <<NEXT
 

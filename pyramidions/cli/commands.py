@@ -104,7 +104,7 @@ class Commands(click.Group):
         except ModuleNotFoundError as error:
             if debug or (error.name or "pyramidions").startswith("pyramidions"):
                 raise
-            _fail(f"{error.name} is not installed: pip install 'pyramidions[train]' brings it.", 1)
+            _fail(f"{error.name} is not installed: {_installed_by(error.name or '')}.", 1)
         except Exception as error:
             # A bug of ours keeps its traceback.
             sentence = _sentence(error)
@@ -117,6 +117,12 @@ class Commands(click.Group):
 def _fail(message: str, code: int) -> None:
     click.echo(f"Error: {message}", err=True)
     sys.exit(code)
+
+
+def _installed_by(module: str) -> str:
+    # fairseq compiles, and needs torch before it.
+    of_fairseq = module in ("fairseq", "hydra", "omegaconf")
+    return "scripts/setup.sh train brings what training needs" if of_fairseq else f"pip install {module}"
 
 
 def _sentence(error: Exception) -> str | None:
@@ -162,9 +168,13 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:
-    """Summarize long documents: prepare a corpus, then train and generate with fairseq, then score.
+    """Summarize long documents.
 
-    fairseq finds the models, the task and the criterion with --user-dir "$(pyramidions user-dir)".
+    \b
+    extract works at once, without training.
+    train makes a model of your own documents, in one command; summarize uses it.
+    prepare, recipe and score go with fairseq-train and fairseq-generate, which
+    find our models with --user-dir "$(pyramidions user-dir)".
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

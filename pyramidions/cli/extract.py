@@ -121,6 +121,11 @@ def extract(
         results = extract_documents(
             documents, extractor, rules, on_progress=report.add, refuse=report.fail, note=report.note
         )
+        # Without any extract, older outputs stay.
+        first = next(results, None)
+        if first is None:
+            return 1
+        results = chain([first], results)
         if page is not None:
             results = explain_extracts(results, page, extractor, rules, refuse=report.fail)
         write_lines(_lines(results, paths, as_json), out, report.bar_aside)

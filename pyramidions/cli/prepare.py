@@ -90,8 +90,8 @@ def prepare(
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
     appears whole or not at all. Run the command again to continue after an interruption; a finished folder is kept.
 
-    With --divide sections, each section of a train or valid document becomes a document of its own, whose summary are
-    the sentences of the summary that match it best. With --select, documents become their most important sentences.
+    With --divide sections, each section of a train or valid document becomes a document of its own, paired with the
+    sentences of the summary that match it best. With --select, documents become their most important sentences.
     The summaries of the test split never decide about its documents: --divide leaves them whole.
 
     \b

@@ -61,6 +61,6 @@ def train(
     arguments = Arguments(absolute(documents), gpus=0 if cpu else gpus, **options)
     with naming_options("vocab_size"):
         if dry_run:
-            show_plan(arguments, model, name=documents, say=click.echo)
+            show_plan(arguments, model, name=documents, overwrite=overwrite, say=click.echo)
         else:
             train_model(arguments, model, name=documents, overwrite=overwrite, say=click.echo)

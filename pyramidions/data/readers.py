@@ -190,6 +190,10 @@ class Corpus:
         return Document(str(record.number) if name is None else name, source, target)
 
 
+# Of files that the library `datasets` reads from a folder without a split in its names.
+_DATASET_ENDINGS = (".parquet", ".arrow", ".json", ".jsonl", ".csv", ".gz", ".xz", ".zst", ".zip", ".py")
+
+
 def find_splits(name: str) -> dict[str, str]:
     """Return the input of each split in a folder of files or in a Hugging Face dataset.
 
@@ -212,8 +216,8 @@ def find_splits(name: str) -> dict[str, str]:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:
             found[split] = files[0]
-    if not found and Path(name).is_dir() and not any(path.is_file() for path in Path(name).rglob("*")):
-        raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no file.")
+    if not found and Path(name).is_dir() and not any(path.suffix in _DATASET_ENDINGS for path in Path(name).rglob("*")):
+        raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
     return found or dict.fromkeys(SPLITS, name)
 
 

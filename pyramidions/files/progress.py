@@ -29,8 +29,9 @@ def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> A
         initial=initial,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
-        # A log file gets a line every 20 seconds instead of ten a second.
+        # A log file gets a line every 20 seconds instead of ten a second, and none of work that takes less.
         mininterval=0.2 if sys.stderr.isatty() else 20.0,
+        delay=0.0 if sys.stderr.isatty() else 5.0,
         dynamic_ncols=True,
     )
 

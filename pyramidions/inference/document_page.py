@@ -69,8 +69,8 @@ def full(page: Path, left_out: int, most_of_one: str) -> UserError:
     """
     are = "document is" if left_out == 1 else "documents are"
     return UserError(
-        f"{page} is full ({MOST // 2**20} MiB, {most_of_one} of a document): "
-        f"{left_out:,} {are} not on it, or not to the end."
+        f"{left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} MiB, and "
+        f"{most_of_one} of one document."
     )
 
 

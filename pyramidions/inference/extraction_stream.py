@@ -71,13 +71,16 @@ def extract_documents(
         over += words is not None and len(found.text.split()) > words
         yield Extracted(document, found)
         on_progress(document.size)
-    of_all = f"of {counted(total, 'document')}"
+
+    def these(count: int) -> str:
+        return "The document" if total == 1 else f"{count:,} of {counted(total, 'document')}"
+
     if without_headings and extractor.method == "hiporank":
-        note(f"{without_headings:,} {of_all} had no headings: each was read as one section.")
+        note(f"{these(without_headings)} had no headings, and was read as one section.")
     if empty:
-        note(f"{empty:,} {of_all} shared no word with the reference: the summary is empty.")
+        note(f"{these(empty)} shared no word with the reference: the summary is empty.")
     if over:
-        note(f"{over:,} {of_all} had no sentence within the budget: the best sentence alone is the summary.")
+        note(f"{these(over)} had no sentence within the budget: the summary is the best one, which is longer.")
 
 
 def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:

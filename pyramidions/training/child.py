@@ -46,7 +46,7 @@ def run_child(
         try:
             process = start_process(words, output, environment, errors=errors, folder=folder, ends_with_us=True)
         except OSError:
-            raise UserError(f"{name} is not installed: pip install 'pyramidions[train]' brings it.") from None
+            raise UserError(f"{name} is not installed: scripts/setup.sh train brings what training needs.") from None
         try:
             while process.poll() is None:
                 tick()

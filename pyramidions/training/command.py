@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyramidions.data.vocabulary import VocabSizeError
@@ -18,6 +19,8 @@ from pyramidions.training.plan import Plan, estimated, make_plan
 from pyramidions.training.run import Run, Say
 from pyramidions.training.sources import changed, near, stamps
 from pyramidions.training.state import State
+
+_CANNOT_TRAIN = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
 
 
 def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
@@ -59,18 +62,21 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
     say(f"\n{places.table.read_text().rstrip()}\n")
     if told := advice(places.scores, plan.kind):
         say(told)
-    say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores; training can go on there.")
+    say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores.")
     say(f"Next: {plan.of_kind.next_command(model)}")
 
 
-def show_plan(arguments: Arguments, model: Path, *, name: str, say: Say) -> None:
-    """Say what a run would do, and write nothing.
+def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
+    """Say what a run would do, and write nothing; arguments are those of `train`.
 
     Raises:
         UserError: wrong documents or arguments.
     """
     places = Places.of(model)
     _check_places(places)
+    state = State.read(places.state)
+    if state is not None and not overwrite:
+        _refuse_differences(state, arguments, places)
     plan, found = make_plan(arguments)
     schedule = estimated(plan, found, arguments.hours)
     for sentence in plan.sentences(name, places.work):
@@ -78,6 +84,12 @@ def show_plan(arguments: Arguments, model: Path, *, name: str, say: Say) -> None
     say(f"Vocabulary: {plan.vocab_size:,} pieces, or fewer where the corpus allows no more.")
     say(f"{schedule}. The command, its lengths estimated:")
     say(f"\n{as_typed(train_command(places, arguments, plan, schedule))}")
+    if not _can_train():
+        say(f"\n{_CANNOT_TRAIN}")
+
+
+def _can_train() -> bool:
+    return find_spec("fairseq") is not None
 
 
 def _check_places(places: Places) -> None:
@@ -99,6 +111,8 @@ def _hold(places: Places) -> None:
 def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say: Say) -> State:
     if places.model.exists() and any(places.model.iterdir()) and not overwrite:
         raise UserError(f"{places.model} holds a model of another run; give another MODEL, or --overwrite.")
+    if not _can_train():
+        raise UserError(_CANNOT_TRAIN)
     inputs = stamps(arguments.documents)
     plan, _ = make_plan(arguments)
     for sentence in plan.sentences(name, places.work):

@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
 
     def __str__(self) -> str:
         minutes = 60 * self.hours
-        time = f"{minutes:.0f} minutes" if minutes < 120 else f"{self.hours:,.0f} hours"
+        time = counted(max(round(minutes), 1), "minute") if minutes < 120 else f"{self.hours:,.0f} hours"
         return f"{self.about}; at most {counted(self.updates, 'update')}, about {time} (estimated)"
 
 
@@ -111,7 +111,7 @@ KINDS = {
 def choose_kind(asked: str, documents: int, machine: Machine) -> tuple[Kind, str]:
     """Return the kind of model for a number of documents to train on, and why."""
     if asked != "auto":
-        return KINDS[asked], "as --kind says"
+        return KINDS[asked], "--kind asks for it"
     if documents < FEW:
         return KINDS["extractor"], (
             f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"

@@ -64,7 +64,11 @@ def raising(error):
         (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
         (
             ModuleNotFoundError("No module named 'datasets'", name="datasets"),
-            "Error: datasets is not installed: pip install 'pyramidions[train]' brings it.\n",
+            "Error: datasets is not installed: pip install datasets.\n",
+        ),
+        (
+            ModuleNotFoundError("No module named 'fairseq'", name="fairseq"),
+            "Error: fairseq is not installed: scripts/setup.sh train brings what training needs.\n",
         ),
     ],
 )

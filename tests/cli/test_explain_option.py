@@ -63,7 +63,10 @@ def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
         main([*map(str, ["summarize", checkpoint, tmp_path / "a.txt", *SHORT]), "--explain", str(page)])
     done = capsys.readouterr()
     assert end.value.code == 1 and done.out.strip()
-    sentence = f"{page} is full (24 MiB, 262,144 tokens of a document): 1 document is not on it, or not to the end."
+    sentence = (
+        f"1 document is missing from {page}, or incomplete there: a page holds at most 24 MiB, and 262,144 tokens of "
+        "one document."
+    )
     assert done.err == f"Error: {sentence}\n"
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 

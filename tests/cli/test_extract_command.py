@@ -91,7 +91,7 @@ def test_a_document_without_a_sentence_is_reported_and_the_others_go_on(tmp_path
 
 def test_a_document_without_headings_is_said_to_be_one_section() -> None:
     done = extract(text="One two. Three four.")
-    assert "1 of 1 document had no headings: each was read as one section." in done.stderr
+    assert "The document had no headings, and was read as one section." in done.stderr
     assert "no headings" not in extract(text=PAPER).stderr
 
 
@@ -163,7 +163,7 @@ def test_a_document_without_a_reference_is_reported_and_the_oracle_goes_on(tmp_p
 
 
 def test_a_budget_that_no_sentence_fits_is_said() -> None:
-    assert "1 of 1 document had no sentence within the budget" in extract("--words", 1, text=PAPER).stderr
+    assert "The document had no sentence within the budget" in extract("--words", 1, text=PAPER).stderr
 
 
 def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -186,3 +186,15 @@ def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.M
     extract(tmp_path / "papers.jsonl", "--method", tmp_path / "model")
     assert len(alive) == 50
     assert max(alive) < 5
+
+
+def test_without_an_extract_older_outputs_stay(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "old.txt").write_text("precious")
+    (tmp_path / "old.html").write_text("precious")
+    done = extract(tmp_path / "empty.txt", "-o", tmp_path / "old.txt", "--explain", tmp_path / "old.html")
+    assert done.exit_code == 1
+    assert {path.name: path.read_text() for path in tmp_path.glob("old.*")} == {
+        "old.txt": "precious",
+        "old.html": "precious",
+    }

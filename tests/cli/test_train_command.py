@@ -49,7 +49,17 @@ def typed(output: str) -> list[str]:
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(run, papers_file, tmp_path):
     output = run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer", "--dry-run").stdout
     assert "35 documents; held out by a hash of their ids: 4 for test and 2 for valid" in output
-    assert "A summarizer will be trained on the CPU: as --kind says." in output
+    assert "A summarizer will be trained on the CPU: --kind asks for it." in output
+    assert [path.name for path in tmp_path.iterdir()] == ["papers.jsonl"]
+
+
+def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
+    run, fail, papers_file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("pyramidions.training.command.find_spec", lambda name: None)
+    sentence = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
+    assert sentence in run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--dry-run").stdout
+    assert fail("train", papers_file, "-o", tmp_path / "model", "--cpu") == sentence
     assert [path.name for path in tmp_path.iterdir()] == ["papers.jsonl"]
 
 

@@ -233,8 +233,11 @@ def test_the_folder_of_the_release_offers_its_files(tmp_path):
     }
 
 
-def test_an_empty_folder_is_told_which_files_are_expected(tmp_path):
-    with pytest.raises(UserError, match=r"must hold files named train, val or valid, and test, .* holds no file\.$"):
+def test_a_folder_without_data_is_told_which_files_are_expected(tmp_path):
+    write(tmp_path / "paper.pdf", b"")
+    with pytest.raises(
+        UserError, match=r"must hold files named train, val or valid, and test, .* holds no such file\.$"
+    ):
         find_splits(str(tmp_path))
 
 
