@@ -61,7 +61,7 @@ class ReadingReport:
 
     def _watch(self) -> None:
         if not self._closed.wait(PATIENCE):
-            self._bar = progress_bar(self._work, self._total, "B", round(self._done))
+            self._bar = progress_bar(self._work, self._total, "B", round(self._done), patience=0.0)
         while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
             self._bar.refresh()
 

@@ -14,7 +14,11 @@ from pyramidions.files.parallel import KilledError, start_worker
 Result = TypeVar("Result")
 
 
-def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> Any:
+#: Seconds without a bar where standard error is no terminal: work that takes less leaves none in a log file.
+PATIENCE = 5.0
+
+
+def progress_bar(description: str, total: int, unit: str, initial: int = 0, patience: float | None = None) -> Any:
     """A bar with rate and time left.
 
     Args:
@@ -22,6 +26,7 @@ def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> A
         total: number of units of the whole work.
         unit: `B` for bytes, shown with prefixes, or the name of what is counted.
         initial: units done before; rate and time left ignore them.
+        patience: seconds without a bar where standard error is no terminal; `PATIENCE` if None.
     """
     return tqdm(
         desc=description,
@@ -29,9 +34,9 @@ def progress_bar(description: str, total: int, unit: str, initial: int = 0) -> A
         initial=initial,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
-        # A log file gets a line every 20 seconds instead of ten a second, and none of work that takes less.
+        # A log file gets a line every 20 seconds instead of ten a second.
         mininterval=0.2 if sys.stderr.isatty() else 20.0,
-        delay=0.0 if sys.stderr.isatty() else 5.0,
+        delay=0.0 if sys.stderr.isatty() else PATIENCE if patience is None else patience,
         dynamic_ncols=True,
     )
 

@@ -44,9 +44,11 @@ def headed_lines(text: str) -> Iterator[Line]:
     """Yield the lines of a text, headings among them.
 
     Headings are those of markdown; and, in plain text, short lines that end in no punctuation, if they are numbered,
-    in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text.
+    in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text. Two headings of
+    markdown make a text markdown, in which nothing else is a heading.
     """
     lines = text.splitlines()
+    is_markdown = sum(_MARKDOWN.match(line) is not None for line in lines) > 1
     fenced = False
     skipped = -1
     for index, line in enumerate(lines):
@@ -65,7 +67,7 @@ def headed_lines(text: str) -> Iterator[Line]:
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
             before = lines[index - 1] if index else None
-            yield Line(line, _level(line, before, following), bool(_ITEM.match(line)))
+            yield Line(line, 0 if is_markdown else _level(line, before, following), bool(_ITEM.match(line)))
 
 
 def _is_short(line: str) -> bool:

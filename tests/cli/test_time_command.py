@@ -17,7 +17,8 @@ SMALL = [
 ]
 
 
-def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run):
+def test_a_table_has_a_row_for_each_config_and_ratios_to_the_first(run, monkeypatch):
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
     result = run("time", ROW, CONFIGS / "base.yaml", *SMALL)
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()

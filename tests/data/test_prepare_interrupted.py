@@ -63,7 +63,8 @@ def test_what_was_done_is_not_done_again(out, corpora, interrupt, encoded, monke
     assert encoded == [f"paper-{i}" for i in range(16, TRAIN + TEST)]
 
 
-def test_the_bar_counts_on_from_the_last_shard(out, corpora, interrupt, capsys):
+def test_the_bar_counts_on_from_the_last_shard(out, corpora, interrupt, capsys, monkeypatch):
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
     interrupt(22)
     capsys.readouterr()
     prepare(out, corpora, SMALL)

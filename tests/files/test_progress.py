@@ -48,5 +48,15 @@ def test_a_bar_counts_on_and_its_time_left_is_that_of_the_rest():
         assert "23/30 [00:07<00:07" in bar.format_meter(**{**bar.format_dict, "elapsed": 7.0, "rate": None})
 
 
+def test_quick_work_leaves_no_bar_in_a_log_file(capsys, monkeypatch):
+    with progress_bar("encoding", 2, "documents") as bar:
+        bar.update(2)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
+    with progress_bar("encoding", 2, "documents") as bar:
+        bar.update(2)
+    assert "encoding: 100%" in capsys.readouterr().err
+
+
 def test_a_number_agrees_with_its_noun():
     assert (counted(1, "document"), counted(2000, "document")) == ("1 document", "2,000 documents")

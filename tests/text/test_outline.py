@@ -18,6 +18,12 @@ def test_markdown_headings_begin_sections_and_the_title_is_none():
     assert [unit.text for unit in found.units if unit.is_heading] == ["A title", "One", "Deeper", "Two"]
 
 
+def test_in_markdown_nothing_else_is_a_heading():
+    text = "# Methods\n\nBees fly.\n\ndiscussion\n\nThey sting.\n\n# Results\n\nRESULTS OF 2001\n\nThey rest."
+    assert outline(text).headings == ("Methods", "Results")
+    assert "discussion" in outline(text.replace("# Results", "Results")).headings
+
+
 def test_lines_underlined_are_headings():
     found = outline("One\n===\nText.\n\nTwo\n===\nMore.")
     assert found.headings == ("One", "Two")
