@@ -44,6 +44,11 @@ def pdf(*pages: str, picture: bytes = b"", encrypted: bool = False) -> bytes:
     )
 
 
+def pdf_lines(*lines: str) -> str:
+    """Return several lines as the text of one page of `pdf`."""
+    return ") Tj 0 -14 Td (".join(lines)
+
+
 def docx(*paragraphs: str, body: str = "") -> bytes:
     """Return a file with paragraphs of text, then any other XML."""
     package = "http://schemas.openxmlformats.org/package/2006"

@@ -6,6 +6,8 @@ from pathlib import Path
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
 from pyramidions.inference.page_text import page_text
+from pyramidions.inference.pdf_lines import page_lines
+from pyramidions.inference.running_lines import without_running_lines
 
 #: The largest file that is read, of .jsonl files the longest line, in MiB; it is held in memory, in some formats as a
 #: multiple of its size.
@@ -82,13 +84,13 @@ def _pdf(path: Path) -> str:
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every flaw that it recovers from
     name = printable(path)
-    texts = []
+    pages = []
     with path.open("rb") as file:
         try:
             for number, page in enumerate(PdfReader(file).pages, 1):
                 if (drawing := page.get_contents()) is not None:
                     require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
-                texts.append(page.extract_text())
+                pages.append(page_lines(page))
         except UserError:
             raise
         except (DependencyError, FileNotDecryptedError):
@@ -96,7 +98,8 @@ def _pdf(path: Path) -> str:
         except Exception as error:
             # A damaged file can make the library raise any error.
             raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
-    text = "\n".join(texts)
+    # A sentence goes on over the end of a page.
+    text = "\n".join(line.text for page in without_running_lines(pages) for line in page)
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
     return text
