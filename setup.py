@@ -17,6 +17,8 @@ BASE = [
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
     "pypdf>=5,<7",  # reads .pdf
     "lxml>=6,<7",  # reads .html in linear time
+    "markdown-it-py>=3,<5",  # reads .md
+    "mdit-py-plugins>=0.4,<0.8",  # its front matter and footnotes
     "mammoth>=1.9,<2",  # reads .docx
     "rouge-score==0.1.2",
     "tqdm>=4.66,<5",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
+from pyramidions.inference.markdown_page import markdown_page
 from pyramidions.inference.page_text import page_text
 from pyramidions.inference.pdf_lines import page_lines
 from pyramidions.inference.running_lines import without_running_lines
@@ -13,7 +14,7 @@ from pyramidions.inference.running_lines import without_running_lines
 #: multiple of its size.
 LIMITS = {
     ".txt": 1024,
-    ".md": 1024,
+    ".md": 64,
     ".html": 256,
     ".htm": 256,
     ".pdf": 256,
@@ -44,8 +45,8 @@ def file_text(path: Path, *, headings: bool = False) -> str:
 
     Args:
         path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
-        headings: write the headings of .html and .docx files in markdown, and their paragraphs on lines of their own.
-            The text of other files is as it is.
+        headings: write the headings of .md, .html and .docx files in markdown, and their paragraphs on lines of their
+            own. The text of other files is the same either way.
 
     Raises:
         UserError: the file is not what its ending says, or too large.
@@ -74,6 +75,10 @@ def _text(path: Path) -> str:
 
 def _page(path: Path, *, headings: bool = False) -> str:
     return page_text(_text(path), printable(path), headings=headings)
+
+
+def _markdown(path: Path, *, headings: bool = False) -> str:
+    return page_text(markdown_page(_text(path)), printable(path), headings=headings)
 
 
 def _pdf(path: Path) -> str:
@@ -133,6 +138,6 @@ def _docx(path: Path, *, headings: bool = False) -> str:
         raise UserError(f"{name} cannot be read as .docx ({type(error).__name__}).") from None
 
 
-_READERS = {".txt": _text, ".md": _text, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}
+_READERS = {".txt": _text, ".md": _markdown, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}
 _HEADED = _READERS | dict.fromkeys([".html", ".htm"], partial(_page, headings=True))
-_HEADED[".docx"] = partial(_docx, headings=True)
+_HEADED |= {".md": partial(_markdown, headings=True), ".docx": partial(_docx, headings=True)}

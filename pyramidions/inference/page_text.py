@@ -1,6 +1,7 @@
 """Finds the text of an HTML page in one pass, without a tree, which would take many times the page's memory."""
 
 import re
+from dataclasses import dataclass
 
 from lxml import etree
 
@@ -11,7 +12,10 @@ from pyramidions.errors import UserError
 DEPTH_LIMIT = 2000
 
 # Elements whose contents are not part of the text.
-_NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "title"])
+_NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "title", "figure"])
+# Elements that hold no sentences if another element is inside: a table with headers, and a listing of code. Tables
+# without headers lay out pages, and whole pages are preformatted.
+_NO_TEXT_WITH = {"table": "th", "pre": "code"}
 # Tags that may stand inside a word, as in H<sub>2</sub>O.
 _INLINE = frozenset(
     [
@@ -29,7 +33,8 @@ _PIECE = 2**16  # characters that are parsed at a time
 def page_text(html: str, name: str = "A page", *, headings: bool = False) -> str:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
-    Any string is a page: everything but markup is text. The time is linear in the page's length.
+    Any string is a page: everything but markup is text. Figures, tables with headers and code listings are left out.
+    The time is linear in the page's length.
 
     Args:
         html: the page.
@@ -52,6 +57,15 @@ def page_text(html: str, name: str = "A page", *, headings: bool = False) -> str
     return "".join(page.texts)
 
 
+@dataclass
+class _InQuestion:
+    """An open element that may turn out to hold no sentences; `start` is the number of texts before it."""
+
+    tag: str
+    start: int
+    has_no_text: bool = False
+
+
 class _Page:
     """Receives the parser's events; every start of an element has an end."""
 
@@ -60,6 +74,7 @@ class _Page:
         self.texts: list[str] = []
         self._depth = 0
         self._skipped = 0
+        self._in_question: list[_InQuestion] = []
 
     def start(self, tag: str, attributes: object) -> None:
         self._depth += 1
@@ -68,12 +83,18 @@ class _Page:
                 f"{self._name} must have at most {DEPTH_LIMIT:,} elements inside one another, but has more."
             )
         self._skipped += tag in _NO_TEXT
+        if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
+            self._in_question[-1].has_no_text = True
+        if tag in _NO_TEXT_WITH:
+            self._in_question.append(_InQuestion(tag, len(self.texts)))
         if tag not in _INLINE:
             self._begin(tag)
 
     def end(self, tag: str) -> None:
         self._depth -= 1
         self._skipped -= tag in _NO_TEXT
+        if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
+            del self.texts[ended.start :]
         if tag not in _INLINE:
             self._finish(tag)
 

@@ -35,7 +35,7 @@ def headed(html: str) -> list[str]:
         ("<h1>Title</h1><p>One\ntwo.<p>Three.", ["# Title", "One two.", "Three."]),
         ("<h2 id=a>A <b>b</b><br>c</h2>text<h6>d</h6>", ["## A b c", "text", "###### d"]),
         ("<nav><h2>Menu</h2><p>item</nav>text", ["text"]),
-        ("<table><tr><td>a<td>b<tr><th>c</th></table>d", ["a b", "c", "d"]),
+        ("<table><tr><td>a<td>b<tr><td>c</td></table>d", ["a b", "c", "d"]),
         ("<pre>a\nb</pre>c<br>d", ["a", "b", "c", "d"]),
         ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", ["H2O", "### e", "f", "g"]),
     ],
@@ -74,10 +74,91 @@ def test_the_headings_of_a_docx_file_are_markdown(tmp_path: Path) -> None:
     assert file_text(path) == "Before.\n\nMethods\n\nWe measured. \n\nRulers\n\nAll of wood.\n\n"
 
 
-def test_markdown_and_plain_text_are_as_they_are(tmp_path: Path) -> None:
-    for name in ("a.md", "a.txt"):
-        (tmp_path / name).write_text("# A\n\n<h1>b</h1>\n")
-        assert file_text(tmp_path / name, headings=True) == "# A\n\n<h1>b</h1>\n"
+def test_plain_text_is_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("# A\n\n<h1>b</h1>\n")
+    assert file_text(tmp_path / "a.txt", headings=True) == "# A\n\n<h1>b</h1>\n"
+
+
+MARKDOWN = """---
+title: A paper
+tags: [x]
+---
+
+# A **paper** on [dogs](https://example.org "d")
+
+![A picture](dog.png)
+Dogs *bark* at `night`[^why]
+and by **day**, [as cats][1] do.
+
+| Dog | Barks |
+|-----|-------|
+| Rex | 3     |
+
+Second
+------
+
+```python
+bark()
+```
+
+    bark(2)
+
+- One dog barks.
+- Two dogs <b>bark</b>. <!-- no -->
+
+> Why do they?
+
+[1]: https://example.org
+[^why]: Nobody knows.
+    It is a riddle.
+"""
+
+
+@pytest.mark.parametrize("headings", [True, False])
+def test_only_the_prose_of_markdown_is_read(headings: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(MARKDOWN)
+    text = file_text(path, headings=headings)
+    units = ["A paper on dogs", "Dogs bark at night and by day, as cats do.", "Second"]
+    units += ["One dog barks.", "Two dogs bark.", "Why do they?"]
+    if headings:
+        found = outline(text)
+        assert [unit.text for unit in found.units] == units
+        assert [unit.text for unit in found.units if unit.is_heading] == [units[0], units[2]]
+    else:
+        assert " ".join(text.split()) == " ".join(units)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("---\nNo front matter", "No front matter"),
+        ("A footnote[^1] without text.", "A footnote[^1] without text."),
+        ("\0", ""),
+        ("> " * 90 + "deep", "deep"),
+        ("<h1>b</h1>\n\n1 < 2 & 3", "# b 1 < 2 & 3"),
+    ],
+)
+def test_odd_markdown_loses_no_prose(text: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text(text)
+    assert " ".join(file_text(path, headings=True).split()) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("a<table><tr><th>b<tr><td>c</table>d", ["a", "d"]),
+        ("<table><tr><td>a<table><tr><th>b<tr><td>c</table>d</table>e", ["a", "d", "e"]),
+        ("<table><thead><tr><td>a</table><th>b", ["a", "b"]),
+        ("a<pre><code>b\nc</code></pre>d <code>e</code> f", ["a", "d e f"]),
+        ("a<figure><img alt=x><figcaption>b</figcaption></figure>c", ["a", "c"]),
+        ("a<table><tr><th>b", ["a"]),
+    ],
+)
+def test_tables_with_headers_listings_and_figures_hold_no_sentences(html: str, lines: list[str]) -> None:
+    assert [" ".join(line.split()) for line in headed(html)] == lines
+    assert page_text(html).split() == " ".join(lines).split()
 
 
 def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
