@@ -158,6 +158,8 @@ def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":
     from pyramidions.extract import TfIdf
     from pyramidions.inference.documents import list_files, read_files
 
+    if not corpus.exists():
+        raise UserError(f"--idf must be a file or a folder, but {corpus} does not exist.")
     documents = read_files(list_files([corpus]).paths, field, refuse=report.fail)
     first = next(documents, None)
     if first is None:

@@ -69,7 +69,9 @@ def check_output(
     """
     if path is None:
         return
-    if path.is_dir() or not path.absolute().parent.is_dir():
+    if path.is_dir():
+        raise UserError(f"{option} must be a file, but {path} is a folder.")
+    if not path.absolute().parent.is_dir():
         raise UserError(f"{option} must be a file in a folder that exists, but is {path}.")
     # `Path.resolve` raises where a link leads back to itself.
     place = os.path.realpath(path)

@@ -65,8 +65,8 @@ class Files(NamedTuple):
 def list_files(given: Iterable[Path]) -> Files:
     """Return files and, in place of each folder, the files inside that `read_documents` reads.
 
-    A folder without such files stays in the list; `read_documents` refuses it. Without any path, standard input is the
-    only file.
+    Hidden files and folders inside, whose names begin with a dot, are passed over. A folder without files that are read
+    stays in the list; `read_documents` refuses it. Without any path, standard input is the only file.
     """
     files = Files([], [])
     for path in given:
@@ -77,11 +77,13 @@ def list_files(given: Iterable[Path]) -> Files:
 
 
 def _inside(folder: Path, unreadable: list[Path]) -> list[Path]:
-    """Return all files of a folder and its subfolders in order; links to folders are not followed."""
+    """Return all files of a folder and its subfolders in order, but hidden ones; links to folders are not followed."""
     found: list[Path] = []
     for place, folders, names in os.walk(folder, onerror=lambda error: unreadable.append(Path(error.filename))):
+        # The walk goes on into the folders that are left in its list.
+        folders[:] = [name for name in folders if not name.startswith(".")]
         links = [name for name in folders if (Path(place) / name).is_symlink()]
-        found += [Path(place) / name for name in [*names, *links]]
+        found += [Path(place) / name for name in [*names, *links] if not name.startswith(".")]
     return sorted(found)
 
 
@@ -167,9 +169,11 @@ def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputTex
         yield _standard_input()
     elif _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
-    elif file_ending(path) not in ENDINGS:
-        raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     else:
+        # A path that does not exist is told before one with another ending.
+        path.stat()
+        if file_ending(path) not in ENDINGS:
+            raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
         size = regular_size(path)
         if holds_records(path):
             yield from _json_lines(path, fields, refuse)
@@ -245,10 +249,10 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
         found = parse_json(text)
     except NumberError as error:
         raise UserError(f"{place} must be a JSON object with numbers that fit, but {error}.") from None
-    except ValueError:
-        found = None
+    except ValueError as error:
+        raise UserError(f"{place} must be a JSON object, but {error}.") from None
     if not isinstance(found, dict):
-        raise UserError(f"{place} must be a JSON object.")
+        raise UserError(f"{place} must be a JSON object, but is {kind(found)}.")
     return found
 
 

@@ -313,6 +313,15 @@ def test_folders_stand_for_the_files_inside_and_the_others_are_told(tmp_path: Pa
     assert list_files([]) == ([documents.STANDARD_INPUT], [])
 
 
+def test_hidden_files_and_folders_inside_a_folder_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / ".given"
+    (folder / ".git").mkdir(parents=True)
+    for name in ("a.txt", ".b.txt", ".c", ".git/d.txt"):
+        (folder / name).touch()
+    assert list_files([folder]) == ([folder / "a.txt"], [])
+    assert list_files([folder / ".b.txt"]) == ([folder / ".b.txt"], [])
+
+
 def test_a_path_that_is_not_utf_8_is_named_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / b"caf\xe9.txt".decode("utf-8", "surrogateescape")
     (found,) = read(path, b"A word.")
