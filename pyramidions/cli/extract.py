@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     help="Compare sentences by the vectors of a trained summarizer's encoder.  [default: tf-idf]",
 )
 @click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
-@click.option("--field", default="text", help="Field with the text, in .jsonl files.")
+@click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
@@ -74,7 +74,7 @@ def extract(
     corpus: Path | None,
     encoder: Path | None,
     device: str | None,
-    field: str,
+    field: str | None,
     id_field: str | None,
     reference_field: str | None,
     as_json: bool,
@@ -92,7 +92,7 @@ def extract(
     \b
     Example:
       pyramidions extract paper.pdf --explain page.html
-      pyramidions extract papers.jsonl --field article --words 220 -o extracts.jsonl
+      pyramidions extract papers.jsonl --words 220 -o extracts.jsonl
       pyramidions score extracts.jsonl --data prepared
     """
     from pyramidions.extract.methods import ORACLE
@@ -140,7 +140,7 @@ def _options(text: str) -> dict[str, Any]:
 
 
 def _vectors(
-    corpus: Path | None, field: str, encoder: Path | None, device: str | None, report: ReadingReport
+    corpus: Path | None, field: str | None, encoder: Path | None, device: str | None, report: ReadingReport
 ) -> "SentenceVectors | None":
     if corpus is not None and encoder is not None:
         raise UserError("--idf and --vectors exclude each other.")
@@ -153,7 +153,7 @@ def _vectors(
     return None
 
 
-def _fitted(corpus: Path, field: str, report: ReadingReport) -> "TfIdf":
+def _fitted(corpus: Path, field: str | None, report: ReadingReport) -> "TfIdf":
     """Count document frequencies in a corpus."""
     from pyramidions.extract import TfIdf
     from pyramidions.inference.documents import list_files, read_files

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--field", default="text", show_default=True, help="Field with the text, in .jsonl files.")
+@click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option(
     "--long",
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 def summarize(
     model: Path,
     files: tuple[Path, ...],
-    field: str,
+    field: str | None,
     id_field: str | None,
     long: str,
     section_types: Path | None,
@@ -96,7 +96,7 @@ def summarize(
     Example:
       pyramidions summarize my-summarizer paper.pdf --explain page.html
       pyramidions summarize my-summarizer paper.pdf notes/ --long merge
-      pyramidions summarize checkpoints corpus.jsonl --field article --json -o summaries.jsonl
+      pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
     """
     from pyramidions.cli.naming import naming_options
     from pyramidions.inference import Summarizer

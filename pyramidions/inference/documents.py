@@ -21,6 +21,9 @@ ENDINGS = tuple(LIMITS)
 #: The path of standard input, whose text is one document.
 STANDARD_INPUT = Path("-")
 
+#: Fields that hold the text of a record, in the order in which they are looked for; the latter two as in `prepare`.
+TEXT_FIELDS = ("text", PLAIN.source, RELEASE.source)
+
 #: Told of each file, document and line that cannot be read; the others are.
 Refuse = Callable[[UserError], object]
 
@@ -93,7 +96,7 @@ def _is_readable(path: Path) -> bool:
 
 def read_files(
     paths: Iterable[Path],
-    field: str,
+    field: str | None,
     id_field: str | None = None,
     *,
     headings: bool = False,
@@ -120,7 +123,7 @@ def read_files(
 
 def read_documents(
     path: Path,
-    field: str,
+    field: str | None,
     id_field: str | None = None,
     *,
     headings: bool = False,
@@ -131,7 +134,8 @@ def read_documents(
 
     Args:
         path: a file that ends in one of `ENDINGS`, or `STANDARD_INPUT`.
-        field: of the objects in a .jsonl file, with the text.
+        field: of the objects in a .jsonl file, with the text or a list of sentences; if None, the first of
+            `TEXT_FIELDS` that an object has.
         id_field: likewise, with the id; if None, the field that `prepare` takes, where an object has it.
         headings: write headings in markdown, as `file_text` does; the text of an object in a .jsonl file is that of its
             `sections` where it has some (`sectioned_text`), unless ``field`` is the field of a summary.
@@ -157,7 +161,7 @@ def read_documents(
 class _Fields(NamedTuple):
     """What is read of an object in a .jsonl file."""
 
-    text: str
+    text: str | None
     id: str | None
     reference: str | None
     headings: bool
@@ -225,10 +229,11 @@ def _json_lines(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputTe
 def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: int) -> InputText:
     record = _record(line, place)
     origin = Origin(place, _id(record, place, fields.id), number)
+    field = fields.text or next((name for name in TEXT_FIELDS if name in record), None)
     of_sections = None
-    if fields.headings and fields.text not in (PLAIN.target, RELEASE.target, fields.reference):
+    if fields.headings and field not in (PLAIN.target, RELEASE.target, fields.reference):
         of_sections = sectioned_text(record, place)
-    text = _field(record, place, fields.text) if of_sections is None else of_sections
+    text = _text(record, place, field) if of_sections is None else of_sections
     reference = None if fields.reference is None else _reference(record, place, fields.reference)
     return InputText(origin, text, size, reference)
 
@@ -256,12 +261,13 @@ def _record(line: bytes, place: str) -> dict[str, Any]:
     return found
 
 
-def _field(record: dict[str, Any], place: str, field: str) -> str:
-    if isinstance(text := record.get(field), str):
+def _text(record: dict[str, Any], place: str, field: str | None) -> str:
+    if field is not None and (text := joined(record.get(field))) is not None:
         return text
     held = f"holds {', '.join(map(repr, record)) or 'nothing'}"[:200]
     found = f"{field!r} is {kind(record[field])}" if field in record else held
-    raise UserError(f"{place} must be a JSON object with a text under {field!r} (--field), but {found}.")
+    names = "{!r}, {!r} or {!r}".format(*TEXT_FIELDS) if field is None else repr(field)
+    raise UserError(f"{place} must be a JSON object with a text under {names} (--field), but {found}.")
 
 
 def _reference(record: dict[str, Any], place: str, field: str) -> str:

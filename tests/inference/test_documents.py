@@ -260,6 +260,20 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
     ]
 
 
+def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    records = [
+        {"article": "Second.", "text": "First."},
+        {"article_text": ["no"], "article": "Second."},
+        {"article_text": ["<S> One. </S>", "Two."], "title": "no"},
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert [found.text for found in read_documents(path, None, refuse=print)] == ["First.", "Second.", "One.\nTwo."]
+    refused: list[UserError] = []
+    assert [found.text for found in read_documents(path, "text", refuse=refused.append)] == ["First."]
+    assert len(refused) == 2
+
+
 def test_a_number_that_is_none_is_named_in_summarize_as_in_prepare(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     content = b'{"article": "A word.", "abstract": "x", "score": NaN}\n'
@@ -285,6 +299,7 @@ def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
 
 
 # Of tags that cross, each parser makes another tree.
+@KEPT
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<nav>", "</nav>", "<b>x</b>", "<br>", "<svg/>", "x", " ", "&lt;"])))
 def test_the_text_of_a_page_is_that_of_its_tree(parts: list[str]) -> None:
     soup = BeautifulSoup("".join(parts), "html.parser")
