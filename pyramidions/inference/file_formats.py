@@ -25,6 +25,9 @@ LIMITS = {
 }
 #: The largest content stream of a page in a .pdf file, in MiB: reading its text takes time quadratic in its size.
 PAGE_LIMIT = 16
+# mammoth makes headings of Word's own styles, but of this one; it knows a style by its name, which Word translates, or by
+# its id.
+_TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 #: The most XML in a .docx file, unpacked, in MiB: it is parsed into a tree.
 XML_LIMIT = 32
 
@@ -129,7 +132,9 @@ def _docx(path: Path, *, headings: bool = False) -> str:
             no_notes = mammoth.transforms.element_of_type(
                 mammoth.documents.NoteReference, lambda _: mammoth.documents.text("")
             )
-            page = mammoth.convert_to_html(file, convert_image=no_pictures, transform_document=no_notes).value
+            page = mammoth.convert_to_html(
+                file, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
+            ).value
         return page_text(page, name, headings=True)
     except UserError:
         raise

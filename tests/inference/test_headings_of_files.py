@@ -59,6 +59,7 @@ def test_without_headings_a_page_reads_as_before() -> None:
 
 
 HEADED_DOCX = (
+    '<w:p><w:pPr><w:pStyle w:val="Title"/></w:pPr><w:r><w:t>On length</w:t></w:r></w:p>'
     '<w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Methods</w:t></w:r></w:p>'
     '<w:p><w:r><w:t>We measured. </w:t></w:r><w:r><w:footnoteReference w:id="2"/></w:r></w:p>'
     '<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Rulers</w:t></w:r></w:p>'
@@ -70,8 +71,8 @@ def test_the_headings_of_a_docx_file_are_markdown(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(docx("Before.", body=HEADED_DOCX))
     lines = [line.strip() for line in file_text(path, headings=True).splitlines() if line.strip()]
-    assert lines == ["Before.", "# Methods", "We measured.", "## Rulers", "All of wood."]
-    assert file_text(path) == "Before.\n\nMethods\n\nWe measured. \n\nRulers\n\nAll of wood.\n\n"
+    assert lines == ["Before.", "# On length", "# Methods", "We measured.", "## Rulers", "All of wood."]
+    assert file_text(path) == "Before.\n\nOn length\n\nMethods\n\nWe measured. \n\nRulers\n\nAll of wood.\n\n"
 
 
 def test_plain_text_is_as_it_is(tmp_path: Path) -> None:
