@@ -25,8 +25,8 @@ LIMITS = {
 }
 #: The largest content stream of a page in a .pdf file, in MiB: reading its text takes time quadratic in its size.
 PAGE_LIMIT = 16
-# mammoth makes headings of Word's own styles, but of this one; it knows a style by its name, which Word translates, or by
-# its id.
+# mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
+# or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
 #: The most XML in a .docx file, unpacked, in MiB: it is parsed into a tree.
 XML_LIMIT = 32
