@@ -138,6 +138,8 @@ def main() -> None:
     if args.out is not None:
         for each in found.values():
             each.pop("documents")
+            for part in ("systems", "comparisons"):
+                each[part] = {Path(name).name: value for name, value in each[part].items()}
         about = {
             "command": " ".join(["python", "benchmarks/long_training.py", *sys.argv[1:]]),
             "commit": commit(),
