@@ -7,6 +7,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
 from pyramidions.inference.markdown_page import markdown_page
 from pyramidions.inference.page_text import page_text
+from pyramidions.inference.pdf_layout import laid_out
 from pyramidions.inference.pdf_lines import page_lines
 from pyramidions.inference.running_lines import without_running_lines
 
@@ -48,8 +49,8 @@ def file_text(path: Path, *, headings: bool = False) -> str:
 
     Args:
         path: a regular file; its ending, one of `LIMITS` but .jsonl, decides how it is read.
-        headings: write the headings of .md, .html and .docx files in markdown, and their paragraphs on lines of their
-            own. The text of other files is the same either way.
+        headings: write the headings of .md, .html, .pdf and .docx files in markdown, and their paragraphs on lines of
+            their own. The text of other files is the same either way.
 
     Raises:
         UserError: the file is not what its ending says, or too large.
@@ -84,7 +85,7 @@ def _markdown(path: Path, *, headings: bool = False) -> str:
     return page_text(markdown_page(_text(path)), printable(path), headings=headings)
 
 
-def _pdf(path: Path) -> str:
+def _pdf(path: Path, *, headings: bool = False) -> str:
     import logging
 
     from pypdf import PdfReader
@@ -106,8 +107,7 @@ def _pdf(path: Path) -> str:
         except Exception as error:
             # A damaged file can make the library raise any error.
             raise UserError(f"{name} cannot be read as PDF ({type(error).__name__}).") from None
-    # A sentence goes on over the end of a page.
-    text = "\n".join(line.text for page in without_running_lines(pages) for line in page)
+    text = laid_out(without_running_lines(pages), headings=headings)
     if not text.strip():
         raise UserError(f"{name} holds no text, only pictures perhaps: run optical character recognition (OCR) first.")
     return text
@@ -145,4 +145,8 @@ def _docx(path: Path, *, headings: bool = False) -> str:
 
 _READERS = {".txt": _text, ".md": _markdown, ".html": _page, ".htm": _page, ".pdf": _pdf, ".docx": _docx}
 _HEADED = _READERS | dict.fromkeys([".html", ".htm"], partial(_page, headings=True))
-_HEADED |= {".md": partial(_markdown, headings=True), ".docx": partial(_docx, headings=True)}
+_HEADED |= {
+    ".md": partial(_markdown, headings=True),
+    ".pdf": partial(_pdf, headings=True),
+    ".docx": partial(_docx, headings=True),
+}

@@ -1,0 +1,78 @@
+"""Blocks and headings of a PDF file, by the size, the weight and the place of its type."""
+
+from pathlib import Path
+
+import pytest
+from documents import pdf
+
+from pyramidions.inference.file_formats import file_text
+from pyramidions.inference.pdf_layout import laid_out
+from pyramidions.inference.pdf_lines import PdfLine
+from pyramidions.text.outline import outline
+
+TITLE = "On genes) Tj /F1 10 Tf 0 -30 Td (A. Smith, B. Jones) Tj 0 -30 Td (Genes are many. They)"
+TITLE += " Tj 0 -12 Td (are) Tj 0 -12 Td (very) Tj 0 -12 Td (long."
+
+
+def lines(*given: tuple[str, float, bool], gap: float = 12.0) -> list[PdfLine]:
+    return [PdfLine(text, size, bold, 700 - gap * number) for number, (text, size, bold) in enumerate(given)]
+
+
+def test_the_title_and_the_authors_stand_apart_from_the_first_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf(TITLE))
+    units = ["On genes", "A. Smith, B. Jones", "Genes are many.", "They are very long."]
+    for headings in (True, False):
+        text = file_text(tmp_path / "a.pdf", headings=headings)
+        assert [line for line in text.split("\n\n") if line][:2] == ["# " * headings + units[0], units[1]]
+        assert [unit.text for unit in outline(text).units][-2:] == units[-2:]
+
+
+def test_larger_and_bold_type_makes_headings_by_size() -> None:
+    page = lines(
+        ("A paper about", 20, True),
+        ("Genes", 20, True),
+        ("1 Methods", 14, True),
+        ("genes were measured", 10, False),
+        ("twice.", 10, False),
+        ("Why Bold", 10, True),
+        ("Because they were.", 10, False),
+        ("Note: small type is no heading", 8, True),
+        ("And this ends.", 10, False),
+    )
+    assert laid_out([page], headings=True).split("\n\n") == [
+        "# A paper about Genes",
+        "## 1 Methods",
+        "genes were measured\ntwice.",
+        "### Why Bold",
+        "Because they were.",
+        "Note: small type is no heading",
+        "And this ends.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # Formulas and words in other type.
+        lines(("It is given by", 10, False), ("x2", 7, False), ("where x is", 10, False)),
+        lines(("In all", 10, False), ("genes", 12, False), ("they are", 10, False)),
+        lines(("The whole", 10, False), ("text is in one", 10, False), ("Type.", 10, False)),
+        # Text of which neither type nor place is known.
+        [PdfLine("One"), PdfLine("Two"), PdfLine("three")],
+    ],
+)
+def test_a_sentence_is_not_cut(page: list[PdfLine]) -> None:
+    assert laid_out([page], headings=True) == "\n".join(line.text for line in page)
+
+
+def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -> None:
+    first = lines(("One two", 10, False), ("Three", 10, False), ("four", 10, False))
+    # The second column begins at the top again.
+    second = lines(("Five six", 10, False), ("Seven", 10, False))
+    apart = [PdfLine("Eight nine", 10, False, 300.0), PdfLine("ten", 10, False, 250.0)]
+    text = laid_out([[*first, *second], [*first, *apart]])
+    assert text == "One two\nThree\nfour\nFive six\nSeven\nOne two\nThree\nfour\n\nEight nine\nten"
+
+
+def test_nothing_is_laid_out_as_nothing() -> None:
+    assert laid_out([]) == laid_out([[], []], headings=True) == ""
