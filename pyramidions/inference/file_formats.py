@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
-from pyramidions.inference.markdown_page import markdown_page
+from pyramidions.inference.markdown_page import markdown_pages
 from pyramidions.inference.page_text import page_text
 from pyramidions.inference.pdf_layout import laid_out
 from pyramidions.inference.pdf_lines import page_lines
@@ -82,7 +82,8 @@ def _page(path: Path, *, headings: bool = False) -> str:
 
 
 def _markdown(path: Path, *, headings: bool = False) -> str:
-    return page_text(markdown_page(_text(path)), printable(path), headings=headings)
+    pages = markdown_pages(_text(path))
+    return "".join(page_text(page, printable(path), headings=headings) for page in pages)
 
 
 def _pdf(path: Path, *, headings: bool = False) -> str:

@@ -10,6 +10,8 @@ DEPTH = 4
 #: A line runs if it ends this many pages (a page number: two) among `NEARBY` consecutive ones. Odd and even pages, and
 #: chapters, have headers of their own.
 FEWEST, NEARBY = 3, 7
+#: A longer line is text, in characters.
+LONGEST = 200
 
 _PAGE_NUMBER = re.compile(r"[\W_]*(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
 _ROMAN = re.compile(r"[ivxlc]+")
@@ -22,7 +24,8 @@ def without_running_lines(pages: list[list[PdfLine]]) -> list[list[PdfLine]]:
     The first and the last line of a page go if the same line, in type of the same size, is the first or the last of at
     least `FEWEST` pages among `NEARBY` consecutive ones, whatever digits are in it; then the lines next to them, up to
     `DEPTH` at either end. A number alone, or as in "Page 3 of 10", goes if it counts up with the pages, on two of them
-    at least. All other lines stay: those that repeat once, the title above a header of the same words in smaller type,
+    at least. All other lines stay: those of more than
+    `LONGEST` characters, those that repeat once, the title above a header of the same words in smaller type,
     and all lines of a document of two pages but its page numbers.
     """
     pages = [list(page) for page in pages]
@@ -54,6 +57,8 @@ def _are_near(numbers: list[int], fewest: int) -> bool:
 
 def _key(line: PdfLine, page: int) -> _Key | None:
     text = " ".join(line.text.split())
+    if len(text) > LONGEST:
+        return None
     if number := _PAGE_NUMBER.fullmatch(text):
         return "", int(number[1]) - page
     words = "i" if _ROMAN.fullmatch(text) else _DIGITS.sub("0", text)

@@ -115,6 +115,13 @@ bark()
 """
 
 
+def test_long_markdown_is_read_in_pieces_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").write_text(MARKDOWN * 5)
+    whole = file_text(tmp_path / "a.md", headings=True)
+    monkeypatch.setattr("pyramidions.inference.markdown_page._PIECE", 40)
+    assert file_text(tmp_path / "a.md", headings=True).split() == whole.split()
+
+
 @pytest.mark.parametrize("headings", [True, False])
 def test_only_the_prose_of_markdown_is_read(headings: bool, tmp_path: Path) -> None:
     path = tmp_path / "a.md"

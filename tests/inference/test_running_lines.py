@@ -75,6 +75,7 @@ def test_page_numbers_go_from_either_end(numbers: list[str]) -> None:
         # In the middle of pages.
         [["one", "again", "a"], ["two", "again", "b"], ["three", "again", "c"]],
         [[], ["one"], []],
+        [["A word. " * 50]] * 3,
     ],
 )
 def test_what_does_not_run_through_the_pages_stays(pages: list[list[str]]) -> None:
