@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(checkpoint: Path, fol
 def test_a_line_that_is_no_document_is_named_and_the_rest_goes_on(checkpoint: Path, tmp_path: Path) -> None:
     lines = [b'{"text": "One."}', b'{"text": 2}', b"not JSON", b'{"text": " "}', b'"\xff"', b'{"text": "Six."}']
     (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
-    (tmp_path / "b.jsonl").write_bytes(b'{"article": "The wrong field."}\n' * 9)
+    (tmp_path / "b.jsonl").write_bytes(b'{"body": "The wrong field."}\n' * 9)
     out = tmp_path / "out.jsonl"
     done = run(
         "pyramidions", "summarize", checkpoint, *SHORT, "a.jsonl", "b.jsonl", "--json", "-o", out, folder=tmp_path
