@@ -7,7 +7,7 @@ import pytest
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.inference import extractor
+from pyramidions.inference import extraction_stream
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import EOS
 from pyramidions.training.arguments import Arguments
@@ -41,8 +41,10 @@ def release(papers: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def extracted(release: Path, run, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outline]:
     """By the ids of the documents, the outlines that `pyramidions extract` reads."""
-    outlines, outlined = [], extractor.document_outline
-    monkeypatch.setattr(extractor, "document_outline", lambda text: outlines.append(outlined(text)) or outlines[-1])
+    outlines, outlined = [], extraction_stream.document_outline
+    monkeypatch.setattr(
+        extraction_stream, "document_outline", lambda text: outlines.append(outlined(text)) or outlines[-1]
+    )
     done = run("extract", release, "--method", "lead", "--field", "article_text", "--json")
     assert done.exit_code == 0, done.output
     ids = [json.loads(line)["article_id"] for line in release.read_text().splitlines()]
@@ -94,4 +96,5 @@ def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extr
     monkeypatch.setattr("pyramidions.training.run.write_hiporank", stop)
     with pytest.raises(KeyboardInterrupt):
         made.summarize()
-    assert read and all(extractor.document_outline(found.source).headings == ("ban den", "kin lon") for found in read)
+    headings = [extraction_stream.document_outline(found.source).headings for found in read]
+    assert headings and all(found == ("ban den", "kin lon") for found in headings)
