@@ -58,11 +58,23 @@ def _clean_stop() -> Iterator[None]:
     if not usual or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
+
+    def swallowed(found: Any) -> None:
+        # Python ignores what is raised in a callback, such as those of a fork: the signal is sent again a bit later.
+        number = {_Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(found.exc_type)
+        if number is None:
+            usual_hook(found)
+            return
+        signal.signal(signal.SIGTERM, stop)
+        threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+
+    usual_hook, sys.unraisablehook = sys.unraisablehook, swallowed
     signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        sys.unraisablehook = usual_hook
 
 
 class Commands(click.Group):

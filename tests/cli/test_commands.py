@@ -115,3 +115,25 @@ def test_a_reader_that_leaves_early_is_no_error():
 
 def test_the_entry_point_is_the_group():
     assert isinstance(main, click.Group)
+
+
+@pytest.mark.parametrize(("number", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_that_a_callback_swallows_still_ends_the_command(number: str, code: int) -> None:
+    program = f"""
+import os, signal, time
+from pyramidions.cli import commands
+
+class Swallowing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{number})
+        time.sleep(0.1)
+
+def work(*_):
+    Swallowing()
+    time.sleep(20)
+
+commands.Commands.get_command = lambda *_: commands.click.Command("work", callback=work)
+commands.main(["work"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
