@@ -25,6 +25,11 @@ BASE = [
     "click>=8.1,<9",
 ]
 
+# What a model reads and writes with that started from BART, LED or PEGASUS.
+PRETRAINED = [
+    "tokenizers>=0.23,<0.24",
+]
+
 # What reports check and draw with, and the programs in benchmarks/.
 BENCH = [
     "matplotlib>=3.9,<4",
@@ -39,6 +44,7 @@ TRAIN = [
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
     "submitit>=1.5.3,<2",  # submits the steps of `pyramidions reproduce --slurm`
     *BENCH,
+    *PRETRAINED,
 ]
 
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
@@ -79,7 +85,7 @@ setup(
         "pyramidions": ["py.typed", "data/section_types.json", "inference/*.html", "inference/*.css", "inference/*.js"]
     },
     install_requires=BASE,
-    extras_require={"train": TRAIN, "bench": BENCH, "dev": DEV},
+    extras_require={"train": TRAIN, "pretrained": PRETRAINED, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},
     zip_safe=False,
 )

@@ -135,7 +135,7 @@ def _lead_summaries(folder: "DataFolder | None", split: str, words: int | None) 
         if train is None:
             raise UserError(f"--lead needs --lead-words, since {folder.path} has no train split.")
         words = round(train["target_words"]["mean"])
-    _refuse_damaged(folder, folder.tokens_path(split, "source"), folder.sentencepiece_path)
+    _refuse_damaged(folder, folder.tokens_path(split, "source"), folder.tokenizer_path)
     tokenizer = folder.tokenizer()
     documents = IndexedReader(folder.indexed(split, "source"))
     # No word takes more than some pieces: the rest of a long document need not be decoded.

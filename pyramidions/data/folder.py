@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from pyramidions.errors import UserError
 from pyramidions.files.lines import read_lines
 from pyramidions.strict_json import parse_json
-from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
 
 Side = Literal["source", "target", "labels"]
 SPLITS = ("train", "valid", "test")
@@ -43,7 +43,7 @@ def parse_references(path: Path) -> list[Reference]:
 class DataFolder:
     """A folder made by `pyramidions prepare`.
 
-        sentencepiece.model         tokenizer
+        sentencepiece.model         tokenizer; tokenizer.json where it is byte-level BPE
         dict.txt                    fairseq's dictionary: the pieces from id 4 on
         manifest.json               counts, lengths, hashes, sizes, settings; written last
         SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>
@@ -63,8 +63,14 @@ class DataFolder:
 
     @property
     def sentencepiece_path(self) -> Path:
-        """Where the tokenizer lies."""
-        return self.path / "sentencepiece.model"
+        """Where a sentencepiece model lies."""
+        return self.path / SentencePieceTokenizer.file_name
+
+    @property
+    def tokenizer_path(self) -> Path:
+        """Where the tokenizer lies, whatever its kind."""
+        other = self.path / ByteLevelTokenizer.file_name
+        return other if other.exists() else self.sentencepiece_path
 
     @property
     def dictionary_path(self) -> Path:
@@ -107,7 +113,7 @@ class DataFolder:
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that the ids were made with."""
-        return Tokenizer.from_file(self._require(self.sentencepiece_path))
+        return Tokenizer.from_file(self._require(self.tokenizer_path))
 
     def references(self, split: str) -> list[Reference]:
         """The raw summaries of a split; the position in the list is the index in the token files."""

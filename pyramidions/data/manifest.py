@@ -65,9 +65,17 @@ def file_hash(path: Path) -> str:
 
 
 def write_manifest(
-    folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any], splits: dict[str, Any], vocab_size: int
+    folder: DataFolder,
+    settings: dict[str, Any],
+    inputs: dict[str, Any],
+    splits: dict[str, Any],
+    vocab_size: int,
+    library: str = "sentencepiece",
 ) -> None:
-    """Write `manifest.json` about the files in the folder, except those whose names begin with a dot."""
+    """Write `manifest.json` about the files in the folder, except those whose names begin with a dot.
+
+    The library is the tokenizer's; the other arguments are entries of the manifest.
+    """
     paths = [path for path in sorted(folder.path.iterdir()) if not path.name.startswith(".")]
     paths = [path for path in paths if path != folder.manifest_path]
     manifest = {
@@ -78,16 +86,16 @@ def write_manifest(
         "splits": splits,
         "files": {path.name: file_hash(path) for path in paths},
         "sizes": {path.name: path.stat().st_size for path in paths},
-        "versions": _versions(),
+        "versions": _versions(library),
     }
     with folder.manifest_path.open("wb") as file:
         file.write((json.dumps(manifest, indent=2) + "\n").encode())
         sync(file)
 
 
-def work_key(settings: dict[str, Any], inputs: dict[str, Any]) -> str:
+def work_key(settings: dict[str, Any], inputs: dict[str, Any], library: str) -> str:
     """Return a hash of all that determines a folder's contents: with the same hash, work can be continued."""
-    decisive = {"format": FORMAT, "settings": settings, "inputs": inputs, "versions": _versions()}
+    decisive = {"format": FORMAT, "settings": settings, "inputs": inputs, "versions": _versions(library)}
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
@@ -107,10 +115,10 @@ def matches_manifest(folder: DataFolder) -> bool:
     return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())
 
 
-def _versions() -> dict[str, str]:
+def _versions(library: str) -> dict[str, str]:
     return {
         "pyramidions": _version("pyramidions"),
-        "sentencepiece": _version("sentencepiece"),
+        library: _version(library),
         "splitter": SPLITTER,
         "unicode": unicodedata.unidata_version,
     }

@@ -28,7 +28,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_folder, recover_folder, sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
-from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import SentencePieceTokenizer, Tokenizer
 
 
 def prepare(
@@ -52,7 +52,7 @@ def prepare(
         path: the folder to make.
         corpora: the documents of `train`, `valid` and `test`, or of some of them.
         settings: of the vocabulary to train; the defaults if neither settings nor a tokenizer are given.
-        tokenizer: a sentencepiece model to encode with instead of training one.
+        tokenizer: a file to encode with instead of training a sentencepiece model.
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
@@ -88,7 +88,8 @@ def prepare(
         elif matches_manifest(folder):
             return False
     try:
-        with atomic_folder(path, work_key(recorded, inputs)) as partial:
+        library = (reused or SentencePieceTokenizer).library
+        with atomic_folder(path, work_key(recorded, inputs, library)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
             _fill(folder, corpora, model, labels, pairings, workers, recorded, inputs)
@@ -137,9 +138,9 @@ def _fill(
     splits = {}
     for split, corpus in corpora.items():
         splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split))
-    _write(folder.sentencepiece_path, model.model_bytes)
+    _write(folder.path / model.file_name, model.model_bytes)
     _write(folder.dictionary_path, dictionary_lines(model).encode())
-    write_manifest(folder, recorded, inputs, splits, model.vocab_size)
+    write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
 def _recorded(settings: Settings, tokenizer: str | Path | None, labels: bool) -> dict[str, Any]:

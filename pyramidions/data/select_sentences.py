@@ -91,7 +91,8 @@ def select_tokens(
         found: the outline of a document.
         scores: (sentences,), of its sentences.
         tokenizer: of the model.
-        budget: most tokens, the end of the text included; and a marker between sentences, where the tokenizer has one.
+        budget: most tokens, prefix and end of the text included; and a marker between sentences, where the tokenizer
+            has one.
         stops: as in `SelectionRules`.
 
     Returns:
@@ -101,7 +102,7 @@ def select_tokens(
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
     # The last sentence has no marker behind it.
-    rules = SelectionRules(Budget(words=require_budget(budget) - 1 + markers), stops=stops)
+    rules = SelectionRules(Budget(words=tokenizer.room(require_budget(budget), "budget") + markers), stops=stops)
     return select(texts, fit_for_summary(found, scores), rules, lengths)
 
 

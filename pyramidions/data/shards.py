@@ -121,7 +121,7 @@ def save_vocabulary(folder: DataFolder, model: Tokenizer) -> None:
 def load_vocabulary(folder: DataFolder) -> Tokenizer | None:
     """Return the vocabulary that an interrupted run trained, or None."""
     data = _load(_vocabulary_path(folder))
-    return None if data is None else Tokenizer(data)
+    return None if data is None else Tokenizer.from_bytes(data)
 
 
 def _vocabulary_path(folder: DataFolder) -> Path:

@@ -15,7 +15,7 @@ def verify_tokenizer(folder: DataFolder) -> None:
         UserError: it is damaged.
     """
     if folder.manifest_path.exists():
-        _compare(folder, [folder.sentencepiece_path.name], hashes=True)
+        _compare(folder, [folder.tokenizer_path.name], hashes=True)
 
 
 def verify_split(folder: DataFolder, split: str, *, hashes: bool = False) -> None:

@@ -11,7 +11,7 @@ import sentencepiece
 from pyramidions.data.readers import Document
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import split_sentences
-from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, Tokenizer
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, SentencePieceTokenizer, Tokenizer
 
 MODEL_TYPES = ("unigram", "bpe")
 MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
@@ -131,7 +131,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         )
     except RuntimeError as error:
         raise _reason(str(error), settings.vocab_size) from None
-    return Tokenizer(model.getvalue())
+    return SentencePieceTokenizer(model.getvalue())
 
 
 def _reason(message: str, vocab_size: int) -> UserError:

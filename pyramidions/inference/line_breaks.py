@@ -1,7 +1,7 @@
 """Restores the line breaks of a text in its tokens."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
@@ -20,10 +20,11 @@ class LineBreaks:
 
     Args:
         text: as it was before it was normalised.
+        normalised: what the tokenizer makes of a text.
     """
 
-    def __init__(self, text: str) -> None:
-        self._breaks = _breaks(text)
+    def __init__(self, text: str, normalised: Callable[[str], str] = normalize) -> None:
+        self._breaks = _breaks(text, normalised)
         self._next = next(self._breaks, None)
         self._passed = 0  # visible characters
 
@@ -44,11 +45,11 @@ class LineBreaks:
         return f"{found}{token.lstrip(' ') or ' '}" if found else token
 
 
-def _breaks(text: str) -> Iterator[tuple[int, str]]:
+def _breaks(text: str, normalised: Callable[[str], str]) -> Iterator[tuple[int, str]]:
     """Yield the number of visible characters before each line but the first, and the break before it."""
     before, found = 0, ""
     for line in _lines(text):
-        visible = sum(_visible(normalize(window)) for window in windows(line))
+        visible = sum(_visible(normalised(window)) for window in windows(line))
         if visible and before:
             yield before, found
         found = _LINE if visible else _PARAGRAPH

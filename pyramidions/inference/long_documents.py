@@ -79,7 +79,7 @@ class LongReader:
         head = self.reader.head(text, name, on_read)
         if self.long == "sections":
             yield from self._sections(text, head)
-        elif self.long == "extract" and head.whole > len(head.tokens) + 1:
+        elif self.long == "extract" and head.whole > head.read:
             yield self._selection(text, head)
         else:
             yield Part(head)
@@ -91,7 +91,7 @@ class LongReader:
             return
         # The lengths that decoding allows are those of the whole summary.
         read = [self.reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
-        left_out = max(head.whole - 1 - sum(each.whole - 1 for each in read), 0)
+        left_out = max(head.whole - head.around - sum(each.whole - each.around for each in read), 0)
         for section, tokenized in zip(found, read, strict=True):
             yield Part(tokenized, Coverage(section.heading, left_out=left_out), section.text)
             left_out = 0

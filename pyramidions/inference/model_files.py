@@ -15,9 +15,11 @@ from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.models import ExtractorConfig, PyramidionConfig
 from pyramidions.models.config import EncoderConfig, shown
 from pyramidions.strict_json import parse_json
-from pyramidions.text.tokenizer import Tokenizer
+from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
 
-WEIGHTS, CONFIG, TOKENIZER, CARD = "model.safetensors", "config.json", "sentencepiece.model", "README.md"
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+#: In an export of 0.1.0, which lists no files, the first.
+TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 FORMAT = 2
 #: How an extractor selects sentences; checkpoints and exports may lack it.
 SELECTION = ("extract_words", "redundancy", "mmr_weight")
@@ -137,10 +139,11 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
 
 
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
-    for name in (CONFIG, WEIGHTS, TOKENIZER):
+    about = read_config(folder / CONFIG)
+    vocabulary = next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
+    for name in (WEIGHTS, vocabulary):
         if not (folder / name).is_file():
             raise UserError(f"The exported model {folder} lacks {name}.")
-    about = read_config(folder / CONFIG)
     kind = _KINDS[about.get("kind", SUMMARIZER.name)]
     _refuse_other(folder, kind, wanted)
     for name, expected in about.get("sha256", {}).items():
@@ -151,7 +154,7 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     except SafetensorError as error:
         raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
     check_weights(weights, folder / WEIGHTS)
-    tokenizer = Tokenizer.from_file(folder / TOKENIZER)
+    tokenizer = Tokenizer.from_file(folder / vocabulary)
     lengths = (about.get("max_source_positions"), about.get("max_target_positions"))
     return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about))
 
@@ -184,8 +187,8 @@ def read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is damaged: `kind` must be {' or '.join(_KINDS)}, but is {shown(kind)}.")
     if not isinstance(config, dict):
         raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
-    if hashes != {} and not (isinstance(hashes, dict) and hashes.keys() == {WEIGHTS, TOKENIZER}):
-        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZER}.")
+    if hashes != {} and not (isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, t} for t in TOKENIZERS)):
+        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZERS[0]}.")
     if about["format"] == 1:
         # An axis of one kind in 0.1.0; it is called `stack` today.
         config.pop("residual", None)
@@ -196,7 +199,7 @@ def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:
     if not isinstance(model_bytes, bytes):
         raise UserError(f"The tokenizer in {path} must be bytes, but is {shown(model_bytes)}.")
     try:
-        return Tokenizer(model_bytes)
+        return Tokenizer.from_bytes(model_bytes)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -213,7 +216,7 @@ def refuse_foreign(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := found - {WEIGHTS, CONFIG, TOKENIZER, CARD} if CONFIG in found else found:
+    if others := found - {WEIGHTS, CONFIG, CARD, *TOKENIZERS} if CONFIG in found else found:
         raise UserError(f"{rule} holds {min(others)}.")
     if found:
         try:

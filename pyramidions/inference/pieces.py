@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from pyramidions.text.normalization import split_sentences
+from pyramidions.text.normalization import split_line
 
 
 def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterator[list[str]]:
@@ -29,10 +29,10 @@ def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterato
                 end = sentence or _last_word([*piece, token]) or most
                 yield piece[:end]
                 piece = piece[end:]
-                if piece and not piece[0]:
+                if has_markers and piece and not piece[0]:
                     del piece[0]
                 sentence = 0
-            if piece or token:
+            if piece or token or not has_markers:
                 piece.append(token)
     if piece:
         yield piece
@@ -45,7 +45,7 @@ def _markers(tokens: list[str]) -> set[int]:
 def _sentence_starts(tokens: list[str]) -> set[int]:
     """Return which tokens begin a sentence, but for the first token, before which a sentence may have begun."""
     # Sentences and tokens share their visible characters; spaces may differ.
-    ends = set(accumulate(map(_visible, split_sentences("".join(tokens)))))
+    ends = set(accumulate(map(_visible, split_line(" ".join("".join(tokens).split())))))
     starts = set()
     for index, before in enumerate(accumulate(map(_visible, tokens), initial=0)):
         if before in ends:

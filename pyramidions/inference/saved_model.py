@@ -22,7 +22,6 @@ from pyramidions.inference.model_files import (
     FORMAT,
     SELECTION,
     SUMMARIZER,
-    TOKENIZER,
     WEIGHTS,
     FoundModel,
     ModelKind,
@@ -199,7 +198,7 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
     if _OWNER in weights:
         del weights[_SHARED]
     # The library's own writing would leave a file that only its owner may read.
-    files = {WEIGHTS: save(weights), TOKENIZER: model.tokenizer.model_bytes}
+    files = {WEIGHTS: save(weights), model.tokenizer.file_name: model.tokenizer.model_bytes}
     settings: dict[str, Any] = {"max_source_positions": model.max_source_positions}
     if isinstance(model, SavedModel):
         settings["max_target_positions"] = model.max_target_positions

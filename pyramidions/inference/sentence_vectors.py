@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.device import found_device
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.text.tokenizer import EOS, PAD
+from pyramidions.text.tokenizer import PAD
 
 
 class EncoderVectors:
@@ -30,7 +30,7 @@ class EncoderVectors:
         self._device = found_device(device)
         self._encoder = model.transformer.encoder.to(self._device).eval()
         self._tokenizer = model.tokenizer
-        self._most = model.max_source_positions
+        self._most = model.tokenizer.room(model.max_source_positions, "max_source_positions")
         self._batch_size = batch_size
 
     @classmethod
@@ -46,7 +46,7 @@ class EncoderVectors:
     @torch.inference_mode()
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
         """Return a row of length 1 for each sentence: (sentences, D); longer sentences are truncated."""
-        ids = [torch.tensor([*self._tokenizer.encode(sentence)[: self._most - 1], EOS]) for sentence in sentences]
+        ids = [torch.tensor(self._tokenizer.framed(self._tokenizer.encode(each)[: self._most])) for each in sentences]
         longest_first = sorted(range(len(ids)), key=lambda index: -len(ids[index]))
         found: dict[int, Tensor] = {}
         for batch in chunks(longest_first, self._batch_size):

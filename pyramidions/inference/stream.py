@@ -145,9 +145,10 @@ def explain_documents(
 def _explanations(
     document: InputText, reader: LongReader, summarizer: Summarizer, decoding: DecodingSettings, on_progress: Progress
 ) -> Iterator[Explanation]:
-    whole = LineBreaks(document.text)
+    normalised = summarizer.model.tokenizer.normalize
+    whole = LineBreaks(document.text, normalised)
     for part in _read(document, reader, on_progress):
-        line_breaks = whole if part.text is None else LineBreaks(part.text)
+        line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
         explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
         yield replace(explanation, summary=part.about(explanation.summary))
 

@@ -188,7 +188,7 @@ class Summarizer:
         """
         settings = decoding_settings(self.model, **decoding)
         _require_single(text)
-        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), LineBreaks(text), settings)
+        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), self._line_breaks(text), settings)
 
     def explain_pieces(
         self,
@@ -211,7 +211,7 @@ class Summarizer:
         """
         settings = decoding_settings(self.model, **decoding)
         _require_single(text)
-        line_breaks = LineBreaks(text)
+        line_breaks = self._line_breaks(text)
         for piece in self.reader.pieces(text, "`text`", on_read):
             yield self.explain_tokenized(piece, line_breaks, settings)
 
@@ -233,16 +233,20 @@ class Summarizer:
         search = decoding.beam_search(bounds)
         ids = self._ids(document)
         (best,) = self._best([ids], search)
+        prefix = [""] * len(self.model.tokenizer.prefix)
         return Explanation(
             self._summary(document, best, bounds),
-            [*line_breaks.restore(document.tokens), ""],
+            [*prefix, *line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, ids.to(self.device), best.tokens, EOS),
             about_model(self.model, search),
         )
 
+    def _line_breaks(self, text: str) -> LineBreaks:
+        return LineBreaks(text, self.model.tokenizer.normalize)
+
     def _ids(self, document: TokenizedText) -> Tensor:
-        return torch.tensor([*self.model.tokenizer.ids_of(document.tokens), EOS])
+        return torch.tensor(self.model.tokenizer.framed(self.model.tokenizer.ids_of(document.tokens)))
 
     def _best(self, documents: list[Tensor], search: BeamSearch) -> list[Hypothesis]:
         batch = pad_sequence(documents, batch_first=True, padding_value=PAD)
@@ -253,8 +257,7 @@ class Summarizer:
 
     def _summary(self, document: TokenizedText, best: Hypothesis, bounds: Bounds) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
-        read = len(document.tokens) + 1
-        return Summary(text, best.score, len(best.tokens), document.whole, read, bounds.shortened_to)
+        return Summary(text, best.score, len(best.tokens), document.whole, document.read, bounds.shortened_to)
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:

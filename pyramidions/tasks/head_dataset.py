@@ -1,5 +1,6 @@
 """The head of each text, cut to a number of tokens."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,28 @@ MUCH = 0.25
 
 
 class HeadDataset(BaseWrapperDataset):
-    """Texts that end in ``eos``, those longer than ``max_length`` tokens cut so that they still do.
+    """Texts that begin with a prefix and end in ``eos``, cut to ``max_length`` tokens so that they still do.
 
     Args:
-        dataset: token tensors by index.
-        sizes: their lengths in tokens, ``eos`` included.
-        max_length: most tokens to keep, ``eos`` included.
+        dataset: token tensors by index, which end in ``eos``, without the prefix.
+        sizes: their lengths in tokens.
+        max_length: most tokens to keep, prefix and ``eos`` included.
         eos: the token that ends a text.
+        prefix: the tokens that begin each text.
     """
 
-    def __init__(self, dataset: Any, sizes: np.ndarray, max_length: int, eos: int) -> None:
+    def __init__(self, dataset: Any, sizes: np.ndarray, max_length: int, eos: int, prefix: Sequence[int] = ()) -> None:
         super().__init__(dataset)
         self.max_length = max_length
         self.eos = eos
-        self._full = np.asarray(sizes)
+        self.prefix = prefix
+        self._full = np.asarray(sizes) + len(prefix)
         self._sizes = np.minimum(self._full, max_length)
 
     def __getitem__(self, index: int) -> Tensor:
         text: Tensor = self.dataset[index]
+        if self.prefix:
+            text = torch.cat([text.new_tensor(self.prefix), text])
         if len(text) <= self.max_length:
             return text
         return torch.cat([text[: self.max_length - 1], text.new_tensor([self.eos])])

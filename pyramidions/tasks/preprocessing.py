@@ -78,14 +78,16 @@ class Preprocessing:
         for name, (asked, _, least, reason) in lengths.items():
             if asked is not None and asked < least:
                 raise UserError(f"`{name}` must be at least {least}, {reason}, but is {asked}.")
-        if folder.sentencepiece_path.exists():
+        if folder.tokenizer_path.exists():
             verify_tokenizer(folder)
             self._use(folder.tokenizer())
 
     def _use(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        for piece in tokenizer.pieces()[len(SPECIALS) :]:
-            self.dictionary.add_symbol(piece)
+        for number, piece in enumerate(tokenizer.pieces()[len(SPECIALS) :], len(SPECIALS)):
+            # fairseq joins the names by spaces, and merges equal ones.
+            if piece.split() != [piece] or self.dictionary.add_symbol(piece) != number:
+                raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
 
     def need_tokenizer(self) -> Tokenizer:
         """Return the tokenizer.
@@ -125,7 +127,7 @@ class Preprocessing:
         if not self._needed <= state.keys():
             raise UserError(f"The checkpoint was not trained with --task {self.task}.")
         if self._tokenizer is None:
-            self._use(Tokenizer(state["tokenizer"]))
+            self._use(Tokenizer.from_bytes(state["tokenizer"]))
         elif self._tokenizer.model_bytes != state["tokenizer"]:
             folder = f"the data folder {self.folder.path}"
             other = "the ensemble's other models" if self._is_from_checkpoint else folder

@@ -84,7 +84,14 @@ def _is_shuffled(split: str) -> bool:
 
 def _heads(preprocessing: Preprocessing, split: str, side: Literal["source", "target"]) -> HeadDataset:
     texts = _indexed(preprocessing, split, side)
-    return HeadDataset(texts, texts.sizes, preprocessing.length(f"max_{side}_positions"), EOS)
+    return _cut(preprocessing, side, texts, texts.sizes)
+
+
+def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts: Any, sizes: np.ndarray) -> HeadDataset:
+    tokenizer, name = preprocessing.need_tokenizer(), f"max_{side}_positions"
+    longest = preprocessing.length(name)
+    tokenizer.room(longest, name)
+    return HeadDataset(texts, sizes, longest, EOS, tokenizer.prefix)
 
 
 def _indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:
@@ -120,11 +127,10 @@ def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end
         UserError: a document is empty.
     """
     sizes = np.array([len(text) for text in texts])
-    longest = preprocessing.length("max_source_positions")
     if (sizes < 2).any():
         number = int((sizes < 2).argmax()) + 1
         raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
-    documents = HeadDataset(texts, sizes, longest, EOS)
-    if (sizes > longest).any():
+    documents = _cut(preprocessing, "source", texts, sizes)
+    if documents.lost_tokens:
         logger.warning("documents: %s", documents.report)
     return PairDataset(documents, None, preprocessing.dictionary, reads_end=reads_end)

@@ -20,6 +20,7 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0001\U000e0020-\U000e007f]"
 )
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def normalize(text: str) -> str:
@@ -35,6 +36,14 @@ def normalize(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).split())
 
 
+def one_line(text: str) -> str:
+    """Put a text on one line with single spaces; its characters stay, but for lone surrogates.
+
+    Tokenizers that other programs made read such a text as those programs do.
+    """
+    return " ".join(_SURROGATES.sub("", text).split())
+
+
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences.
 
@@ -46,9 +55,14 @@ def split_sentences(text: str) -> list[str]:
     Returns:
         The sentences in order, none of them empty; no sentence at all for a blank text.
     """
+    return split_line(normalize(text))
+
+
+def split_line(text: str) -> list[str]:
+    """Split a text of one line with single spaces into sentences, as it stands; see `split_sentences`."""
     sentences: list[str] = []
     ended = True
-    for piece in sentencex.segment("en", normalize(text)):
+    for piece in sentencex.segment("en", text):
         # A boundary without a space, as in `index.php?page`, is none.
         if ended or piece.startswith(" "):
             sentences.append(piece)

@@ -54,7 +54,7 @@ def _state(tokenizer: Path) -> dict[str, object]:
     config = preset("pyramidion", **size, self_attention_args='{"block_size": 16}', pooling_lengths="16,4")
     torch.manual_seed(1)
     model_bytes = tokenizer.read_bytes()
-    model = build(config, Tokenizer(model_bytes).vocab_size, PAD)
+    model = build(config, Tokenizer.from_bytes(model_bytes).vocab_size, PAD)
     return {
         "cfg": {"model": {"_name": "pyramidion", **asdict(config)}},
         "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},

@@ -168,5 +168,5 @@ def test_a_full_disk_is_told_of_the_folder_that_was_asked_for(
 
 def test_an_id_that_no_piece_has_is_named(state: dict[str, Any]) -> None:
     with pytest.raises(UserError) as error:
-        Tokenizer(state["task_state"]["tokenizer"]).decode([4, 9999])
+        Tokenizer.from_bytes(state["task_state"]["tokenizer"]).decode([4, 9999])
     assert str(error.value) == "An id must be below 12, the number of pieces, but is 9999."

@@ -1,0 +1,31 @@
+"""Kinds of tokenizers: `core` has the role, each other file a kind."""
+
+from pyramidions.text.tokenizer.byte_level import ByteLevelTokenizer
+from pyramidions.text.tokenizer.core import (
+    BOS,
+    EOS,
+    KINDS,
+    PAD,
+    SENTENCE_MARKER,
+    SPACE,
+    SPECIALS,
+    UNK,
+    Tokenizer,
+)
+from pyramidions.text.tokenizer.sentencepiece import SentencePieceTokenizer
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "KINDS",
+    "PAD",
+    "SENTENCE_MARKER",
+    "SPACE",
+    "SPECIALS",
+    "UNK",
+    "ByteLevelTokenizer",
+    "SentencePieceTokenizer",
+    "Tokenizer",
+]
+
+KINDS[:] = [ByteLevelTokenizer, SentencePieceTokenizer]

@@ -1,0 +1,209 @@
+"""What turns texts into ids and back."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, final
+
+from pyramidions.errors import UserError
+
+SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
+BOS, PAD, EOS, UNK = range(4)
+SENTENCE_MARKER = "<n>"
+SPACE = "▁"  # how a sentencepiece spells it
+UNKNOWN = " ⁇ "  # how `<unk>` reads
+
+
+class Tokenizer(ABC):
+    """Text to ids and back. The ids are those of fairseq's dictionary.
+
+    `<s>`, `<pad>`, `</s>`, `<unk>` are 0 to 3, where fairseq's dictionary puts them, and all other pieces follow: no
+    table translates between the two.
+
+    No text is encoded as a special piece: a document that contains `</s>` gets ordinary pieces.
+
+    Args:
+        model_bytes: the file of a tokenizer, which says all about it.
+
+    Attributes:
+        model_bytes: the same.
+        marker_id: of the piece `<n>` between sentences, which not every tokenizer has.
+        prefix: what stands in front of each text that a model reads or writes, such as `<s>`. `encode` leaves it out,
+            as it does `</s>`; see `framed`.
+    """
+
+    #: how the file is called in a folder
+    file_name: ClassVar[str]
+    #: the library that encodes
+    library: ClassVar[str]
+
+    marker_id: int | None = None
+    prefix: tuple[int, ...] = ()
+
+    def __init__(self, model_bytes: bytes) -> None:
+        self.model_bytes = model_bytes
+
+    @final
+    @staticmethod
+    def from_bytes(model_bytes: bytes) -> "Tokenizer":
+        """Make a tokenizer of the kind that wrote the bytes.
+
+        Raises:
+            UserError: they are no tokenizer that we can use.
+        """
+        return next(kind for kind in KINDS if kind.wrote(model_bytes))(model_bytes)
+
+    @final
+    @staticmethod
+    def from_file(path: str | Path) -> "Tokenizer":
+        """Read the file of a tokenizer of any kind.
+
+        Raises:
+            UserError: there is none.
+        """
+        try:
+            model_bytes = Path(path).read_bytes()
+        except FileNotFoundError:
+            raise UserError(f"The tokenizer {path} does not exist.") from None
+        except IsADirectoryError:
+            raise UserError(f"The tokenizer {path} must be a file, but is a folder.") from None
+        try:
+            return Tokenizer.from_bytes(model_bytes)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
+        """Pickle as the file's bytes, so that workers can receive it."""
+        return type(self), (self.model_bytes,)
+
+    # What a kind is
+
+    @classmethod
+    @abstractmethod
+    def wrote(cls, model_bytes: bytes) -> bool:
+        """Return whether a file looks like one of this kind."""
+
+    @abstractmethod
+    def normalize(self, text: str) -> str:
+        """Return what of a text is encoded: one line, single spaces, no space at either end."""
+
+    @abstractmethod
+    def pieces(self) -> list[str]:
+        """All pieces in the order of their ids, the special ones included."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """Normalise a text and turn it into ids, without prefix and `</s>`."""
+
+    @abstractmethod
+    def counts(self, texts: Iterable[str]) -> list[int]:
+        """Return the number of tokens of each text where it stands behind another, without markers."""
+
+    @abstractmethod
+    def ids_of(self, surfaces: Sequence[str]) -> list[int]:
+        """Return the ids of tokens that `surfaces` gave."""
+
+    @abstractmethod
+    def spellings(self, ids: Iterable[int]) -> list[str]:
+        """Return the text of each id, with the space before it; empty for special pieces, ` ⁇ ` for `<unk>`.
+
+        A character that is spelt by several pieces is the text of one of them, and the others are empty.
+        """
+
+    @abstractmethod
+    def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]: ...
+
+    @abstractmethod
+    def _decode(self, ids: list[int]) -> str:
+        """Return the text of valid ids."""
+
+    @abstractmethod
+    def _id_of(self, piece: str) -> int:
+        """Return the id of a piece's name, `UNK` if there is none."""
+
+    # What follows from that
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, the special ones included."""
+        return len(self._names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return self.pieces()
+
+    def surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
+        """Cut the windows of a text into tokens, some at a time, each as its text with the space before it.
+
+        A marker is an empty token, and so is one that does not end a character. The texts joined are the normalised
+        text, but for a space in front, and, of sentencepiece, for one in place of each `▁`. Their ids (`ids_of`)
+        joined are what `encode` makes of the text.
+
+        No piece of a model that `prepare` trains crosses white space, where `windows` cuts. In a text of several
+        windows the ids can differ: where it has no white space in a whole window, in a marker inside a quotation or
+        brackets that a window's end cuts, and, far behind a text's beginning, where two ways to cut a word are equally
+        likely.
+        """
+        yield from self._surfaces(of_windows)
+
+    def encode_units(self, units: Sequence[str]) -> list[int]:
+        """Turn the headings and sentences of a document into ids, a marker between any two, without `<s>` and `</s>`.
+
+        A unit starts at the first id and behind each marker, so that the k-th start is the k-th unit.
+
+        Args:
+            units: normalised texts, none of them empty.
+
+        Raises:
+            UserError: there is no marker.
+        """
+        raise UserError(f"The tokenizer must have the piece {SENTENCE_MARKER} to keep sentences apart, but has none.")
+
+    def room(self, most: int, name: str) -> int:
+        """Return how many tokens of a text fit between the prefix and `</s>`.
+
+        Args:
+            most: tokens in all.
+            name: what an error calls them.
+
+        Raises:
+            UserError: none.
+        """
+        least = len(self.prefix) + 2
+        if most < least:
+            read = ", ".join([*(self._names[i] for i in self.prefix), "a token"])
+            raise UserError(f"`{name}` must be at least {least}, {read} and the end of the text, but is {most}.")
+        return most - least + 1
+
+    def framed(self, ids: Iterable[int]) -> list[int]:
+        """Return ids of a text as a model reads them: behind the prefix, and in front of `</s>`."""
+        return [*self.prefix, *ids, EOS]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Turn ids into text on one line; special pieces are dropped, and `<unk>` reads ` ⁇ `.
+
+        Raises:
+            UserError: an id that no piece has; a file of ids was made with another tokenizer, or is damaged.
+        """
+        ids = [int(i) for i in ids]
+        if ids and not 0 <= min(ids) <= max(ids) < self.vocab_size:
+            wrong = next(i for i in ids if not 0 <= i < self.vocab_size)
+            raise UserError(f"An id must be below {self.vocab_size}, the number of pieces, but is {wrong}.")
+        return " ".join(self._decode(ids).split())
+
+    def encode_as_pieces(self, text: str) -> list[str]:
+        """Normalise a text and turn it into the pieces' names, an unknown one as `<unk>`.
+
+        Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
+        dictionary lookup could mistake for a special piece.
+        """
+        return [self._names[i] for i in self.encode(text)]
+
+    def decode_pieces(self, pieces: Sequence[str]) -> str:
+        """Turn pieces' names into text on one line; a name that is no piece reads ` ⁇ `."""
+        return self.decode(self._id_of(piece) for piece in pieces)
+
+
+#: All kinds; importing the package fills the list. The last takes what no other wrote.
+KINDS: list[type[Tokenizer]] = []
