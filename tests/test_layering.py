@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "pyramidions.measure": ("environment", "errors", "nn", "models", "measure"),
     "pyramidions.files": ("errors", "files"),
     "pyramidions.text": ("errors", "strict_json", "text"),
+    "pyramidions.pretrained": ("errors", "pretrained", "strict_json", "text"),
     "pyramidions.extract": ("errors", "extract", "registry", "text"),
     "pyramidions.data": ("data", "errors", "extract", "files", "strict_json", "text"),
     "pyramidions.scoring": ("data", "errors", "files", "text", "scoring"),

@@ -139,11 +139,10 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
 
 
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
+    _require(folder, CONFIG)
     about = read_config(folder / CONFIG)
     vocabulary = next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
-    for name in (WEIGHTS, vocabulary):
-        if not (folder / name).is_file():
-            raise UserError(f"The exported model {folder} lacks {name}.")
+    _require(folder, WEIGHTS, vocabulary)
     kind = _KINDS[about.get("kind", SUMMARIZER.name)]
     _refuse_other(folder, kind, wanted)
     for name, expected in about.get("sha256", {}).items():
@@ -157,6 +156,12 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     tokenizer = Tokenizer.from_file(folder / vocabulary)
     lengths = (about.get("max_source_positions"), about.get("max_target_positions"))
     return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about))
+
+
+def _require(folder: Path, *names: str) -> None:
+    for name in names:
+        if not (folder / name).is_file():
+            raise UserError(f"The exported model {folder} lacks {name}.")
 
 
 def _selection(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,8 +51,7 @@ class ByteLevelTokenizer(Tokenizer):
 
     def __init__(self, model_bytes: bytes) -> None:
         super().__init__(model_bytes)
-        self._model = _loaded(model_bytes)
-        _refuse_others(json.loads(self._model.to_str()))
+        self._model, _ = load(model_bytes)
         vocabulary = self._model.get_vocab()
         self._ids = dict(sorted(vocabulary.items(), key=lambda item: item[1]))
         found = tuple(self._ids.get(name, -1) for name in SPECIALS)
@@ -140,14 +139,12 @@ class ByteLevelTokenizer(Tokenizer):
         return self._ids.get(piece, UNK)
 
 
-def _loaded(model_bytes: bytes) -> Any:
-    """Return the library's tokenizer."""
-    try:
-        about = parse_json(model_bytes)
-    except ValueError as error:
-        raise UserError(f"The tokenizer must be a tokenizer.json, but {error}.") from None
-    if "model" not in about:
-        raise UserError("The tokenizer must be a tokenizer.json, but has no `model`.")
+def library() -> Any:
+    """Return the library.
+
+    Raises:
+        UserError: it is not installed.
+    """
     try:
         import tokenizers
     except ModuleNotFoundError:
@@ -155,15 +152,37 @@ def _loaded(model_bytes: bytes) -> Any:
             "The tokenizer needs the library tokenizers, which is not installed: "
             "pip install 'pyramidions[pretrained]' brings it."
         ) from None
+    return tokenizers
+
+
+def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
+    """Read a tokenizer.json of byte-level BPE.
+
+    Returns:
+        The library's tokenizer, which finds no special pieces in texts, and the file as the library writes it.
+
+    Raises:
+        UserError: it is none.
+    """
     try:
-        model = tokenizers.Tokenizer.from_buffer(model_bytes)
+        about = parse_json(model_bytes)
+    except ValueError as error:
+        raise UserError(f"The tokenizer must be a tokenizer.json, but {error}.") from None
+    if "model" not in about:
+        raise UserError("The tokenizer must be a tokenizer.json, but has no `model`.")
+    try:
+        model = library().Tokenizer.from_buffer(model_bytes)
+    except UserError:
+        raise
     except Exception as error:  # the library raises nothing narrower
         raise UserError(f"The tokenizer must be a tokenizer.json, but is none ({error}).") from None
+    about = parse_json(model.to_str())
+    _refuse_others(about)
     # A text that spells a special token does not mean it.
     model.encode_special_tokens = True
     model.no_truncation()
     model.no_padding()
-    return model
+    return model, about
 
 
 def _refuse_others(about: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Pretrained models of others as ours: BART, LED, PEGASUS and mBART."""

@@ -1,0 +1,198 @@
+"""Tokenizers of pretrained models, with our ids.
+
+fairseq's dictionary has `<s>`, `<pad>`, `</s>` and `<unk>` at 0 to 3. A model that has them elsewhere gets its
+embeddings in another order, and its tokenizer gets the same ids: no table has to travel with a model.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyramidions.errors import UserError
+from pyramidions.pretrained.sentencepiece_file import CONTROL, UNKNOWN, ModelPiece, read_model, write_model
+from pyramidions.strict_json import parse_json
+from pyramidions.text.tokenizer import SPECIALS, Tokenizer
+from pyramidions.text.tokenizer.byte_level import library, load
+
+SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "vocab.json", "merges.txt"
+#: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
+_OFFSET = 103
+#: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
+_MOST_UNUSED = 1024
+
+
+class SpecialIds(NamedTuple):
+    """Ids as a config says, None where it does not."""
+
+    bos: int | None = None
+    pad: int | None = None
+    eos: int | None = None
+    unk: int | None = None
+
+
+class ImportedTokenizer(NamedTuple):
+    """A tokenizer with our ids.
+
+    Attributes:
+        tokenizer: with as many pieces as the embeddings have rows.
+        rows: for each of our ids the row of the source's embeddings, each row once.
+        unused: how many rows no piece of the source had.
+    """
+
+    tokenizer: Tokenizer
+    rows: list[int]
+    unused: int
+
+    def id_of(self, old: int) -> int:
+        """Return our id for one of the source, such as its decoder's start."""
+        return self.rows.index(old)
+
+
+def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Read the tokenizer of a model's folder: spiece.model, tokenizer.json, or vocab.json and merges.txt.
+
+    Args:
+        folder: as the Hugging Face hub has it.
+        vocab_size: rows of the embeddings.
+        said: the ids that the model's config says.
+
+    Raises:
+        UserError: there is none, it is of another kind, or it does not fit the embeddings or the config.
+    """
+    for names, read in (
+        ((SENTENCEPIECE,), _from_sentencepiece),
+        ((JSON,), _from_json),
+        ((VOCABULARY, MERGES), _from_vocabulary),
+    ):
+        if all((folder / name).is_file() for name in names):
+            try:
+                return read(folder, vocab_size, said)
+            except UserError as error:
+                raise UserError(f"{folder}: {error}") from None
+    raise UserError(
+        f"{folder} must hold a tokenizer ({SENTENCEPIECE}, {JSON}, or {VOCABULARY} and {MERGES}), but holds none."
+    )
+
+
+def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    model = read_model((folder / SENTENCEPIECE).read_bytes(), SENTENCEPIECE)
+    offset = _offset(folder)
+    reserved = ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
+    pieces = [*model.pieces[:2], *map(ModelPiece, reserved), *model.pieces[2:]]
+    unused = _unused(len(pieces), vocab_size)
+    pieces += map(ModelPiece, unused)
+    # The unknown piece may have any name.
+    found = {SPECIALS[3] if piece.kind == UNKNOWN else piece.text: i for i, piece in enumerate(pieces)}
+    # PEGASUS has no <s>: a row that no text has stands in.
+    rows = _order(found, said, vocab_size, spare=len(reserved) + 1 if reserved else None)
+    special = [
+        pieces[row]._replace(text=name, kind=UNKNOWN if name == SPECIALS[3] else CONTROL)
+        for row, name in zip(rows, SPECIALS, strict=False)
+    ]
+    data = write_model([*special, *(pieces[row] for row in rows[len(SPECIALS) :])], model.others)
+    return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
+
+
+def _offset(folder: Path) -> int:
+    settings = folder / "tokenizer_config.json"
+    try:
+        found = parse_json(settings.read_bytes()) if settings.exists() else {}
+    except ValueError as error:
+        raise UserError(f"{settings.name} is damaged: {error}.") from None
+    offset = found.get("offset", _OFFSET) if isinstance(found, dict) else None
+    if not isinstance(offset, int) or not 0 <= offset <= _MOST_UNUSED:
+        raise UserError(f"{settings.name} must have a whole number from 0 to {_MOST_UNUSED} as `offset`.")
+    return offset
+
+
+def _from_json(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    return _byte_level((folder / JSON).read_bytes(), vocab_size, said)
+
+
+def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    tokenizers = library()
+    try:
+        model = tokenizers.models.BPE.from_file(str(folder / VOCABULARY), str(folder / MERGES))
+    except Exception as error:  # the library raises nothing narrower
+        raise UserError(f"{VOCABULARY} and {MERGES} must be those of byte-level BPE, but are not ({error}).") from None
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.add_special_tokens([name for name in (*SPECIALS, "<mask>") if tokenizer.token_to_id(name) is not None])
+    ids = [(name, i) for name in (SPECIALS[0], SPECIALS[2]) if (i := tokenizer.token_to_id(name)) is not None]
+    if len(ids) == 2:
+        # BART's own; these files do not say it.
+        tokenizer.post_processor = tokenizers.processors.TemplateProcessing("<s> $A </s>", special_tokens=ids)
+    return _byte_level(tokenizer.to_str().encode(), vocab_size, said)
+
+
+def _byte_level(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    model, about = load(data)
+    found: dict[str, int] = model.get_vocab()
+    unused = _unused(len(found), vocab_size)
+    free = [i for i in range(vocab_size) if i not in set(found.values())]
+    rows = _order(found, said, vocab_size)
+    if len(free) != len(unused):
+        raise UserError(f"The tokenizer has an id from {vocab_size}, the rows of the embeddings.")
+    if unused or rows != list(range(vocab_size)):
+        names = {i: name for name, i in [*found.items(), *zip(unused, free, strict=True)]}
+        data = json.dumps(_renumbered(about, [names[row] for row in rows], model.encode("").ids, names)).encode()
+    return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
+
+
+def _renumbered(about: dict[str, Any], names: list[str], around: list[int], old: Mapping[int, str]) -> dict[str, Any]:
+    """Return a tokenizer.json with other ids.
+
+    Args:
+        about: the file.
+        names: of its pieces, by their new ids.
+        around: what stands around a text, in old ids: the prefix and the end.
+        old: names by old ids.
+    """
+    ids = {name: i for i, name in enumerate(names)}
+    added = [{**token, "id": ids[token["content"]]} for token in about["added_tokens"]]
+    special = [old[i] for i in around]
+    template = [{"SpecialToken": {"id": name, "type_id": 0}} for name in special]
+    end = len(template) - (special[-1:] == [SPECIALS[2]])
+    text: list[dict[str, Any]] = [{"Sequence": {"id": side, "type_id": 0}} for side in "AB"]
+    return {
+        **about,
+        "added_tokens": sorted(added, key=lambda token: token["id"]),
+        "model": {**about["model"], "vocab": ids},
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [*template[:end], text[0], *template[end:]],
+            "pair": [*template[:end], *text, *template[end:]],
+            "special_tokens": {name: {"id": name, "ids": [ids[name]], "tokens": [name]} for name in special},
+        },
+    }
+
+
+def _unused(pieces: int, vocab_size: int) -> list[str]:
+    """Return names of the embeddings that no piece has."""
+    if not 0 <= vocab_size - pieces <= _MOST_UNUSED:
+        raise UserError(f"The tokenizer has {pieces} pieces, but the embeddings have {vocab_size} rows.")
+    return [f"<unused_{number}>" for number in range(pieces, vocab_size)]
+
+
+def _order(found: Mapping[str, int], said: SpecialIds, vocab_size: int, spare: int | None = None) -> list[int]:
+    """Return old ids in our order: those of `SPECIALS`, then all others as they were.
+
+    Args:
+        found: the tokenizer's ids by the names of pieces.
+        said: the config's.
+        vocab_size: the number of ids.
+        spare: what may stand for `<s>` where there is none.
+    """
+    first: list[int] = []
+    for name, of_config in zip(SPECIALS, said, strict=True):
+        i = found.get(name)
+        if i is None and name == SPECIALS[0]:
+            i = spare
+        elif of_config is not None and i != of_config:
+            raise UserError(f"The tokenizer's {name} has the id {i}, but the model's config says {of_config}.")
+        if i is None:
+            raise UserError(f"The tokenizer has no {name}.")
+        first.append(i)
+    return [*first, *(i for i in range(vocab_size) if i not in first)]

@@ -1,0 +1,171 @@
+"""Tokenizers of pretrained models get our ids, and nothing else changes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_tokenizers import SENTENCES, bart, bart_bytes, pegasus, save_vocabulary
+from transformers import BartTokenizer, PegasusTokenizer
+
+from pyramidions.errors import UserError
+from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, import_tokenizer
+from pyramidions.text.normalization import normalize
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK
+
+BART_IDS = SpecialIds(bos=0, pad=1, eos=2)
+PEGASUS_IDS = SpecialIds(pad=0, eos=1)
+
+
+@pytest.fixture(scope="module")
+def of_pegasus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pegasus")
+    (folder / "spiece.model").write_bytes(pegasus())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imported(of_pegasus: Path) -> ImportedTokenizer:
+    return import_tokenizer(of_pegasus, 80 + 103, PEGASUS_IDS)
+
+
+def of_theirs(found: ImportedTokenizer, ids: list[int]) -> list[int]:
+    """Return what our ids were in the source."""
+    return [found.rows[i] for i in ids]
+
+
+def test_a_tokenizer_that_has_our_ids_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(bart_bytes())
+    found = import_tokenizer(tmp_path, 340, BART_IDS)
+    assert found.tokenizer.model_bytes == bart_bytes()
+    assert (found.rows, found.unused) == (list(range(340)), 0)
+
+
+def test_vocabulary_and_merges_make_the_same_tokenizer(tmp_path: Path) -> None:
+    save_vocabulary(bart(), tmp_path)
+    found = import_tokenizer(tmp_path, 340, BART_IDS)
+    assert found.rows == list(range(340)) and found.tokenizer.prefix == (BOS,)
+    for text in SENTENCES:
+        ids = found.tokenizer.framed(found.tokenizer.encode(text))
+        assert ids == bart().encode(text).ids == BartTokenizer.from_pretrained(tmp_path)(text)["input_ids"]
+
+
+def test_other_ids_of_byte_level_bpe_are_exchanged(tmp_path: Path) -> None:
+    theirs = bart(("<pad>", "</s>", "<mask>", "<unk>", "<s>"))
+    (tmp_path / "tokenizer.json").write_text(theirs.to_str())
+    found = import_tokenizer(tmp_path, 342, SpecialIds(bos=4, pad=0, eos=1, unk=3))
+    assert found.rows[:6] == [4, 0, 1, 3, 2, 5] and sorted(found.rows) == list(range(342))
+    assert found.unused == 2 and found.tokenizer.pieces()[-2:] == ["<unused_340>", "<unused_341>"]
+    assert found.id_of(0) == PAD and found.tokenizer.prefix == (BOS,)
+    for text in [*SENTENCES, "</s> <mask> 漢"]:
+        ids = found.tokenizer.framed(found.tokenizer.encode(text))
+        theirs.encode_special_tokens = True
+        assert of_theirs(found, ids) == theirs.encode(text).ids
+        assert found.tokenizer.decode(ids) == text
+
+
+def test_the_first_four_ids_of_pegasus_are_ours(imported: ImportedTokenizer) -> None:
+    assert imported.rows[:6] == [104, 0, 1, 105, 2, 3] and sorted(imported.rows) == list(range(183))
+    pieces = imported.tokenizer.pieces()
+    assert pieces[:6] == ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<mask_2>"]
+    assert len(set(pieces)) == 183 and imported.unused == 0
+    assert imported.id_of(0) == PAD and imported.id_of(1) == EOS
+    assert imported.tokenizer.prefix == ()
+
+
+@pytest.fixture(scope="module")
+def theirs(of_pegasus: Path, tmp_path_factory: pytest.TempPathFactory) -> PegasusTokenizer:
+    folder = tmp_path_factory.mktemp("theirs")
+    shutil.copy(of_pegasus / "spiece.model", folder)
+    return PegasusTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("text", [*SENTENCES[:3], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
+def test_a_text_has_the_ids_that_transformers_gives_it(
+    imported: ImportedTokenizer, theirs: PegasusTokenizer, text: str
+) -> None:
+    ids = imported.tokenizer.framed(imported.tokenizer.encode(text))
+    assert of_theirs(imported, ids) == theirs(text)["input_ids"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text("abfox .é\n\u00a0𝕏ﬁ…", max_size=60))
+def test_any_text_has_the_pieces_of_the_old_model(imported: ImportedTokenizer, of_pegasus: Path, text: str) -> None:
+    old = sentencepiece.SentencePieceProcessor(model_file=str(of_pegasus / "spiece.model"))
+    assert of_theirs(imported, imported.tokenizer.encode(text)) == [i + 103 for i in old.encode(normalize(text))]
+
+
+@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask_1>", "<unk_7>"])
+def test_names_of_special_pieces_are_ordinary_text(imported: ImportedTokenizer, name: str) -> None:
+    ids = imported.tokenizer.encode(f"fox {name}")
+    specials = {BOS, PAD, EOS, *range(4, 4 + 102)}
+    assert not specials & set(ids) and UNK in ids
+
+
+def test_what_the_model_makes_of_a_text_is_known(imported: ImportedTokenizer) -> None:
+    tokenizer = imported.tokenizer
+    (surfaces,) = tokenizer.surfaces(windows("A \u201cfox\u201d\u2026\nbees"))
+    assert (
+        "".join(surfaces).strip() == tokenizer.normalize("A \u201cfox\u201d\u2026\nbees") == "A \u201cfox\u201d... bees"
+    )
+
+
+def test_bigbird_has_every_piece_in_its_model(tmp_path: Path) -> None:
+    (tmp_path / "spiece.model").write_bytes(pegasus())
+    (tmp_path / "tokenizer_config.json").write_text('{"offset": 0}')
+    with pytest.raises(UserError, match=r"The tokenizer has no <s>\."):
+        import_tokenizer(tmp_path, 80, PEGASUS_IDS)
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "said", "reason"),
+    [
+        (339, BART_IDS, "The tokenizer has 340 pieces, but the embeddings have 339 rows."),
+        (50265, BART_IDS, "The tokenizer has 340 pieces, but the embeddings have 50265 rows."),
+        (340, SpecialIds(0, 1, 3), "The tokenizer's </s> has the id 2, but the model's config says 3."),
+    ],
+)
+def test_a_tokenizer_that_does_not_fit_is_refused(
+    tmp_path: Path, vocab_size: int, said: SpecialIds, reason: str
+) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(bart_bytes())
+    with pytest.raises(UserError) as error:
+        import_tokenizer(tmp_path, vocab_size, said)
+    assert str(error.value) == f"{tmp_path}: {reason}"
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"must hold a tokenizer \(spiece.model, tokenizer.json, or vocab.json and mer"):
+        import_tokenizer(tmp_path, 340, BART_IDS)
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, -1])
+def test_a_sentencepiece_model_that_is_cut_is_refused(tmp_path: Path, length: int) -> None:
+    (tmp_path / "spiece.model").write_bytes(pegasus()[:length])
+    with pytest.raises(UserError, match=r"sentencepiece model, but|spiece.model must be a sentencepiece model, but is"):
+        import_tokenizer(tmp_path, 183, PEGASUS_IDS)
+
+
+@pytest.mark.parametrize("content", ["{", '{"offset": "x"}', '{"offset": -1}', "[]"])
+def test_a_damaged_offset_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "spiece.model").write_bytes(pegasus())
+    (tmp_path / "tokenizer_config.json").write_text(content)
+    with pytest.raises(UserError, match=r"tokenizer_config.json (is damaged: it is not JSON|must have a whole number)"):
+        import_tokenizer(tmp_path, 183, PEGASUS_IDS)
+
+
+def test_merges_that_are_none_are_refused(tmp_path: Path) -> None:
+    save_vocabulary(bart(), tmp_path)
+    (tmp_path / "merges.txt").write_text("no pair of pieces\n")
+    with pytest.raises(UserError, match="vocab.json and merges.txt must be those of byte-level BPE, but are not"):
+        import_tokenizer(tmp_path, 340, BART_IDS)
+
+
+def test_the_old_file_is_not_changed(of_pegasus: Path, imported: ImportedTokenizer) -> None:
+    assert (of_pegasus / "spiece.model").read_bytes() == pegasus()
+    assert imported.tokenizer.file_name == "sentencepiece.model"
+    assert json.loads(bart_bytes())["model"]["type"] == "BPE"

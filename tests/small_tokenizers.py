@@ -1,0 +1,64 @@
+"""Tokenizers as BART and PEGASUS have them, trained on a few sentences."""
+
+import io
+import json
+from pathlib import Path
+
+import sentencepiece
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+SENTENCES = [
+    "The quick brown fox jumps over the lazy dog.",
+    "It's café time, isn't it? Bees fly fast over 1,024 roses.",
+    "A naïve résumé 😀 of “quoted” words – and more.",
+    "We summarize long documents, and the summaries of documents are short.",
+    "Longer documents are read by models that pool: a pooling model reads more.",
+    "The models were trained on the documents of the training corpus for 1,000 steps.",
+] * 4
+
+
+def bart(
+    special: tuple[str, ...] = ("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
+    size: int = 340,
+) -> Tokenizer:
+    """Return byte-level BPE with special pieces in front; a text stands between `<s>` and `</s>`."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=list(special), initial_alphabet=alphabet, show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    ends = [(name, tokenizer.token_to_id(name)) for name in ("</s>", "<s>")]
+    tokenizer.post_processor = processors.RobertaProcessing(*ends)
+    return tokenizer
+
+
+def bart_bytes() -> bytes:
+    """Return a tokenizer.json."""
+    return str(bart().to_str()).encode()
+
+
+def save_vocabulary(tokenizer: Tokenizer, folder: Path) -> None:
+    """Write vocab.json and merges.txt."""
+    about = json.loads(tokenizer.to_str())["model"]
+    (folder / "vocab.json").write_text(json.dumps(about["vocab"]))
+    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{' '.join(pair)}\n" for pair in about["merges"]))
+
+
+def pegasus(size: int = 80) -> bytes:
+    """Return a spiece.model with `<pad>`, `</s>`, `<unk>` at 0, 1, 2, no `<s>`, and sentencepiece's normalisation."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=model,
+        vocab_size=size,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        character_coverage=1.0,
+        minloglevel=2,
+    )
+    return model.getvalue()
