@@ -20,11 +20,11 @@ class LineBreaks:
 
     Args:
         text: as it was before it was normalised.
-        normalised: what the tokenizer makes of a text.
+        normalised: what the tokenizer makes of a text; `normalize` if None.
     """
 
-    def __init__(self, text: str, normalised: Callable[[str], str] = normalize) -> None:
-        self._breaks = _breaks(text, normalised)
+    def __init__(self, text: str, normalised: Callable[[str], str] | None = None) -> None:
+        self._breaks = _breaks(text, normalised or normalize)
         self._next = next(self._breaks, None)
         self._passed = 0  # visible characters
 
