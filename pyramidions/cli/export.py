@@ -19,8 +19,8 @@ def export(checkpoint: Path, folder: Path, data: Path | None, scores: Path | Non
     """Write a model, a summarizer or an extractor, as files that need neither fairseq nor pickle.
 
     CHECKPOINT is a checkpoint of fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights
-    (model.safetensors), config.json, the tokenizer (sentencepiece.model) and a model card (README.md). It appears whole
-    or not at all, and replaces only an older export.
+    (model.safetensors), config.json, the tokenizer (sentencepiece.model or tokenizer.json) and a model card
+    (README.md). It appears whole or not at all, and replaces only an older export.
 
     \b
     Example:

@@ -49,7 +49,8 @@ def _file(name: str) -> Any:
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="Reuse this sentencepiece.model instead of training one; excludes the options of the vocabulary above.",
+    help="Reuse this sentencepiece.model or tokenizer.json (byte-level BPE) instead of training one; excludes the "
+    "options of the vocabulary above.",
 )
 @click.option(
     "--labels",
@@ -86,7 +87,7 @@ def prepare(
 
     INPUT is a folder with train, valid and test files, or a Hugging Face dataset, by name or as a folder.
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is
-    the valid split, as in the arXiv and PubMed release. The data folder holds the sentencepiece model, the
+    the valid split, as in the arXiv and PubMed release. The data folder holds the tokenizer, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
     appears whole or not at all. Run the command again to continue after an interruption; a finished folder is kept.
 
