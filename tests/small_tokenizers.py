@@ -47,7 +47,7 @@ def save_vocabulary(tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{' '.join(pair)}\n" for pair in about["merges"]))
 
 
-def pegasus(size: int = 80) -> bytes:
+def pegasus(size: int = 80, bos: int = -1, unk: int = 2) -> bytes:
     """Return a spiece.model with `<pad>`, `</s>`, `<unk>` at 0, 1, 2, no `<s>`, and sentencepiece's normalisation."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
@@ -56,8 +56,8 @@ def pegasus(size: int = 80) -> bytes:
         vocab_size=size,
         pad_id=0,
         eos_id=1,
-        unk_id=2,
-        bos_id=-1,
+        unk_id=unk,
+        bos_id=bos,
         character_coverage=1.0,
         minloglevel=2,
     )

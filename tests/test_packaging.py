@@ -33,7 +33,8 @@ class Without:
         return getattr(self.finder, name)
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"fairseq", "hydra", "omegaconf", "rouge_score", "datasets", "pyarrow"}:
+        absent = {"fairseq", "hydra", "omegaconf", "rouge_score", "datasets", "pyarrow", "tokenizers", "transformers"}
+        if name.partition(".")[0] in absent:
             return None
         return self.finder.find_spec(name, path, target)
 

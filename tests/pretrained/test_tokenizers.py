@@ -113,8 +113,12 @@ def test_what_the_model_makes_of_a_text_is_known(imported: ImportedTokenizer) ->
 
 
 def test_bigbird_has_every_piece_in_its_model(tmp_path: Path) -> None:
-    (tmp_path / "spiece.model").write_bytes(pegasus())
     (tmp_path / "tokenizer_config.json").write_text('{"offset": 0}')
+    (tmp_path / "spiece.model").write_bytes(pegasus(bos=2, unk=3))
+    found = import_tokenizer(tmp_path, 82, SpecialIds(bos=2, pad=0, eos=1))
+    assert found.rows == [2, 0, 1, *range(3, 82)] and found.unused == 2
+    assert of_theirs(found, found.tokenizer.encode("The fox")) == found.tokenizer.encode("The fox")
+    (tmp_path / "spiece.model").write_bytes(pegasus())
     with pytest.raises(UserError, match=r"The tokenizer has no <s>\."):
         import_tokenizer(tmp_path, 80, PEGASUS_IDS)
 
