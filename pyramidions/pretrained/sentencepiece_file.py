@@ -1,4 +1,4 @@
-"""Gives the pieces of a sentencepiece model other ids, in its file.
+"""Takes the file of a sentencepiece model apart and writes one, to give its pieces other ids.
 
 The file is a protocol buffer, `ModelProto` of sentencepiece_model.proto: a list of fields, each with its number. The
 pieces stand in the order of their ids, so that another order is another numbering. Of several fields of one number
@@ -11,8 +11,9 @@ from typing import NamedTuple
 from pyramidions.errors import UserError
 from pyramidions.text.tokenizer import SPECIALS
 
-# Numbers of fields: of a model, of a piece, and of the settings that name the special pieces.
-_PIECES, _SETTINGS = 1, 2
+# Numbers of fields: of a model, of a piece, of the settings that name the special pieces, and of the normalisation.
+_PIECES, _SETTINGS, _NORMALISATION = 1, 2, 3
+_CHARACTERS = 2
 _TEXT, _SCORE, _TYPE = 1, 2, 3
 _SPECIAL_IDS, _SPECIAL_NAMES = (41, 43, 42, 40), (46, 48, 47, 45)
 # Types of pieces.
@@ -77,6 +78,15 @@ def write_model(pieces: Iterable[ModelPiece], others: bytes) -> bytes:
     settings = b"".join(_number(number, i) for i, number in enumerate(_SPECIAL_IDS))
     settings += b"".join(_bytes(number, name.encode()) for number, name in zip(_SPECIAL_NAMES, SPECIALS, strict=True))
     return bytes(data) + others + _bytes(_SETTINGS, settings)
+
+
+def normalisation(characters: bytes) -> bytes:
+    """Return the field of a model that says how texts are normalised.
+
+    Args:
+        characters: what becomes of characters, as sentencepiece compiles it.
+    """
+    return _bytes(_NORMALISATION, _bytes(_CHARACTERS, characters))
 
 
 def _piece(data: bytes) -> ModelPiece:

@@ -5,12 +5,22 @@ embeddings in another order, and its tokenizer gets the same ids: no table has t
 """
 
 import json
+from base64 import b64decode
 from collections.abc import Mapping
 from pathlib import Path
+from struct import pack
 from typing import Any, NamedTuple
 
 from pyramidions.errors import UserError
-from pyramidions.pretrained.sentencepiece_file import CONTROL, UNKNOWN, ModelPiece, read_model, write_model
+from pyramidions.pretrained.sentencepiece_file import (
+    CONTROL,
+    NORMAL,
+    UNKNOWN,
+    ModelPiece,
+    normalisation,
+    read_model,
+    write_model,
+)
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
@@ -80,17 +90,29 @@ def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds) -> Impo
     offset = _offset(folder)
     reserved = ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
     pieces = [*model.pieces[:2], *map(ModelPiece, reserved), *model.pieces[2:]]
+    return _sentencepiece(pieces, model.others, vocab_size, said)
+
+
+def _sentencepiece(pieces: list[ModelPiece], others: bytes, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Return a sentencepiece tokenizer.
+
+    Args:
+        pieces: by their old ids.
+        others: all other fields of the model.
+        vocab_size: as in `import_tokenizer`.
+        said: likewise.
+    """
     unused = _unused(len(pieces), vocab_size)
-    pieces += map(ModelPiece, unused)
+    pieces = [*pieces, *map(ModelPiece, unused)]
     # The unknown piece may have any name.
     found = {SPECIALS[3] if piece.kind == UNKNOWN else piece.text: i for i, piece in enumerate(pieces)}
-    # PEGASUS has no <s>: a row that no text has stands in.
-    rows = _order(found, said, vocab_size, spare=len(reserved) + 1 if reserved else None)
+    # PEGASUS has no <s>: a row that no text has stands in, the last before <unk>.
+    rows = _order(found, said, vocab_size, spare=found.get(f"<unk_{_OFFSET - 1}>"))
     special = [
         pieces[row]._replace(text=name, kind=UNKNOWN if name == SPECIALS[3] else CONTROL)
         for row, name in zip(rows, SPECIALS, strict=False)
     ]
-    data = write_model([*special, *(pieces[row] for row in rows[len(SPECIALS) :])], model.others)
+    data = write_model([*special, *(pieces[row] for row in rows[len(SPECIALS) :])], others)
     return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
 
 
@@ -107,7 +129,42 @@ def _offset(folder: Path) -> int:
 
 
 def _from_json(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
-    return _byte_level((folder / JSON).read_bytes(), vocab_size, said)
+    data = (folder / JSON).read_bytes()
+    try:
+        about = parse_json(data)
+    except ValueError:
+        about = None
+    model = about.get("model") if isinstance(about, dict) else None
+    if isinstance(model, dict) and model.get("type") == "Unigram":
+        return _from_unigram(data, vocab_size, said)
+    return _byte_level(data, vocab_size, said)
+
+
+def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Read what transformers makes of a sentencepiece model when it saves one."""
+    try:
+        tokenizer = library().Tokenizer.from_buffer(data)
+    except UserError:
+        raise
+    except Exception as error:  # the library raises nothing narrower
+        raise UserError(f"{JSON} is damaged ({error}).") from None
+    about = parse_json(tokenizer.to_str())
+    model, steps = about["model"], about["normalizer"] or {}
+    steps = steps.get("normalizers", [steps] if steps else [])
+    kinds = {step["type"] for step in steps} - {"Precompiled", "Replace"}
+    before = (about["pre_tokenizer"] or {}).get("type")
+    around = [tokenizer.id_to_token(i) for i in tokenizer.encode("").ids]
+    if kinds or before != "Metaspace" or model["byte_fallback"] or around != [SPECIALS[2]]:
+        raise UserError(f"{JSON} of Unigram must be as that of PEGASUS is, but does other things to a text.")
+    special = {token["content"] for token in about["added_tokens"] if token["special"]}
+    kind_of = {model["unk_id"]: UNKNOWN}
+    pieces = [
+        ModelPiece(text, kind_of.get(i, CONTROL if text in special else NORMAL), pack("<f", score))
+        for i, (text, score) in enumerate(model["vocab"])
+    ]
+    characters = [step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled"]
+    others = normalisation(b64decode(characters[0])) if characters else normalisation(b"")
+    return _sentencepiece(pieces, others, vocab_size, said)
 
 
 def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:

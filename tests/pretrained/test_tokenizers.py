@@ -84,6 +84,20 @@ def theirs(of_pegasus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pegasu
     return PegasusTokenizer.from_pretrained(folder)
 
 
+def test_what_transformers_saves_of_pegasus_is_the_same_tokenizer(
+    imported: ImportedTokenizer, theirs: PegasusTokenizer, tmp_path: Path
+) -> None:
+    theirs.save_pretrained(tmp_path)
+    found = import_tokenizer(tmp_path, 183, PEGASUS_IDS)
+    assert (found.rows, found.tokenizer.pieces()) == (imported.rows, imported.tokenizer.pieces())
+    for text in [*SENTENCES, "½ ﬁsh… <mask_1> 漢 </s>"]:
+        assert found.tokenizer.encode(text) == imported.tokenizer.encode(text)
+    about = json.loads((tmp_path / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**about, "normalizer": {"type": "Lowercase"}}))
+    with pytest.raises(UserError, match="of Unigram must be as that of PEGASUS is, but does other things to a text"):
+        import_tokenizer(tmp_path, 183, PEGASUS_IDS)
+
+
 @pytest.mark.parametrize("text", [*SENTENCES[:3], "It\u2019s  half:\n\u00bd \ufb01sh.", "caf\u00e9 cafe\u0301 bees"])
 def test_a_text_has_the_ids_that_transformers_gives_it(
     imported: ImportedTokenizer, theirs: PegasusTokenizer, text: str
