@@ -119,7 +119,7 @@ def _summarizer(found: FoundModel) -> SavedModel:
         check_lengths(source, target)
         # As the task tells the model in training.
         config = config_as(PyramidionConfig, {**found.config, "max_source_positions": source})
-        transformer = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id)
+        transformer = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id, target)
     rename_from_0_1(found.weights)
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])

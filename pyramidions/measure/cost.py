@@ -13,6 +13,7 @@ from pyramidions.errors import UserError
 from pyramidions.measure.counter import PartCounter
 from pyramidions.measure.parts import CostPart
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import Transformer
 from pyramidions.nn.pooling import Pooler
 
@@ -108,7 +109,8 @@ def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
 
 def model_of(config: PyramidionConfig, lengths: Lengths) -> Transformer:
     """Return a model to be counted, in training mode."""
-    return build(config, lengths.vocab_size, marker_idx=_MARKER).train()
+    longest = max(lengths.target, MAX_TARGET_POSITIONS)
+    return build(config, lengths.vocab_size, marker_idx=_MARKER, max_target_positions=longest).train()
 
 
 def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:

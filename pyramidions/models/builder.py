@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
+from pyramidions.models.config import MAX_TARGET_POSITIONS, Config, ExtractorConfig, PyramidionConfig, config_as
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
 from pyramidions.models.spec import (
@@ -66,7 +66,11 @@ def _preset(name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config]
 
 
 def build(
-    config: PyramidionConfig, vocab_size: int, padding_idx: int = 1, marker_idx: int | None = None
+    config: PyramidionConfig,
+    vocab_size: int,
+    padding_idx: int = 1,
+    marker_idx: int | None = None,
+    max_target_positions: int = MAX_TARGET_POSITIONS,
 ) -> Transformer:
     """Build a model with freshly initialised weights.
 
@@ -75,6 +79,7 @@ def build(
         vocab_size: V, specials included.
         padding_idx: the token that is padding.
         marker_idx: the token between sentences, or None if the vocabulary has none.
+        max_target_positions: tokens of the longest summary; of documents the config says it.
 
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
@@ -84,7 +89,7 @@ def build(
     builder = _Builder(spec, vocab_size)
     with _rules_of_parts():
         encoder = builder.encoder(spec.encoder, embedding, _marker_of_poolings(spec.encoder, marker_idx))
-        return Transformer(encoder, builder.decoder(spec.decoder, embedding), padding_idx)
+        return Transformer(encoder, builder.decoder(spec.decoder, embedding, max_target_positions), padding_idx)
 
 
 def build_extractor(
@@ -184,30 +189,33 @@ class _Builder:
             return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up)
 
         return Encoder(
-            self.embedder(spec.embedder, embedding),
+            self.embedder(spec.embedder, embedding, spec.longest),
             [stage(of) for of in spec.stages],
             STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
             self.norm(),
             marker_idx,
         )
 
-    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding) -> Decoder:
+    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int) -> Decoder:
         return DECODER.build(
             spec.decoder.kind,
             spec.decoder.options,
             **self.setting,
-            embedder=self.embedder(spec.embedder, embedding),
+            embedder=self.embedder(spec.embedder, embedding, longest),
             layers=[self.layer(layer) for layer in spec.layers],
             stack=STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
             output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
             norm=self.norm(),
         )
 
-    def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding) -> Embedder:
-        positions = spec.positions
+    def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:
+        positions = None
+        if spec.positions is not None:
+            part = spec.positions
+            positions = POSITIONS.build(part.kind, part.options, **self.setting, max_length=longest)
         return Embedder(
             embedding,
-            None if positions is None else POSITIONS.build(positions.kind, positions.options, **self.setting),
+            positions,
             nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
             spec.scale,
             self.spec.dropout,

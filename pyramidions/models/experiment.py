@@ -85,7 +85,8 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     lengths = (run["task"].get("max_source_positions"), run["task"].get("max_target_positions"))
     try:
         check_lengths(*lengths)
-        model = _checked(config_of({key: value for key, value in run["model"].items() if key != "_name"}))
+        fields = {key: value for key, value in run["model"].items() if key != "_name"}
+        model = _checked(config_of(fields), lengths[1])
     except UserError as error:
         raise UserError(f"{config}: {error}") from None
     return Experiment(name, model, *lengths, run)
@@ -112,16 +113,16 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
     try:
         source, target = lengths.values()
         check_lengths(source, target)
-        model = _checked(config_of({"max_source_positions": source, **PRESETS[name], **changes}))
+        model = _checked(config_of({"max_source_positions": source, **PRESETS[name], **changes}), target)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     return Experiment(name, model, source, target, {})
 
 
-def _checked(config: PyramidionConfig) -> PyramidionConfig:
+def _checked(config: PyramidionConfig, max_target_positions: int) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
     with torch.device("meta"):
-        build(config, vocab_size=8, marker_idx=4)
+        build(config, vocab_size=8, marker_idx=4, max_target_positions=max_target_positions)
     return config
 
 

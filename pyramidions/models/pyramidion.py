@@ -182,8 +182,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         if source != target:
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
-        core = build(config, len(target), target.pad(), marker_of(target))
         longest_source, longest_target = task.max_positions()
+        core = build(config, len(target), target.pad(), marker_of(target), longest_target)
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
 

@@ -127,6 +127,11 @@ class EncoderSpec:
             yield from stage.all_stages()
 
     @property
+    def longest(self) -> int:
+        """Tokens of the longest document."""
+        return self.stages[0].longest
+
+    @property
     def poolings(self) -> dict[int, PoolingSpec]:
         """What pools, by the number of the layer before it (from 0)."""
         poolings, run = {}, 0

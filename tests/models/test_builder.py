@@ -213,8 +213,14 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ),
         ({"output": "tide"}, "`output` must be one of tied, untied, but is 'tide'."),
         ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
-        ({"encoder_positions": "learned"}, "`encoder_positions` must be one of none, sinusoidal, but is 'learned'."),
-        ({"feed_forward_args": '{"activation": "tanh"}'}, "`activation` must be one of relu, gelu, but is 'tanh'."),
+        (
+            {"encoder_positions": "axial"},
+            "`encoder_positions` must be one of none, learned, sinusoidal, but is 'axial'.",
+        ),
+        (
+            {"feed_forward_args": '{"activation": "tanh"}'},
+            "`activation` must be one of relu, gelu, gelu_tanh, but is 'tanh'.",
+        ),
     ],
 )
 def test_a_field_that_breaks_a_rule_is_named(change: dict[str, Any], message: str) -> None:

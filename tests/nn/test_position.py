@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.nn.positions import LearnedPositions, SinusoidalPositions
 
 
 def test_sines_come_first_and_the_first_position_is_2() -> None:
@@ -23,3 +23,27 @@ def test_the_table_is_no_weight() -> None:
 def test_an_odd_width_is_refused() -> None:
     with pytest.raises(ValueError, match="`embed_dim` must be even and at least 4, but is 7."):
         SinusoidalPositions(7)
+
+
+def test_published_frequencies_fall_to_one_short_of_the_last_step() -> None:
+    row = SinusoidalPositions(4, first=0, frequencies="published")(torch.tensor([3]), 4)[0]
+    # 10000 ** -(2i / D) for D = 4
+    angles = torch.tensor([3.0, 3.0 / 100])
+    torch.testing.assert_close(row, torch.cat([angles.sin(), angles.cos()]))
+
+
+def test_learned_positions_are_the_rows_of_a_table_as_long_as_the_longest_text() -> None:
+    positions = LearnedPositions(8, max_length=5)
+    assert positions.weight.shape == (5, 8) and 0.2 < LearnedPositions(64, 64).weight.std() * 64**0.5 < 1.1
+    assert positions(torch.tensor([4, 0]), 5).equal(positions.weight[[4, 0]])
+
+
+def test_a_text_longer_than_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="^A text must have at most 5 tokens, one per learned position, but has 6.$"):
+        LearnedPositions(8, max_length=5)(torch.arange(6), 6)
+
+
+def test_a_stated_length_serves_shorter_texts_and_refuses_longer_ones() -> None:
+    assert LearnedPositions(8, max_length=5, length=7).weight.shape == (7, 8)
+    with pytest.raises(ValueError, match=r"^`length` of learned positions \(7\) must be at least .* text \(9\).$"):
+        LearnedPositions(8, max_length=9, length=7)

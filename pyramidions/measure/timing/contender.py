@@ -55,7 +55,8 @@ class Contender:
         self.experiment = experiment
         self.plan = plan
         torch.manual_seed(plan.seed)
-        self.model = build(experiment.model, plan.vocab_size, _PAD, _MARKER).to(plan.device)
+        longest = max(experiment.max_target_positions, plan.target_tokens or 0)
+        self.model = build(experiment.model, plan.vocab_size, _PAD, _MARKER, longest).to(plan.device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=_learning_rate(experiment))
         batch = max(plan.train_batch, plan.decode_batch)
         self.source = self._texts(batch, experiment.max_source_positions)

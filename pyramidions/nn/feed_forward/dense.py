@@ -14,8 +14,16 @@ def _gelu_drop(x: Tensor, probability: float) -> Tensor:
     return drop(F.gelu(x), probability)
 
 
+def _gelu_tanh_drop(x: Tensor, probability: float) -> Tensor:
+    return drop(F.gelu(x, approximate="tanh"), probability)
+
+
 # Each with the dropout that follows it.
-_ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {"relu": relu_drop, "gelu": _gelu_drop}
+_ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "relu": relu_drop,
+    "gelu": _gelu_drop,
+    "gelu_tanh": _gelu_tanh_drop,
+}
 
 
 @FEED_FORWARD.register("dense")
@@ -25,7 +33,7 @@ class DenseFeedForward(FeedForward):
     Args:
         embed_dim: D.
         ffn_embed_dim: width between the two layers.
-        activation: "relu" or "gelu".
+        activation: "relu", "gelu", or "gelu_tanh", which approximates it (BigBird).
         activation_dropout: probability of dropping a value after the activation while training.
     """
 

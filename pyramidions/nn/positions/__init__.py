@@ -1,6 +1,7 @@
 """Positions, one kind per file; importing this package fills the registry."""
 
 from pyramidions.nn.positions.core import POSITIONS, Positions
+from pyramidions.nn.positions.learned import LearnedPositions
 from pyramidions.nn.positions.sinusoidal import SinusoidalPositions
 
-__all__ = ["POSITIONS", "Positions", "SinusoidalPositions"]
+__all__ = ["POSITIONS", "LearnedPositions", "Positions", "SinusoidalPositions"]

@@ -13,7 +13,7 @@ kinds = pytest.mark.parametrize("kind", POSITIONS.names)
 
 def make(kind: str) -> Positions:
     torch.manual_seed(0)
-    return POSITIONS.build(kind, {}, **SETTING)
+    return POSITIONS.build(kind, {}, **SETTING, max_length=3000)
 
 
 def state(positions: Positions) -> dict[str, torch.Size]:
@@ -69,4 +69,4 @@ def test_embeddings_stand_on_the_device_of_the_positions(kind: str) -> None:
 @kinds
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
     with pytest.raises(ValueError, match=rf"{POSITIONS[kind].__name__} .* has no option 'frist'"):
-        POSITIONS.build(kind, {"frist": 1}, **SETTING)
+        POSITIONS.build(kind, {"frist": 1}, **SETTING, max_length=9)

@@ -1,0 +1,27 @@
+"""The activations of the dense feed-forward part."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.feed_forward import DenseFeedForward
+from pyramidions.nn.sublayer import LayerContext
+
+
+def of_tanh(x: Tensor) -> Tensor:
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def of_erf(x: Tensor) -> Tensor:
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+@pytest.mark.parametrize(("activation", "expected"), [("gelu_tanh", of_tanh), ("gelu", of_erf), ("relu", torch.relu)])
+def test_each_activation_is_its_formula(activation: str, expected: Callable[[Tensor], Tensor]) -> None:
+    part = DenseFeedForward(2, 4, activation)
+    x = torch.linspace(-3, 3, 8).view(1, 4, 2)
+    torch.testing.assert_close(part(x, LayerContext()), part.fc2(expected(part.fc1(x))), rtol=0, atol=1e-6)
+    assert not torch.equal(of_tanh(x), of_erf(x))
