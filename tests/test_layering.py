@@ -23,14 +23,18 @@ MAY_IMPORT = {
     # Parts.
     "pyramidions.nn.block_layout": ("nn.functional",),
     "pyramidions.nn.ngram": (),
-    "pyramidions.nn.sequence": (),
-    "pyramidions.nn.sublayer": (),
+    "pyramidions.nn.marks": (),
+    "pyramidions.nn.sequence": ("nn.marks",),
+    "pyramidions.nn.sublayer": ("nn.marks",),
     "pyramidions.nn.context": (),
     "pyramidions.nn.positions": ("registry", "nn.positions"),
     "pyramidions.nn.output": ("registry", "nn.output"),
     "pyramidions.nn.projections": ("registry", "nn.functional", "nn.projections"),
     "pyramidions.nn.upsampling": ("registry", "nn.functional", "nn.sequence", "nn.upsampling"),
-    "pyramidions.nn.attention": ("registry", "nn.functional", "nn.sublayer", "nn.projections", "nn.attention"),
+    "pyramidions.nn.attention": (
+        *("registry", "nn.functional", "nn.marks", "nn.sublayer", "nn.projections"),
+        "nn.attention",
+    ),
     "pyramidions.nn.feed_forward": ("registry", "nn.functional", "nn.sublayer", "nn.feed_forward"),
     "pyramidions.nn.scorer": ("registry", "nn.functional", "nn.sequence", "nn.context", "nn.scorer"),
     "pyramidions.nn.embedding": ("nn.functional", "nn.positions"),
@@ -46,7 +50,10 @@ MAY_IMPORT = {
         *("nn.block_layout", "nn.sequence", "nn.sublayer", "nn.context", "nn.attention", "nn.layer", "nn.pooling"),
         *("nn.upsampling", "nn.stack"),
     ),
-    "pyramidions.nn.encoder": ("nn.block_layout", "nn.sequence", "nn.embedding", "nn.pooling", "nn.stack", "nn.stage"),
+    "pyramidions.nn.encoder": (
+        *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.marks", "nn.pooling"),
+        *("nn.stack", "nn.stage"),
+    ),
     "pyramidions.nn.sentence_ranker": ("nn.encoder",),
     "pyramidions.nn.decoder": (
         *("registry", "nn.functional", "nn.sublayer", "nn.embedding", "nn.attention", "nn.layer", "nn.stack"),

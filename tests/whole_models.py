@@ -21,6 +21,7 @@ _ATTENTION_ARGS = {
     "blockwise": {"block_size": 8},
     "efficient": {"local_heads": 1, "window": 3},
     "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "window": 3},
+    "sliding_window": {"window": 6, "dilation": 2, "dilated_heads": 1},
 }
 _LENGTHS = {"funnel": "12,None,None"}
 #: ways to stack layers, by name: the fields that they set
@@ -30,7 +31,7 @@ STACKS: dict[str, dict[str, Any]] = {
     "recomputed": {"checkpoint_activations": True},
 }
 #: attention and pooling that cannot go together; any other two can
-REFUSED = {("efficient", "funnel"), ("lsh", "funnel")}
+REFUSED = {("efficient", "funnel"), ("lsh", "funnel"), ("sliding_window", "funnel")}
 #: attention that cannot tell the attention scorer what each position received
 TELLS_NOTHING = {"efficient", "lsh"}
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from torch import nn
 
-from pyramidions.nn.attention import CoreAttention
+from pyramidions.nn.attention import CoreAttention, GlobalRows
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.pooling import Pooler
 from pyramidions.nn.scorer import Scorer
@@ -47,7 +47,7 @@ def part_of(name: str, module: nn.Module) -> CostPart | None:
         return CostPart.POOLING
     if isinstance(module, FeedForward):
         return CostPart.ENCODER_FEED_FORWARD if in_encoder else CostPart.DECODER_FEED_FORWARD
-    if isinstance(module, CoreAttention):
+    if isinstance(module, (CoreAttention, GlobalRows)):
         across = CostPart.CROSS_ATTENTION if crosses else CostPart.DECODER_ATTENTION
         return CostPart.ENCODER_ATTENTION if in_encoder else across
     if name.endswith("_proj"):

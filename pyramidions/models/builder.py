@@ -23,15 +23,23 @@ from pyramidions.models.spec import (
     StageSpec,
 )
 from pyramidions.nn import Decoder, Encoder, SentenceRanker, Transformer
-from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
+from pyramidions.nn.attention import (
+    ATTENTION,
+    CoreAttention,
+    CrossAttention,
+    GlobalRows,
+    MarkedAttention,
+    SelfAttention,
+)
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.marks import Marking
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.positions import POSITIONS
-from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
@@ -88,7 +96,7 @@ def build(
     embedding = _embedding(spec, vocab_size, padding_idx)
     builder = _Builder(spec, vocab_size)
     with _rules_of_parts():
-        encoder = builder.encoder(spec.encoder, embedding, _marker_of_poolings(spec.encoder, marker_idx))
+        encoder = builder.encoder(spec.encoder, embedding, _marker_of_poolings(spec.encoder, marker_idx), marker_idx)
         return Transformer(encoder, builder.decoder(spec.decoder, embedding, max_target_positions), padding_idx)
 
 
@@ -105,7 +113,7 @@ def build_extractor(
     spec = extractor_spec_of(config)
     embedding = _embedding(spec, vocab_size, padding_idx)
     with _rules_of_parts():
-        encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx)
+        encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
         return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
 
 
@@ -174,7 +182,19 @@ class _Builder:
             )
         )
 
-    def encoder(self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None) -> Encoder:
+    def encoder(
+        self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None, known_marker: int | None
+    ) -> Encoder:
+        """Make an encoder.
+
+        Args:
+            spec: of the encoder.
+            embedding: of tokens.
+            marker_idx: the marker, if units are asked for.
+            known_marker: that of the vocabulary, or None.
+        """
+        if spec.global_markers and known_marker is None:
+            raise UserError(f"`global_markers` {_NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 
@@ -194,6 +214,7 @@ class _Builder:
             STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
             self.norm(),
             marker_idx,
+            Marking(spec.global_tokens, known_marker if spec.global_markers else None),
         )
 
     def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int) -> Decoder:
@@ -245,10 +266,27 @@ class _Builder:
             spec.projections.options,
             **self.setting,
             shares_query_key=attention.shares_query_key,
+            joins_heads=True,
         )
         if spec.reads == "memory":
             return CrossAttention(projections, attention)
-        return SelfAttention(projections, attention, spec.is_causal)
+        return SelfAttention(projections, attention, spec.is_causal, self.global_rows(spec, attention, projections))
+
+    def global_rows(self, spec: AttentionSpec, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
+        if not isinstance(attention, MarkedAttention):
+            return None
+        part, own = spec.global_projections, None
+        if part is not None:
+            own = PROJECTIONS.build(
+                part.kind,
+                part.options,
+                **self.setting,
+                shares_query_key=attention.shares_query_key,
+                joins_heads=False,
+            )
+            # Training begins as without them (Beltagy et al. 2020, section 3.1 and appendix A).
+            own.load_state_dict({name: projections.state_dict()[name] for name in own.state_dict()})
+        return GlobalRows(own, self.spec.attention_dropout)
 
     def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
         dropout = self.spec.attention_dropout

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, get_type_hints
 
 from pyramidions.errors import UserError
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, MarkedAttention
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -35,6 +35,9 @@ def _options(text: str, each: str = "") -> Any:
     return field(default="{}", metadata={"help": f"options of the {text}, as a JSON object{listed}"})
 
 
+_MARKED = tuple(name for name in ATTENTION.names if issubclass(ATTENTION[name], MarkedAttention))
+
+
 def _per(each: str) -> str:
     return f"(one kind, or one per {each} with commas in between)"
 
@@ -52,6 +55,22 @@ class EncoderConfig:
     self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
     encoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
     encoder_projections_args: str = _options("projections of the encoder's self-attention")
+    global_tokens: int = field(
+        default=0,
+        metadata={
+            "help": "tokens at the beginning of a document that all others see and that see all others, for attention "
+            f"that reads marks ({', '.join(_MARKED)})"
+        },
+    )
+    global_markers: bool = field(
+        default=False, metadata={"help": "sentence markers see everything and are seen everywhere, too"}
+    )
+    global_projections: str = _choice(
+        NONE,
+        (NONE, *PROJECTIONS.names),
+        "projections of what global tokens see, beside those of all others; none for the same",
+    )
+    global_projections_args: str = _options("projections of what global tokens see")
     pooling: str = _choice(
         "soft_topk",
         POOLING.names,

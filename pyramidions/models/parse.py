@@ -18,7 +18,7 @@ from pyramidions.models.spec import (
     PoolingSpec,
     StageSpec,
 )
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, MarkedAttention
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -100,11 +100,55 @@ def _embedder(reader: FieldReader, positions: str) -> EmbedderSpec:
 def _encoder(reader: FieldReader, feed_forwards: list[FeedForwardSpec], stack: Part) -> EncoderSpec:
     attention = reader.each("self_attention", ATTENTION, reader.config.encoder_layers, "encoder layer")
     projections = reader.one("encoder_projections", PROJECTIONS)
+    own = _global_projections(reader, attention)
     layers = [
-        LayerSpec((AttentionSpec(kind, projections), feed_forward))
+        LayerSpec(
+            (
+                AttentionSpec(kind, projections, global_projections=own if _reads_marks(kind) else None),
+                feed_forward,
+            )
+        )
         for kind, feed_forward in zip(attention, feed_forwards, strict=True)
     ]
-    return EncoderSpec(_embedder(reader, "encoder_positions"), _stages(reader, layers), stack)
+    stages = _stages(reader, layers)
+    config = reader.config
+    if config.global_tokens or config.global_markers:
+        _check_global(stages)
+    return EncoderSpec(
+        _embedder(reader, "encoder_positions"), stages, stack, config.global_tokens, config.global_markers
+    )
+
+
+def _reads_marks(attention: Part) -> bool:
+    return issubclass(ATTENTION[attention.kind], MarkedAttention)
+
+
+def _global_projections(reader: FieldReader, attention: list[Part]) -> Part | None:
+    """Return the projections of what global tokens see; refuse what nothing would read."""
+    config = reader.config
+    own = reader.one_or_none("global_projections", PROJECTIONS)
+    given = {name: getattr(config, name) for name in ("global_tokens", "global_markers")}
+    for name, value in given.items():
+        if value and not any(map(_reads_marks, attention)):
+            kinds = " or ".join(name for name in ATTENTION.names if _reads_marks(Part(name)))
+            raise UserError(f"`{name}` needs `self_attention` {kinds}, but it is {config.self_attention!r}.")
+    if own is not None and not any(given.values()):
+        raise UserError(
+            f"`global_projections` is {own.kind!r}, but no token is global: give `global_tokens` or `global_markers`."
+        )
+    return own
+
+
+def _check_global(stages: tuple[StageSpec, ...]) -> None:
+    """Refuse poolings after which nobody knows which vectors are global, if a later layer asks."""
+    lost = None
+    for stage in (inner for outer in stages for inner in outer.all_stages()):
+        if lost is not None and any(_reads_marks(layer.self_attention.attention) for layer in stage.layers):
+            raise UserError(
+                f"Global tokens need poolings that tell what their vectors are made of, but {lost!r} does not."
+            )
+        if stage.pooling is not None and not POOLING[stage.pooling.pooler.kind].has_provenance:
+            lost = stage.pooling.pooler.kind
 
 
 def _decoder(reader: FieldReader, count: int, feed_forwards: list[FeedForwardSpec], stack: Part) -> DecoderSpec:

@@ -26,12 +26,14 @@ class AttentionSpec:
         projections: of queries, keys, values and the output.
         reads: the layer's own sequence, or the memory.
         is_causal: position i sees positions up to i.
+        global_projections: of what marked positions see, or None for the same.
     """
 
     attention: Part
     projections: Part
     reads: Literal["itself", "memory"] = "itself"
     is_causal: bool = False
+    global_projections: Part | None = None
 
     @property
     def name(self) -> str:
@@ -115,11 +117,21 @@ class EmbedderSpec:
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """An embedder and stages, whose layers ``stack`` composes."""
+    """An embedder and stages, whose layers ``stack`` composes.
+
+    Attributes:
+        embedder: of source tokens.
+        stages: run one after the other.
+        stack: composes their layers.
+        global_tokens: so many at the beginning of a document are global.
+        global_markers: sentence markers are global.
+    """
 
     embedder: EmbedderSpec
     stages: tuple[StageSpec, ...]
     stack: Part
+    global_tokens: int = 0
+    global_markers: bool = False
 
     def all_stages(self) -> Iterator[StageSpec]:
         """Yield all stages, inner ones too, in the order in which their layers run."""

@@ -5,8 +5,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.attention import SelfAttention
 from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.marks import Marking
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack
@@ -40,6 +43,7 @@ class Encoder(nn.Module):
         stack: composes their layers.
         norm: normalises the output (pre-norm models), or None.
         marker_idx: the token at which a unit of the text starts, or None if the vocabulary has none.
+        marking: which tokens are global, or None.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Encoder(nn.Module):
         stack: Stack,
         norm: nn.LayerNorm | None = None,
         marker_idx: int | None = None,
+        marking: Marking | None = None,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -66,12 +71,19 @@ class Encoder(nn.Module):
         self.stack = stack
         self.norm = norm
         self.marker_idx = marker_idx
+        self.marking = marking or Marking()
 
     def all_stages(self) -> list[Stage]:
         """Return all stages, inner ones too, in the order in which their layers run."""
         return [inner for stage in self.stages for inner in stage.all_stages()]
 
-    def forward(self, tokens: Tensor, padding_mask: Tensor, lengths: list[int] | None = None) -> Encoded:
+    def forward(
+        self,
+        tokens: Tensor,
+        padding_mask: Tensor,
+        lengths: list[int] | None = None,
+        marked: Tensor | None = None,
+    ) -> Encoded:
         """Encode a batch.
 
         Args:
@@ -79,10 +91,17 @@ class Encoder(nn.Module):
             padding_mask: (B, L), True at padding.
             lengths: number of real tokens of each document, B integers, if all padding is on the right. With None they
                 are read from the mask, for which the host waits for a GPU.
+            marked: (B, L), True at tokens that are global beside those of ``marking``; or None.
+
+        Raises:
+            ValueError: tokens are marked, but no layer reads marks.
         """
+        if marked is not None and not any(_reads_marks(layer) for stage in self.all_stages() for layer in stage.layers):
+            raise ValueError("`marked` needs attention that reads marks, but no layer has one.")
         lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
-        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, self.units(tokens, padding_mask))
+        units, marks = self.units(tokens, padding_mask), self.marking(tokens, padding_mask, marked)
+        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, units, marks)
         poolings: list[Pooled] = []
         for stage in self.stages:
             sequence, further = stage(sequence, self.stack)
@@ -101,3 +120,8 @@ class Encoder(nn.Module):
         real = ~padding_mask
         starts = tokens.eq(self.marker_idx) | (real.cumsum(dim=1) == 1)
         return ((starts & real).cumsum(dim=1) - 1).masked_fill(padding_mask, -1)
+
+
+def _reads_marks(layer: Layer) -> bool:
+    attention = layer.function(SelfAttention)
+    return attention is not None and attention.global_rows is not None

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.nn.marks import Marks
+
 
 class Sequence(NamedTuple):
     """A batch of sequences of vectors.
@@ -19,6 +21,8 @@ class Sequence(NamedTuple):
         unit: (B, L), the number of the unit of the text (a sentence, a turn, a section) that each vector stands in, as
             `position` does, and -1 at padding. None if the encoder knows no marker, and after a pooling without
             provenance.
+        marks: the vectors that all others read, and that read all others; None if there are none, and after a pooling
+            without provenance.
     """
 
     x: Tensor
@@ -26,6 +30,7 @@ class Sequence(NamedTuple):
     position: Tensor | None = None
     lengths: list[int] | None = None
     unit: Tensor | None = None
+    marks: Marks | None = None
 
     @property
     def leads_unit(self) -> Tensor:

@@ -75,13 +75,14 @@ class Stage:
         # The input of the last attention: the pooler may ask how much attention each position received.
         read: list[Tensor] = []
         watchers: Mapping[nn.Module, Watcher] = NOBODY if attention is None else {attention: read.append}
-        context = LayerContext(layout.attention_mask, watchers=watchers)
+        marks = None if sequence.marks is None else sequence.marks.packed(layout.pack)
+        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks)
         x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
 
         def received() -> Tensor:
             if attention is None:
                 return _cannot_be_received()
-            return layout.unpack(attention.received(read[0], layout.attention_mask))
+            return layout.unpack(attention.received(read[0], layout.attention_mask, marks))
 
         return sequence._replace(x=x), PoolingContext(received)
 

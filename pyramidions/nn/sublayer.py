@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from pyramidions.nn.marks import Marks
+
 #: receives what a function reads
 Watcher = Callable[[Tensor], None]
 NOBODY: Mapping[nn.Module, Watcher] = MappingProxyType({})
@@ -22,12 +24,14 @@ class LayerContext(NamedTuple):
         memory_padding_mask: (B, K), True at padding, or its `as_bias`, or None.
         watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass over whole
             sequences.
+        marks: positions of the layers' own input that all others read, and that read all others; or None.
     """
 
     padding_mask: Tensor | None = None
     memory: Tensor | None = None
     memory_padding_mask: Tensor | None = None
     watchers: Mapping[nn.Module, Watcher] = NOBODY
+    marks: Marks | None = None
 
 
 class State(ABC):

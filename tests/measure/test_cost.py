@@ -107,6 +107,11 @@ ATTENTION_BY_HAND = {
         '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2}',
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (4 + 2 * 2 * 16),
     ),
+    # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
+    "sliding_window": (
+        '{"window": 16, "dilation": 2, "dilated_heads": 2}',
+        2 * 6 * padded(101, 8) * 3 * 8 * 4 + 2 * 2 * 2 * padded(51, 8) * 3 * 8 * 4,
+    ),
 }
 
 

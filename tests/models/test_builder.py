@@ -107,11 +107,12 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 
 def test_fields_that_no_test_changes_are_known() -> None:
     # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
-    # generation reads decoding_*, and tests/models/test_memory_and_precision.py asks what is kept for the backward
-    # pass.
+    # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, and
+    # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
         *("encoder_projections", "decoder_projections", "cross_projections"),
+        *("global_tokens", "global_markers", "global_projections", "global_projections_args"),
         *OPTIONS_OF_NONE,
         *("dropout", "attention_dropout", "activation_dropout", "feed_forward", "cross_attention"),
         *("cross_attention_args", "scorer_args", "max_source_positions", "pooling", "pooling_args"),

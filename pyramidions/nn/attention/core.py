@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
 from pyramidions.registry import Registry
 
@@ -112,6 +113,27 @@ class CoreAttention(nn.Module, ABC):
             ValueError: the kind cannot tell.
         """
         raise ValueError(f"{type(self).__name__} cannot tell how much a query attends to each key.")
+
+
+class MarkedAttention(CoreAttention):
+    """A kind that shows marked positions to all others; what those see themselves is computed around it."""
+
+    @abstractmethod
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        marks: Marks | None = None,
+    ) -> Tensor:
+        """Attend as `CoreAttention`, every query to all ``marks``, too; results at marked queries are not read."""
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
+        """Return what `CoreAttention.received` does, without what marked positions give."""
+        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
 
 
 ATTENTION: Registry[CoreAttention] = Registry("attention")

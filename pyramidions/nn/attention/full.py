@@ -44,11 +44,15 @@ class FullAttention(CoreAttention):
     def across(self) -> CoreAttention:
         return self
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def received(
+        self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, left_out: Tensor | None = None
+    ) -> Tensor:
+        """Return what `CoreAttention.received` does, of all queries but those ``left_out`` (B, Lq), or padding."""
         if padding_mask is None:
             padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+        left_out = padding_mask if left_out is None else left_out
         total = torch.zeros(padding_mask.shape, dtype=torch.float32, device=k.device)
-        for rows, padded in zip(q.split(self._QUERIES, 2), padding_mask.split(self._QUERIES, 1), strict=True):
+        for rows, padded in zip(q.split(self._QUERIES, 2), left_out.split(self._QUERIES, 1), strict=True):
             weights = self.weights(rows, k, padding_mask)
             total += weights.masked_fill(padded[:, None, :, None], 0.0).sum(dim=(1, 2))
         return total.masked_fill(padding_mask, 0.0)

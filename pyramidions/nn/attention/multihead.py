@@ -3,8 +3,10 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import CoreAttention
+from pyramidions.nn.attention.core import CoreAttention, MarkedAttention
+from pyramidions.nn.attention.global_rows import GlobalRows
 from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
 
@@ -16,12 +18,19 @@ class SelfAttention(SublayerFunction):
         projections: of queries, keys, values and the output.
         attention: the kind, between projected heads.
         is_causal: position i sees positions up to i.
+        global_rows: what marked positions see, if the kind reads marks; None for the same projections, undropped.
 
     Raises:
         ValueError: causal attention of a kind that does not mask by query.
     """
 
-    def __init__(self, projections: Projections, attention: CoreAttention, is_causal: bool = False) -> None:
+    def __init__(
+        self,
+        projections: Projections,
+        attention: CoreAttention,
+        is_causal: bool = False,
+        global_rows: GlobalRows | None = None,
+    ) -> None:
         super().__init__()
         if is_causal and not attention.masks_by_query:
             raise ValueError(
@@ -32,10 +41,16 @@ class SelfAttention(SublayerFunction):
         self.attention = attention
         self.is_causal = is_causal
         self.confined_to = attention.confined_to
+        reads_marks = isinstance(attention, MarkedAttention)
+        self.global_rows = (global_rows or GlobalRows()) if reads_marks else None
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self.projections(x)
-        return self.projections.output(self.attention(q, k, v, context.padding_mask, is_causal=self.is_causal))
+        mask, marks = context.padding_mask, context.marks
+        if marks is not None and self.global_rows is not None:
+            mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, marks=marks)
+            return self.projections.output(marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask)))
+        return self.projections.output(self.attention(q, k, v, mask, is_causal=self.is_causal))
 
     def new_state(self) -> KeysValues:
         return KeysValues()
@@ -47,14 +62,18 @@ class SelfAttention(SublayerFunction):
         return self.projections.output(self.attention(q, *state.extend(k, v), context.padding_mask))
 
     @torch.no_grad()
-    def received(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    def received(self, x: Tensor, padding_mask: Tensor | None, marks: Marks | None = None) -> Tensor:
         """Return how much attention each position of ``x`` (B, L, D) receives: (B, L), zero at padding.
 
         Raises:
             ValueError: the kind cannot tell.
         """
         q, k, _ = self.projections(x)
-        return self.attention.received(q, k, padding_mask)
+        if marks is None or not isinstance(self.attention, MarkedAttention):
+            return self.attention.received(q, k, padding_mask)
+        assert self.global_rows is not None
+        from_marks = self.global_rows.received(x, q, k, marks, padding_mask)
+        return self.attention.received(q, k, padding_mask, marks) + from_marks
 
 
 class CrossAttention(SublayerFunction):

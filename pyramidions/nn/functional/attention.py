@@ -88,7 +88,7 @@ def _tiles(q: Tensor, k: Tensor, allowed: Tensor | None, dropout: float, seed: i
             yield _Tile(keys, queries, start == 0, blocked, *bernoulli_samples(shape, dropout, generator))
 
 
-def _full(x: Tensor) -> Tensor:
+def full_precision(x: Tensor) -> Tensor:
     """Return ``x`` in the precision in which weights are computed and sums are taken."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
@@ -101,39 +101,73 @@ def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
     return logits.softmax(dim=-1)
 
 
+def mix(weights: Tensor, dropped: Tensor | None, scale: float, values: Tensor) -> Tensor:
+    """Mix values by weights (..., Lq, Lk), which it overwrites: (..., Lk, E) -> (..., Lq, E).
+
+    Args:
+        weights: of each row, sum to 1.
+        dropped: True at weights that dropout drops, or None.
+        scale: of the others.
+        values: what is mixed.
+    """
+    return weights @ values if dropped is None else (weights.masked_fill_(dropped, 0.0) @ values).mul_(scale)
+
+
+def attention_gradients(
+    weights: Tensor,
+    dropped: Tensor | None,
+    scale: float,
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    of_out: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the gradients of queries, keys and values, given that of what `mix` returned; overwrites ``weights``."""
+    of_weights = of_out @ values.transpose(-1, -2)
+    if dropped is not None:
+        of_out = of_out * scale
+        of_weights = of_weights.mul_(scale).masked_fill_(dropped, 0.0)
+    # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
+    mean = (of_weights * weights).sum(dim=-1, keepdim=True)
+    of_logits = of_weights.sub_(mean).mul_(weights)
+    if dropped is not None:
+        weights.masked_fill_(dropped, 0.0)
+    root = queries.size(-1) ** -0.5
+    of_keys = of_logits.transpose(-1, -2) @ (queries * root)
+    return (of_logits @ keys).mul_(root), of_keys, weights.transpose(-1, -2) @ of_out
+
+
 class _TiledAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Tensor:
         out = torch.empty_like(q)
         with torch.autocast("cpu", enabled=False):
             for tile in _tiles(q, k, allowed, dropout, seed):
-                weights = _weights(tile, _full(q[tile.queries]), _full(k[tile.keys]))
-                out[tile.queries] = (weights.masked_fill_(tile.dropped, 0.0) @ _full(v[tile.keys])).mul_(tile.scale)
-        ctx.save_for_backward(q, k, v, allowed, out)
+                weights = _weights(tile, full_precision(q[tile.queries]), full_precision(k[tile.keys]))
+                out[tile.queries] = mix(weights, tile.dropped, tile.scale, full_precision(v[tile.keys]))
+        ctx.save_for_backward(q, k, v, allowed)
         ctx.dropout, ctx.seed = dropout, seed
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, allowed, out = ctx.saved_tensors
+        q, k, v, allowed = ctx.saved_tensors
         # In the order of their memory, so that no view that follows has to copy them.
-        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(_full(k)), torch.empty_like(_full(v))
-        scale = q.size(-1) ** -0.5
+        grad_q, grad_k, grad_v = (
+            torch.empty_like(q),
+            torch.empty_like(full_precision(k)),
+            torch.empty_like(full_precision(v)),
+        )
         with torch.autocast("cpu", enabled=False):
             for tile in _tiles(q, k, allowed, ctx.dropout, ctx.seed):
-                queries, grad_out = _full(q[tile.queries]), _full(grad[tile.queries])
-                keys, values = _full(k[tile.keys]), _full(v[tile.keys])
-                weights = _weights(tile, queries, keys)
-                # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
-                mean = (grad_out * _full(out[tile.queries])).sum(dim=-1, keepdim=True)
-                grad_out = grad_out * tile.scale
-                grad_weights = (grad_out @ values.transpose(-1, -2)).masked_fill_(tile.dropped, 0.0)
-                grad_logits = grad_weights.sub_(mean).mul_(weights)
-                kept = weights.masked_fill_(tile.dropped, 0.0)
-                grad_q[tile.queries] = (grad_logits @ keys).mul_(scale)
-                _put(grad_k[tile.keys], grad_logits.transpose(-1, -2) @ (queries * scale), tile.first)
-                _put(grad_v[tile.keys], kept.transpose(-1, -2) @ grad_out, tile.first)
+                queries, keys = full_precision(q[tile.queries]), full_precision(k[tile.keys])
+                weights, of_out = _weights(tile, queries, keys), full_precision(grad[tile.queries])
+                values = full_precision(v[tile.keys])
+                of_q, of_k, of_v = attention_gradients(weights, tile.dropped, tile.scale, queries, keys, values, of_out)
+                grad_q[tile.queries] = of_q
+                _put(grad_k[tile.keys], of_k, tile.first)
+                _put(grad_v[tile.keys], of_v, tile.first)
         return grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), None, None, None
 
 

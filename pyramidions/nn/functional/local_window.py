@@ -1,11 +1,15 @@
-"""Attention within a window, computed chunk by chunk."""
+"""Attention within a window: chunk by chunk on a GPU, tile by tile on the CPU."""
+
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.window_tiles import attend_in_tiles, gradients_in_tiles, received_in_tiles
 
 
 def look_around(x: Tensor, value: float | bool = 0.0, chunks: int = -3) -> Tensor:
@@ -26,6 +30,20 @@ def _shifted(x: Tensor, by: int, value: float | bool, chunks: int) -> Tensor:
     return F.pad(x, [0, 0] * (-chunks - 1) + [by, -by], value=value)
 
 
+class Further(NamedTuple):
+    """Keys that every query sees, beside those within its window.
+
+    Attributes:
+        k: (B, H, G, E).
+        v: (B, H, G, E).
+        absent: (B, G), True where a document has no such key.
+    """
+
+    k: Tensor
+    v: Tensor
+    absent: Tensor
+
+
 def local_window_attention(
     q: Tensor,
     k: Tensor,
@@ -35,28 +53,144 @@ def local_window_attention(
     dropout: float = 0.0,
     *,
     sees_itself: bool = True,
+    further: Further | None = None,
 ) -> Tensor:
     """Attend to the keys at most ``window`` positions away (Rae and Razavi 2020; Beltagy et al. 2020, section 3.1).
 
-    Memory grows linearly with the length: chunks of ``window`` positions see themselves and their neighbours.
+    Memory grows linearly with the length. For the backward pass only the arguments are kept: it computes the weights
+    again.
 
     Args:
         q: (B, H, L, E).
         k: (B, H, L, E).
         v: (B, H, L, E).
-        padding_mask: (B, L), True at padding.
+        padding_mask: (B, L), True at padding, and at other keys that no window shows.
         window: how far a query sees in either direction, at least 1.
         dropout: probability of dropping an attention weight.
         sees_itself: a query sees its own position; without, it does only where it sees nothing else.
+        further: keys that every query sees, or None.
 
     Returns:
         (B, H, L, E).
     """
+    if further is None:
+        further = Further(k[:, :, :0], v[:, :, :0], padding_mask[:, :0])
+    # A seed, instead of a mask that is as large as the matrix of weights.
+    seed = int(torch.randint(2**62, (), device="cpu")) if dropout and not q.is_meta else 0
+    out: Tensor = _LocalWindow.apply(q, k, v, *further, padding_mask, window, dropout, sees_itself, seed)
+    return out
+
+
+def received_in_window(
+    q: Tensor, k: Tensor, hidden: Tensor, left_out: Tensor, window: int, further: Further
+) -> tuple[Tensor, Tensor]:
+    """Return how much attention keys receive in `local_window_attention`, over all heads and queries.
+
+    Args:
+        q: (B, H, L, E).
+        k: (B, H, L, E).
+        hidden: (B, L), True at keys that no window shows.
+        left_out: (B, L), True at queries that do not count.
+        window: how far a query sees in either direction.
+        further: keys that every query sees.
+
+    Returns:
+        (B, L), of keys within windows, and (B, G), of the further ones, in float32.
+    """
+    return received_in_tiles(q, k, further.k, further.absent, hidden, left_out, window)
+
+
+def computes_in_tiles(x: Tensor) -> bool:
+    """Say whether attention from ``x`` is computed in tiles; a GPU has fused kernels for chunks."""
+    return x.device.type == "cpu"
+
+
+class _LocalWindow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, fk: Tensor, fv: Tensor, *rest: Any) -> Tensor:
+        absent, padding_mask, *ctx.options = rest
+        ctx.save_for_backward(q, k, v, fk, fv, absent, padding_mask)
+        out: Tensor = torch.ops.pyramidions.local_window(q, k, v, fk, fv, *rest)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        compute = gradients_in_tiles if computes_in_tiles(grad) else _gradients_in_chunks
+        return *compute(grad, *ctx.saved_tensors, *ctx.options), None, None, None, None, None, None
+
+
+@torch.library.custom_op("pyramidions::local_window", mutates_args=())
+def _local_window(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    further_k: Tensor,
+    further_v: Tensor,
+    absent: Tensor,
+    padding_mask: Tensor,
+    window: int,
+    dropout: float,
+    sees_itself: bool,
+    seed: int,
+) -> Tensor:
+    """An operator of its own, so that who counts multiplications sees the same on all devices."""
+    attend = attend_in_tiles if computes_in_tiles(q) else _attend_in_chunks_from
+    return attend(q, k, v, further_k, further_v, absent, padding_mask, window, dropout, sees_itself, seed)
+
+
+@_local_window.register_fake
+def _shape_alone(q: Tensor, *rest: Any) -> Tensor:
+    return torch.empty_like(q)
+
+
+def multiplications(q: Tensor, further: int, window: int) -> int:
+    """Return how often numbers are multiplied where chunks see their neighbours, and ``further`` keys, as on a GPU."""
+    batch, heads, length, dim = q.shape
+    return 2 * batch * heads * (length + -length % window) * (3 * window + further) * dim
+
+
+def _attend_in_chunks_from(*arguments: Any) -> Tensor:
+    """Attend in chunks with dropout that depends on the seed, the last argument, alone."""
+    *arguments, seed = arguments  # type: ignore[assignment]
+    q, dropout = arguments[0], arguments[-2]
+    if not dropout:
+        return attend_in_chunks(*arguments)
+    with torch.random.fork_rng([q.device] if q.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        return attend_in_chunks(*arguments)
+
+
+def _gradients_in_chunks(grad: Tensor, *arguments: Any) -> tuple[Tensor | None, ...]:
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_() for x in arguments[:5]]
+        out = _attend_in_chunks_from(*inputs, *arguments[5:])
+    return torch.autograd.grad(out, inputs, grad, allow_unused=True)
+
+
+def attend_in_chunks(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    further_k: Tensor,
+    further_v: Tensor,
+    absent: Tensor,
+    padding_mask: Tensor,
+    window: int,
+    dropout: float,
+    sees_itself: bool,
+) -> Tensor:
+    """Attend as `local_window_attention`: chunks of ``window`` positions see themselves and their neighbours."""
     batch, _, length, _ = q.shape
+    count = -(-length // window)
 
     def chunked(x: Tensor) -> Tensor:
         # (B, H, L, E) -> (B, C, H, M, E)
         return pad_to_multiple(x, window, dim=2).unflatten(2, (-1, window)).transpose(1, 2)
+
+    def beside(near: Tensor, far: Tensor) -> Tensor:
+        # (B, C, H, 3M, E) and (B, H, G, E) -> (B, C, H, 3M + G, E)
+        return torch.cat([near, far[:, None].expand(-1, count, -1, -1, -1)], dim=3) if far.size(2) else near
 
     # (B, C, H, M, E) -> (B, C, H, 3M, E)
     keys, values = (look_around(chunked(x), chunks=-4) for x in (k, v))
@@ -67,10 +201,13 @@ def local_window_attention(
     distance = distance - torch.arange(window, device=q.device)[:, None]  # key minus query, (M, 3M)
     near = distance.abs() <= window
     allowed = (near if sees_itself else near & (distance != 0)) & ~blocked
+    # (B, C, M, 3M) and (B, G) -> (B, C, M, 3M + G)
+    allowed = torch.cat([allowed, ~absent[:, None, None].expand(-1, count, window, -1)], dim=3)
     # A query that sees nothing sees its own position: where that is padding, nobody reads the result.
-    allowed = allowed | ((distance == 0) & ~allowed.any(dim=-1, keepdim=True))
-    # (B, C, H, M, E) -> (BC, H, M, E), and (B, C, M, 3M) -> (BC, 1, M, 3M): fused kernels know no fifth dimension.
-    queries, keys, values = (x.flatten(0, 1) for x in (chunked(q), keys, values))
+    own = F.pad(distance == 0, (0, absent.size(1)))
+    allowed = allowed | (own & ~allowed.any(dim=-1, keepdim=True))
+    # (B, C, H, M, E) -> (BC, H, M, E), and (B, C, M, .) -> (BC, 1, M, .): fused kernels know no fifth dimension.
+    queries, keys, values = (x.flatten(0, 1) for x in (chunked(q), beside(keys, further_k), beside(values, further_v)))
     out = scaled_dot_product_attention(queries, keys, values, allowed.flatten(0, 1)[:, None], dropout)
     # (BC, H, M, E) -> (BC, M, H, E) -> (B, CM, H, E) -> (B, H, L, E)
     return out.transpose(1, 2).unflatten(0, (batch, -1)).flatten(1, 2).transpose(1, 2)[:, :, :length]

@@ -50,13 +50,14 @@ class Pooled(NamedTuple):
         strongest = self._strongest()
         if strongest is None:
             return Sequence(self.x, self.padding_mask, lengths=lengths)
-        position, unit = unpooled.position, unpooled.unit
+        position, unit, marks = unpooled.position, unpooled.unit, unpooled.marks
         return Sequence(
             self.x,
             self.padding_mask,
             None if position is None else position.gather(1, strongest),
             lengths,
             None if unit is None else unit.gather(1, strongest).masked_fill(self.padding_mask, -1),
+            None if marks is None else marks.handed_on(strongest, self.padding_mask),
         )
 
     def _strongest(self) -> Tensor | None:

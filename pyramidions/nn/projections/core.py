@@ -22,6 +22,18 @@ class Projections(nn.Module, ABC):
     def output(self, mixed: Tensor) -> Tensor:
         """Join the heads' outputs: (B, H, Lq, E) -> (B, Lq, D)."""
 
+    def reads_unprojected(self, queries: int) -> bool:
+        """Return whether so few queries a document had better read vectors by `scores` and `mixed`."""
+        return False
+
+    def scores(self, rows: Tensor, x: Tensor) -> Tensor:
+        """Return the scores of ``rows`` (B, G, D) with ``x`` (B, L, D), scaled, without keys: (B, H, G, L)."""
+        raise NotImplementedError
+
+    def mixed(self, weights: Tensor, x: Tensor) -> Tensor:
+        """Mix ``x`` (B, L, D) by ``weights`` (B, H, G, L) without values for each of L: (B, H, G, E)."""
+        raise NotImplementedError
+
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of self-attention: (B, L, D) -> (B, H, L, E) three times."""
         return self.queries(x), *self.keys_values(x)

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
@@ -15,12 +16,15 @@ class DenseProjections(Projections):
         embed_dim: D, divisible by ``num_heads``.
         num_heads: H.
         shares_query_key: keys are projected as queries are.
+        joins_heads: it has an output; without, `output` is an error.
 
     Raises:
         ValueError: ``embed_dim`` is not divisible by ``num_heads``.
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, shares_query_key: bool = False) -> None:
+    def __init__(
+        self, embed_dim: int, num_heads: int, shares_query_key: bool = False, joins_heads: bool = True
+    ) -> None:
         super().__init__()
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
@@ -28,13 +32,14 @@ class DenseProjections(Projections):
         self.q_proj = nn.Linear(embed_dim, embed_dim)
         self.k_proj = None if shares_query_key else nn.Linear(embed_dim, embed_dim)
         self.v_proj = nn.Linear(embed_dim, embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.out_proj = nn.Linear(embed_dim, embed_dim) if joins_heads else None
         # As fairseq does: the three input projections as one matrix of 3D x D.
         for projection in (self.q_proj, self.k_proj, self.v_proj):
             if projection is not None:
                 nn.init.xavier_uniform_(projection.weight, gain=1 / math.sqrt(2))
-        nn.init.xavier_uniform_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
+        if self.out_proj is not None:
+            nn.init.xavier_uniform_(self.out_proj.weight)
+            nn.init.zeros_(self.out_proj.bias)
 
     def _heads(self, x: Tensor) -> Tensor:
         # (B, L, D) -> (B, H, L, E)
@@ -44,12 +49,40 @@ class DenseProjections(Projections):
         return self._heads(self.q_proj(x))
 
     def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        k_proj = self.q_proj if self.k_proj is None else self.k_proj
-        return self._heads(k_proj(x)), self._heads(self.v_proj(x))
+        return self._heads(self._keys(x)), self._heads(self.v_proj(x))
+
+    @property
+    def _keys(self) -> nn.Linear:
+        return self.q_proj if self.k_proj is None else self.k_proj
 
     def output(self, mixed: Tensor) -> Tensor:
+        if self.out_proj is None:
+            raise ValueError("These projections have no output.")
         # (B, H, L, E) -> (B, L, D)
         return self.out_proj(mixed.transpose(1, 2).flatten(2))
+
+    def reads_unprojected(self, queries: int) -> bool:
+        # H queries of D numbers instead of one of E, but no D x D products for L keys and L values.
+        return queries * self.num_heads <= self.q_proj.in_features
+
+    def scores(self, rows: Tensor, x: Tensor) -> Tensor:
+        # (B, H, G, E), (H, E, D), (H, E)
+        q, weight = self.queries(rows) * (x.size(-1) // self.num_heads) ** -0.5, self._by_head(self._keys.weight)
+        constant = torch.einsum("bhge,he->bhg", q, self._by_head(self._keys.bias))
+        # (B, H, G, D) @ (B, 1, D, L) -> (B, H, G, L)
+        asking = torch.einsum("bhge,hed->bhgd", q, weight)
+        # The constant shifts all scores of a row: a softmax is blind to it, but the bias stays in the graph.
+        return (asking.flatten(1, 2) @ x.mT).unflatten(1, asking.shape[1:3]) + constant[..., None]
+
+    def mixed(self, weights: Tensor, x: Tensor) -> Tensor:
+        # (B, HG, L) @ (B, L, D) -> (B, H, G, D); dropped weights need not sum to 1
+        vectors = (weights.to(x.dtype).flatten(1, 2) @ x).unflatten(1, weights.shape[1:3])
+        bias = torch.einsum("bhg,he->bhge", weights.sum(dim=-1).to(x.dtype), self._by_head(self.v_proj.bias))
+        return torch.einsum("bhgd,hed->bhge", vectors, self._by_head(self.v_proj.weight)) + bias
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        # (D, ...) -> (H, E, ...)
+        return x.unflatten(0, (self.num_heads, -1))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         q = self.queries(x)

@@ -18,7 +18,9 @@ def column_sums(q: Tensor, k: Tensor, block: int) -> Tensor:
 
 @telling
 def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> None:
-    options, block = ({"block_size": 4}, 4) if kind == "blockwise" else ({}, 1000)
+    options, block = {"blockwise": ({"block_size": 4}, 4), "sliding_window": ({"window": 1200}, 1000)}.get(
+        kind, ({}, 1000)
+    )
     lengths = [600, 13, 1]
     q, k = torch.randn(2, 3, 2, 600, 8)
     mask = torch.arange(600) >= torch.tensor(lengths)[:, None]

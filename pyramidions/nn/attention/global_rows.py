@@ -1,0 +1,72 @@
+"""What marked positions see: everything."""
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.dropout import drop
+from pyramidions.nn.functional.masking import attendable
+from pyramidions.nn.marks import Marks
+from pyramidions.nn.projections import Projections
+
+
+class GlobalRows(nn.Module):
+    """Full attention from marked positions (Beltagy et al. 2020, section 3.1).
+
+    Args:
+        projections: their own, of queries, keys and values; None for those of the other positions.
+        dropout: probability of dropping an attention weight while training.
+    """
+
+    def __init__(self, projections: Projections | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.projections = projections
+        self.attention = FullAttention(dropout)
+
+    def forward(
+        self, x: Tensor, heads: tuple[Tensor, Tensor, Tensor], marks: Marks, padding_mask: Tensor | None
+    ) -> Tensor:
+        """Attend.
+
+        Args:
+            x: (B, L, D).
+            heads: queries, keys and values of all positions, (B, H, L, E) each.
+            marks: who attends.
+            padding_mask: (B, L), True at padding, or None.
+
+        Returns:
+            (B, H, G, E), one row per place in `Marks.positions`.
+        """
+        if self.projections is None:
+            q, k, v = heads
+            return self.attention(marks.take(q), k, v, padding_mask)
+        rows = marks.take(x)
+        if not self.projections.reads_unprojected(marks.most):
+            q = self.projections.queries(rows)
+            return self.attention(q, *self.projections.keys_values(x), padding_mask)
+        weights = self._weights(rows, x, padding_mask)
+        return self.projections.mixed(drop(weights, self.attention.dropout) if self.training else weights, x)
+
+    def received(self, x: Tensor, q: Tensor, k: Tensor, marks: Marks, padding_mask: Tensor | None) -> Tensor:
+        """Return how much attention each position receives from marked ones: (B, L), in float32.
+
+        Args:
+            x: (B, L, D).
+            q: (B, H, L, E), queries of all positions.
+            k: (B, H, L, E).
+            marks: who attends.
+            padding_mask: (B, L), True at padding, or None.
+        """
+        if self.projections is not None:
+            q, k = self.projections.queries(marks.take(x)), self.projections.keys_values(x)[0]
+        else:
+            q = marks.take(q)
+        return self.attention.received(q, k, padding_mask, marks.absent)
+
+    def _weights(self, rows: Tensor, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        assert self.projections is not None
+        # (B, H, G, L)
+        scores = self.projections.scores(rows, x)
+        mask = attendable(padding_mask, False, rows.size(1), x.size(1), x.device)
+        full = torch.promote_types(scores.dtype, torch.float32)
+        return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(dim=-1, dtype=full)

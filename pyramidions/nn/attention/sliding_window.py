@@ -1,0 +1,148 @@
+"""Sliding-window attention: every position sees those near it, and the marked ones."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention.core import ATTENTION, MarkedAttention
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.dropout import check_probability
+from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
+from pyramidions.nn.marks import Marks
+
+
+@ATTENTION.register("sliding_window")
+class SlidingWindowAttention(MarkedAttention):
+    """Attention within a window of fixed length around each position (Beltagy et al. 2020, section 3.1).
+
+    Time and memory are linear in the length. Marked positions are seen from everywhere; what they see themselves is
+    computed around this kind, as for any kind that reads marks. It cannot be causal.
+
+    Args:
+        window: positions on both sides together, half of them on each; LED's released models have 1024.
+        dilation: dilated heads see positions that are so far apart, and as many of them.
+        dilated_heads: how many of the last heads are dilated.
+        dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: a window that is odd or below 2, a dilation below 1, or fewer than 0 dilated heads; a dilation
+            without heads, or heads without a dilation.
+    """
+
+    crosses = False
+    can_be_causal = False
+
+    def __init__(self, window: int = 512, dilation: int = 1, dilated_heads: int = 0, dropout: float = 0.0) -> None:
+        super().__init__()
+        if window < 2 or window % 2:
+            raise ValueError(f"`window` must be even and at least 2, but is {window}.")
+        if dilation < 1:
+            raise ValueError(f"`dilation` must be at least 1, but is {dilation}.")
+        if dilated_heads < 0:
+            raise ValueError(f"`dilated_heads` must be at least 0, but is {dilated_heads}.")
+        if (dilation > 1) != (dilated_heads > 0):
+            raise ValueError(
+                "`dilation` above 1 and `dilated_heads` above 0 need each other, "
+                f"but are {dilation} and {dilated_heads}."
+            )
+        self.side = window // 2
+        self.dilation = dilation
+        self.dilated_heads = dilated_heads
+        self.dropout = check_probability("dropout", dropout)
+        self.everywhere = FullAttention(dropout)
+
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        marks: Marks | None = None,
+    ) -> Tensor:
+        self.refuse(q, k, is_causal)
+        if self._sees_everything(k):
+            return self.everywhere(q, k, v, key_padding_mask)
+        hidden = _hidden(k, key_padding_mask, marks)
+        further = None if marks is None else Further(marks.take(k), marks.take(v), marks.absent)
+        dropout = self.dropout if self.training else 0.0
+        parts = []
+        for heads, dilation in self._groups(q.size(1)):
+            rows, keys, values = (_interleaved(x[:, heads], dilation) for x in (q, k, v))
+            mask = _interleaved_mask(hidden, dilation)
+            seen = None if further is None else _repeated(further, heads, dilation)
+            mixed = local_window_attention(rows, keys, values, mask, self.side, dropout, further=seen)
+            parts.append(_in_order(mixed, dilation, q.size(2)))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
+        real = _hidden(k, padding_mask, None)
+        # What marked positions see is not this kind's.
+        rows = real if marks is None else real | marks.marked
+        if self._sees_everything(k):
+            return self.everywhere.received(q, k, padding_mask, rows)
+        hidden = _hidden(k, padding_mask, marks)
+        further = Further(k[:, :, :0], k[:, :, :0], hidden[:, :0])
+        if marks is not None:
+            further = Further(marks.take(k), marks.take(k), marks.absent)
+        total = torch.zeros(real.shape, dtype=torch.float32, device=k.device)
+        for heads, dilation in self._groups(q.size(1)):
+            near, far = received_in_window(
+                _interleaved(q[:, heads], dilation),
+                _interleaved(k[:, heads], dilation),
+                _interleaved_mask(hidden, dilation),
+                _interleaved_mask(rows, dilation),
+                self.side,
+                _repeated(further, heads, dilation),
+            )
+            total += _in_order(near[:, None, :, None], dilation, k.size(2))[:, 0, :, 0]
+            if marks is not None:
+                # (Bd, G) -> (B, G), the residues of a document one after the other
+                total.scatter_add_(1, marks.positions, far.unflatten(0, (-1, dilation)).sum(dim=1))
+        return total.masked_fill(real, 0.0)
+
+    def _sees_everything(self, k: Tensor) -> bool:
+        return k.size(2) <= self.side + 1 and not self.dilated_heads
+
+    def _groups(self, heads: int) -> list[tuple[slice, int]]:
+        """Return the heads that see each position of their window, and those that leave some out."""
+        near = max(0, heads - self.dilated_heads)
+        groups = [(slice(0, near), 1), (slice(near, heads), self.dilation)]
+        return [(found, dilation) for found, dilation in groups if found.start < found.stop]
+
+
+def _hidden(k: Tensor, padding_mask: Tensor | None, marks: Marks | None) -> Tensor:
+    """Return the keys that no window shows: padding, and marked ones, which are seen anyway: (B, L)."""
+    if padding_mask is None:
+        padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+    return padding_mask if marks is None else padding_mask | marks.marked
+
+
+def _interleaved(x: Tensor, dilation: int) -> Tensor:
+    """Put positions of one residue next to each other, as a document of their own: (B, H, L, E) -> (Bd, H, L/d, E)."""
+    if dilation == 1:
+        return x
+    return pad_to_multiple(x, dilation, dim=2).unflatten(2, (-1, dilation)).movedim(3, 1).flatten(0, 1)
+
+
+def _interleaved_mask(mask: Tensor, dilation: int) -> Tensor:
+    # (B, L) -> (Bd, L/d)
+    if dilation == 1:
+        return mask
+    return pad_to_multiple(mask, dilation, dim=1, value=True).unflatten(1, (-1, dilation)).mT.flatten(0, 1)
+
+
+def _in_order(x: Tensor, dilation: int, length: int) -> Tensor:
+    # (Bd, H, L/d, E) -> (B, H, L, E)
+    if dilation == 1:
+        return x
+    return x.unflatten(0, (-1, dilation)).movedim(1, 3).flatten(2, 3)[:, :, :length]
+
+
+def _repeated(further: Further, heads: slice, dilation: int) -> Further:
+    """Return what ``heads`` see everywhere, once per residue: (B, H, G, E) -> (Bd, H', G, E)."""
+    k, v, absent = further.k[:, heads], further.v[:, heads], further.absent
+    if dilation > 1:
+        k, v, absent = (x.repeat_interleave(dilation, dim=0) for x in (k, v, absent))
+    return Further(k, v, absent)

@@ -1,0 +1,98 @@
+"""Which vectors are global: all others read them, and they read all others (Beltagy et al. 2020, section 3.1)."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Marks:
+    """The marked vectors of a batch.
+
+    Args:
+        marked: (B, L), True at them; never at padding.
+        most: how many a document has at most, at least 1. It is a number on the host, so that a GPU need not be waited
+            for; more than there are only cost time.
+    """
+
+    def __init__(self, marked: Tensor, most: int) -> None:
+        self.marked = marked
+        self.most = max(1, min(most, marked.size(1)))
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """The marked positions of each document in their order, followed by others where it has fewer: (B, G)."""
+        return (~self.marked).byte().argsort(dim=1, stable=True)[:, : self.most]
+
+    @cached_property
+    def absent(self) -> Tensor:
+        """True at what stands in `positions` without being marked: (B, G)."""
+        return ~self.marked.gather(1, self.positions)
+
+    def take(self, x: Tensor) -> Tensor:
+        """Return the marked vectors: (B, L, D) -> (B, G, D), or (B, H, L, E) -> (B, H, G, E)."""
+        return x.gather(-2, self._index(x))
+
+    def put(self, x: Tensor, new: Tensor) -> Tensor:
+        """Return ``x`` (B, H, L, E) with ``new`` (B, H, G, E) in place of the marked vectors."""
+        kept = torch.where(self.absent[:, None, :, None], self.take(x), new.to(x.dtype))
+        return x.scatter(2, self._index(x), kept)
+
+    def _index(self, x: Tensor) -> Tensor:
+        # (B, G) -> (B, G, D) or (B, H, G, E)
+        index = self.positions[..., None] if x.dim() == 3 else self.positions[:, None, :, None]
+        return index.expand(*x.shape[:-2], -1, x.size(-1))
+
+    def packed(self, pack: Callable[[Tensor], Tensor]) -> "Marks":
+        """Return the marks of a batch cut into blocks by ``pack``, (B, L) -> (N, M)."""
+        marked = pack(self.marked)
+        return self if marked.shape == self.marked.shape else Marks(marked, self.most)
+
+    def handed_on(self, strongest: Tensor, padding_mask: Tensor) -> "Marks":
+        """Return the marks after a pooling: a vector is marked if its strongest member is.
+
+        A pooling never makes more of them. Where a marked vector is the strongest member of several, the first stay
+        marked.
+
+        Args:
+            strongest: (B, K), which position is the strongest member of each vector.
+            padding_mask: (B, K), True at padding.
+        """
+        marked = self.marked.gather(1, strongest) & ~padding_mask
+        return Marks(marked & (marked.cumsum(dim=1) <= self.marked.sum(dim=1, keepdim=True)), self.most)
+
+
+class Marking(NamedTuple):
+    """Which tokens of a text are marked.
+
+    Attributes:
+        first: so many at its beginning.
+        token: each of this number, or None.
+    """
+
+    first: int = 0
+    token: int | None = None
+
+    def __call__(self, tokens: Tensor, padding_mask: Tensor, further: Tensor | None = None) -> Marks | None:
+        """Mark tokens of a batch; None if no text can have any.
+
+        Unless only the first are marked, the host waits for a GPU to learn how many there are.
+
+        Args:
+            tokens: (B, L).
+            padding_mask: (B, L), True at padding.
+            further: (B, L), True at others to mark, or None.
+        """
+        real = ~padding_mask
+        marked = real & (real.cumsum(dim=1) <= self.first)
+        if self.token is None and further is None:
+            return Marks(marked, self.first) if self.first else None
+        if self.token is not None:
+            marked = marked | (tokens.eq(self.token) & real)
+        if further is not None:
+            marked = marked | (further & real)
+        # Whoever counts costs without values gets the most that there may be.
+        most = tokens.size(1) if tokens.is_meta else int(marked.sum(dim=1).max())
+        return Marks(marked, most)

@@ -1,0 +1,142 @@
+"""Which tokens are global, from the config to the layers, and through poolings."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.nn import Transformer
+
+VOCABULARY, PAD, MARKER = 40, 1, 4
+TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 64}
+WINDOW = {"self_attention": "sliding_window", "self_attention_args": '{"window": 4}'}
+
+
+def model(**overrides: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(preset("vanilla", **{**TINY, **WINDOW, **overrides}), VOCABULARY, PAD, MARKER).eval()
+
+
+def document(length: int = 40) -> Tensor:
+    tokens = torch.randint(5, VOCABULARY, (1, length), generator=torch.Generator().manual_seed(0))
+    tokens[0, [11, 23]] = MARKER
+    return tokens
+
+
+@torch.no_grad()
+def memory(of: Transformer, tokens: Tensor, marked: Tensor | None = None) -> Tensor:
+    return of.encoder(tokens, tokens.eq(PAD), marked=marked).memory
+
+
+def reached(of: Transformer, changed: int, marked: Tensor | None = None) -> list[int]:
+    """Return the positions whose vectors depend on the token at ``changed``."""
+    before, after = document(), document()
+    after[0, changed] += 1 if after[0, changed] < VOCABULARY - 1 else -1
+    differs = (memory(of, before, marked) - memory(of, after, marked)).abs().amax(dim=-1)[0] > 1e-6
+    return differs.nonzero().squeeze(1).tolist()
+
+
+def test_without_global_tokens_two_layers_reach_two_windows() -> None:
+    assert reached(model(), 30) == list(range(26, 35))
+
+
+def test_the_first_tokens_carry_news_from_anywhere_to_everywhere() -> None:
+    assert reached(model(global_tokens=1), 30) == list(range(40))
+
+
+def test_markers_do_so_too() -> None:
+    assert reached(model(global_markers=True), 30) == list(range(40))
+    one_layer = model(global_markers=True, encoder_layers=1)
+    assert reached(one_layer, 30) == [11, 23, 28, 29, 30, 31, 32]
+
+
+def test_tokens_that_are_named_in_a_call_are_global_beside_those_of_the_config() -> None:
+    marked = torch.zeros(1, 40, dtype=torch.bool)
+    marked[0, 17] = True
+    assert reached(model(encoder_layers=1), 30, marked) == [17, 28, 29, 30, 31, 32]
+    assert reached(model(encoder_layers=1, global_tokens=2), 30, marked) == [0, 1, 17, 28, 29, 30, 31, 32]
+    whole, prefix = model(), torch.tensor([[2, 5]])
+    assert not whole(document(), prefix, marked).allclose(whole(document(), prefix), atol=1e-4)
+
+
+def test_tokens_named_in_a_call_need_a_layer_that_reads_marks() -> None:
+    with pytest.raises(ValueError, match="^`marked` needs attention that reads marks, but no layer has one.$"):
+        memory(model(self_attention="full", self_attention_args="{}"), document(), torch.ones(1, 40, dtype=torch.bool))
+
+
+def test_second_projections_start_as_copies_and_are_read_by_global_tokens_alone() -> None:
+    apart, same = model(global_tokens=1, global_projections="dense"), model(global_tokens=1)
+    copied = {name: value for name, value in apart.state_dict().items() if "global_rows" not in name}
+    same.load_state_dict(copied)
+    torch.testing.assert_close(memory(apart, document()), memory(same, document()), rtol=0, atol=1e-5)
+    last = apart.encoder.layers[-1].sublayers["self_attention"].function
+    with torch.no_grad():
+        last.global_rows.projections.v_proj.weight.mul_(-1.0)
+    differs = (memory(apart, document()) - memory(same, document())).abs().amax(dim=-1)[0] > 1e-4
+    assert differs.nonzero().squeeze(1).tolist() == [0]
+
+
+def test_every_second_projection_is_trained() -> None:
+    # With 17 global tokens, more than D / H, all keys and values are projected.
+    for first in (1, 17):
+        trained = model(global_tokens=first, global_projections="dense").train()
+        trained(document(), torch.tensor([[2, 5]])).square().sum().backward()
+        for name, weight in trained.encoder.named_parameters():
+            assert weight.grad is not None and (weight.grad.any() or "k_proj.bias" in name), name
+
+
+@pytest.mark.parametrize("pooling", ["soft_topk", "hard_topk", "mean", "markers", "iterative_topk", "gumbel_topk"])
+def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) -> None:
+    pooled = model(
+        encoder_layers=3, pooling=pooling, pooling_lengths="None,12,None", global_tokens=2, global_projections="dense"
+    )
+    marks = []
+    last = pooled.encoder.layers[-1].sublayers["self_attention"].function
+    last.register_forward_pre_hook(lambda module, arguments: marks.append(arguments[1].marks))
+    batch = torch.full((2, 40), PAD)
+    batch[0], batch[1, :19] = document()[0], document()[0, :19]
+    together = memory(pooled, batch)
+    assert marks[0] is not None and marks[0].most == 2 and marks[0].marked.sum(dim=1).max() <= 2
+    if pooling in ("mean", "markers"):
+        # The first window, or sentence, holds both.
+        assert marks[0].marked.nonzero().tolist() == [[0, 0], [1, 0]]
+    alone = memory(pooled, batch[1:, :19])
+    torch.testing.assert_close(together[1:, : alone.size(1)], alone, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"global_tokens": 1, "self_attention": "full", "self_attention_args": "{}"},
+            "`global_tokens` needs `self_attention` sliding_window, but it is 'full'.",
+        ),
+        (
+            {"global_projections": "dense"},
+            "`global_projections` is 'dense', but no token is global: give `global_tokens` or `global_markers`.",
+        ),
+        (
+            {"global_tokens": 1, "pooling": "max", "pooling_lengths": "12,None"},
+            "Global tokens need poolings that tell what their vectors are made of, but 'max' does not.",
+        ),
+        ({"global_tokens": -1}, "`global_tokens` must be from 0 to 16,777,216, but is -1."),
+        ({"global_projections_args": '{"rank": 3}'}, "but `global_projections` is 'none'."),
+        (
+            {"global_tokens": 1, "global_projections": "dense", "global_projections_args": '{"rank": 3}'},
+            "DenseProjections (projections 'dense') has no option 'rank'; it knows none.",
+        ),
+    ],
+)
+def test_what_nothing_would_read_is_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        model(**fields)
+    assert str(caught.value).endswith(words)
+
+
+def test_global_markers_need_a_vocabulary_that_has_them() -> None:
+    config = preset("vanilla", **TINY, **WINDOW, global_markers=True)
+    with pytest.raises(UserError, match="^`global_markers` needs a vocabulary with sentence markers: "):
+        build(config, VOCABULARY, PAD)

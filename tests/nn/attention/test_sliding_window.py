@@ -1,0 +1,156 @@
+"""Windows, dilation and global positions beside a naive form that holds the whole matrix of weights."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
+from pyramidions.nn.functional import local_window
+from pyramidions.nn.functional.local_window import Further, attend_in_chunks, local_window_attention
+from pyramidions.nn.functional.window_tiles import _tiles
+from pyramidions.nn.marks import Marks
+from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.sublayer import LayerContext
+
+HEADS, DIM = 3, 12
+
+
+def seen(length: int, side: int, dilation: int, marked: Tensor) -> Tensor:
+    """Which key each query sees: a window, marked keys, and everything from marked queries. (L, L)."""
+    distance = torch.arange(length)[:, None] - torch.arange(length)
+    near = (distance.abs() <= side * dilation) & (distance % dilation == 0)
+    return near | marked | marked[:, None]
+
+
+def naive(q: Tensor, k: Tensor, v: Tensor, padding: Tensor, marked: Tensor, kind: SlidingWindowAttention) -> Tensor:
+    """Attend in one document: (H, L, E) x 3 -> weights (H, L, L) @ v."""
+    weights = []
+    for head in range(len(q)):
+        dilated = head >= len(q) - kind.dilated_heads
+        allowed = seen(q.size(1), kind.side, kind.dilation if dilated else 1, marked) & ~padding
+        allowed |= torch.eye(len(padding), dtype=torch.bool) & ~allowed.any(dim=1, keepdim=True)
+        logits = (q[head] @ k[head].T / q.size(-1) ** 0.5).masked_fill(~allowed, -torch.inf)
+        weights.append(logits.softmax(dim=-1))
+    return torch.stack(weights)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+@pytest.mark.parametrize("in_tiles", [True, False])
+def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_tiles: bool, data: st.DataObject) -> None:
+    length, batch = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 3))
+    generator = torch.Generator().manual_seed(data.draw(st.integers(0, 9)))
+    dilation = data.draw(st.integers(1, 4))
+    kind = SlidingWindowAttention(
+        2 * data.draw(st.integers(1, 12)), dilation, data.draw(st.integers(1, HEADS)) if dilation > 1 else 0
+    )
+    rate = data.draw(st.sampled_from([0.0, 0.2, 0.7]))
+    padding = torch.rand(batch, length, generator=generator) < rate
+    padding[:, data.draw(st.integers(0, length - 1))] = False
+    marked = (torch.rand(batch, length, generator=generator) < data.draw(st.sampled_from([0.0, 0.1, 1.0]))) & ~padding
+    marks = Marks(marked, int(marked.sum(dim=1).max()))
+    q, k, v = (
+        torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
+        for _ in range(3)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_window, "computes_in_tiles", lambda x: in_tiles)
+        mixed = kind(q, k, v, padding, marks=marks)
+        mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, padding))
+        weights = torch.stack([naive(*each, kind) for each in zip(q, k, v, padding, marked, strict=True)])
+        real = ~padding[:, None, :, None].expand_as(mixed)
+        torch.testing.assert_close(mixed[real], (weights @ v)[real])
+        grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
+        found, expected = (torch.autograd.grad(out, (q, k, v), grad) for out in (mixed, weights @ v))
+        torch.testing.assert_close(found, expected)
+    rows = kind.received(q, k, padding, marks) + GlobalRows().received(v, q, k, marks, padding)
+    columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
+    torch.testing.assert_close(rows.double(), columns, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bool) -> None:
+    largest = []
+    for length in (2048, 4096):
+        x = torch.randn(1, length, DIM, requires_grad=True)
+        layer = SelfAttention(
+            DenseProjections(DIM, HEADS),
+            SlidingWindowAttention(64),
+            global_rows=GlobalRows(DenseProjections(DIM, HEADS, joins_heads=False)),
+        )
+        first = torch.arange(length)[None] < 1
+        kept: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: kept.append(x.numel()) or x, lambda x: x):
+            layer(x, LayerContext(marks=Marks(first, 1) if marked else None))
+        largest.append(sum(kept))
+    assert largest[1] < 2.1 * largest[0]
+
+
+@pytest.mark.parametrize("in_tiles", [True, False])
+def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
+    in_tiles: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_window, "computes_in_tiles", lambda x: in_tiles)
+    q, k, v = (torch.randn(1, 1, 9, 4, generator=torch.Generator().manual_seed(n)) for n in range(3))
+    padding = torch.zeros(1, 9, dtype=torch.bool)
+    further = Further(k[:, :, :1], v[:, :, :1], padding[:, :1])
+    exact = local_window_attention(q, k, v, padding, 2, further=further)
+    torch.manual_seed(0)
+    many = [x.expand(6000, -1, -1, -1) for x in (q, k, v)]
+    wide = Further(*(x.expand(6000, *[-1] * (x.dim() - 1)) for x in further))
+    dropped = local_window_attention(*many, padding.expand(6000, -1), 2, 0.2, further=wide)
+    torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.05)
+    assert not dropped[0].allclose(dropped[1])
+    # Linear in values: their gradient mixes with the very weights of the forward pass.
+    v.requires_grad_()
+    first = local_window_attention(q, k, v, padding, 2, 0.5)
+    local_window_attention(q, k, v, padding, 2, 0.5)
+    (grad,) = torch.autograd.grad(first, v, first.detach())
+    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
+
+
+def test_tiles_are_cut_so_that_few_weights_are_in_memory() -> None:
+    q, hidden = torch.randn(2, HEADS, 300, 4), torch.zeros(2, 300, dtype=torch.bool)
+    tiles = list(_tiles(q, hidden[:, :1], hidden, 20, 0.1, True, 0))
+    assert len(tiles) == 2 * 5 and all(tile.bias.size(1) <= 64 + 2 * 20 + 1 for tile in tiles)
+
+
+def test_padding_beyond_the_text_changes_no_bit() -> None:
+    kind, padding = SlidingWindowAttention(8), torch.arange(90)[None] >= 50
+    q, k, v = torch.randn(3, 1, HEADS, 90, 4)
+    before = kind(q, k, v, padding)
+    q[:, :, 50:], k[:, :, 50:], v[:, :, 50:] = 1e3, -1e4, 1e4
+    assert kind(q, k, v, padding)[:, :, :50].equal(before[:, :, :50])
+
+
+def test_chunks_and_tiles_agree_in_half_precision() -> None:
+    q, k, v = torch.randn(3, 2, HEADS, 70, 4).bfloat16()
+    padding = torch.arange(70) >= torch.tensor([[70], [31]])
+    nothing = k[:, :, :0], v[:, :, :0], padding[:, :0]
+    tiles = local_window_attention(q, k, v, padding, 9)
+    chunks = attend_in_chunks(q, k, v, *nothing, padding, 9, 0.0, True)
+    assert tiles.dtype == torch.bfloat16
+    torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)
+
+
+def test_it_cannot_be_causal() -> None:
+    with pytest.raises(ValueError, match="^SlidingWindowAttention cannot be causal.$"):
+        SlidingWindowAttention()(*torch.randn(3, 1, 1, 5, 4), is_causal=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"window": 3}, "`window` must be even and at least 2, but is 3."),
+        ({"window": 0}, "`window` must be even and at least 2, but is 0."),
+        ({"dilation": 0}, "`dilation` must be at least 1, but is 0."),
+        ({"dilated_heads": -1}, "`dilated_heads` must be at least 0, but is -1."),
+        ({"dilation": 2}, "`dilation` above 1 and `dilated_heads` above 0 need each other, but are 2 and 0."),
+    ],
+)
+def test_options_that_make_no_window_are_refused(options: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        SlidingWindowAttention(**options)
+    assert str(caught.value) == words
