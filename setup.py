@@ -56,6 +56,7 @@ DEV = [
     "pytest-xdist>=3.8,<4",
     "hypothesis>=6.150,<7",
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
+    "transformers>=5.23,<6",  # its LED and BART are what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
 ]
 

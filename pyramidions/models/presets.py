@@ -16,7 +16,28 @@ _DEEP: dict[str, Any] = {
 # Table 4: a Transpooler that selects by other means.
 _TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
 
-#: The architectures of the paper: name to the fields that differ from `PyramidionConfig`'s defaults.
+# Beltagy et al. 2020, section 7: the base size, which is BART's, with its post-norm and embeddings.
+_LED: dict[str, Any] = {
+    "embed_dim": 768,
+    "ffn_embed_dim": 3072,
+    "num_heads": 12,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "self_attention": "sliding_window",
+    "self_attention_args": '{"window": 1024}',
+    "global_tokens": 1,
+    "global_projections": "dense",
+    "feed_forward_args": '{"activation": "gelu"}',
+    "encoder_positions": "learned",
+    "encoder_positions_args": '{"length": 16384}',
+    "decoder_positions": "learned",
+    "decoder_positions_args": '{"length": 1024}',
+    "layernorm_embedding": True,
+    "no_scale_embedding": True,
+    "decoding_beam": 4,
+}
+
+#: The architectures of the paper, and LED: name to the fields that differ from `PyramidionConfig`'s defaults.
 PRESETS: dict[str, dict[str, Any]] = {
     "vanilla": {},
     "blockwise": _BLOCKS,
@@ -35,6 +56,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "transpooler_max": {**_TRANSPOOLER, "pooling": "max"},
     "deep_blockwise": {**_BLOCKS, **_DEEP},
     "deep_pyramidion": {**_BLOCKS, **_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
+    "led": _LED,
+    # Pooled from the middle on: the lower layers of a trained LED expect a vector's neighbours beside it.
+    "led_pyramidion": {**_LED, "pooling_lengths": "None,None,2048,512,None,None"},
 }
 
 # Small enough to learn in minutes on a CPU: one layer reads tokens, three read sentences. All heads of the first are

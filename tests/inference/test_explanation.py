@@ -213,6 +213,8 @@ def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> No
         small["pooling_lengths"] = lengths.replace("2048", "150").replace("512", "40")
     if preset(name).self_attention == "blockwise":
         small["self_attention_args"] = '{"block_size": 60}'
+    if preset(name).self_attention == "sliding_window":
+        small["self_attention_args"] = '{"window": 60}'
     model = build(preset(name, **small), 100, 1).eval()
     found = trace(model, torch.randint(4, 100, (600,)), torch.randint(4, 100, (7,)), 2)
     assert found.memory == (600 if lengths is None or name == "funnel" else 40)

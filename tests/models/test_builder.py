@@ -28,7 +28,8 @@ def test_every_preset_has_the_size_of_the_paper(name: str) -> None:
         model = build(preset(name), vocab_size=32768)
     millions = sum(p.numel() for p in model.parameters()) / 1e6
     # Shared queries and keys save two matrices, which table 5 does not count.
-    size = 124 if name.startswith("deep") else 31.5 if name == "lsh" else 32
+    # LED has wider projections of global tokens and two tables of positions, beside a deep Transformer.
+    size = 124 if name.startswith("deep") else 148.4 if name.startswith("led") else 31.5 if name == "lsh" else 32
     assert millions == pytest.approx(size, rel=0.02)
 
 
