@@ -64,8 +64,7 @@ if TYPE_CHECKING:
 @click.option(
     "--no-repeat-ngram",
     type=click.IntRange(0),
-    default=0,
-    help="Forbid repeated n-grams of this n.",
+    help="Forbid repeated n-grams of this n; 0 allows all.  [default: the model's]",
 )
 @click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")

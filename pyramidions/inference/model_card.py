@@ -89,7 +89,9 @@ def _decoding(model: SavedModel) -> str:
     # One position is the end of the text.
     most = min(config.decoding_max_length, model.max_target_positions - 1)
     lengths = f"{min(config.decoding_min_length, most)} to {most} tokens"
-    return f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}"
+    found = f"beam {config.decoding_beam}, {lengths}, length penalty {config.decoding_length_penalty:g}"
+    repeats = config.decoding_no_repeat_ngram
+    return f"{found}, no repeated {repeats}-grams" if repeats else found
 
 
 def _selection(model: SavedExtractor) -> str:

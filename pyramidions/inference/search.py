@@ -33,7 +33,7 @@ class DecodingOptions(TypedDict, total=False):
     min_len: int | None  #: fewest tokens of a summary, without its end
     max_len: int | None  #: most tokens of a summary, without its end; at most as many as the model writes
     length_penalty: float | None  #: above 1 favours long summaries
-    no_repeat_ngram: int  #: a summary holds each n-gram of this n at most once; 0 allows all
+    no_repeat_ngram: int | None  #: a summary holds each n-gram of this n at most once; 0 allows all
 
 
 class DecodingSettings(NamedTuple):
@@ -82,7 +82,7 @@ def decoding_settings(
     min_len: int | None = None,
     max_len: int | None = None,
     length_penalty: float | None = None,
-    no_repeat_ngram: int = 0,
+    no_repeat_ngram: int | None = None,
 ) -> DecodingSettings:
     """Return how a model decodes documents of any length; `None` uses its own default.
 
@@ -110,7 +110,7 @@ def decoding_settings(
         config.decoding_min_length if min_len is None else min_len,
         min(longest, config.decoding_max_length if max_len is None else max_len),
         penalty,
-        no_repeat_ngram,
+        config.decoding_no_repeat_ngram if no_repeat_ngram is None else no_repeat_ngram,
         min_len is None,
         max_len is None,
     )

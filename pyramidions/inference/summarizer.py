@@ -72,7 +72,7 @@ class Summarizer:
         min_len: int | None = None,
         max_len: int | None = None,
         length_penalty: float | None = None,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram: int | None = None,
         batch_size: int = 8,
         long: str = "truncate",
         section_types: str | Path | None = None,

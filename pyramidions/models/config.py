@@ -168,6 +168,13 @@ class PyramidionConfig(EncoderConfig):
     decoding_max_length: int = field(
         default=966, metadata={"help": "most tokens of a summary, unless --max-len-b is given"}
     )
+    decoding_no_repeat_ngram: int = field(
+        default=0,
+        metadata={
+            "help": "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 "
+            "allows all"
+        },
+    )
 
 
 @dataclass

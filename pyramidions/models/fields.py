@@ -21,6 +21,7 @@ _RANGES = {
     "decoding_beam": (1, 2**10),
     "decoding_min_length": (0, LONGEST_TEXT),
     "decoding_max_length": (1, LONGEST_TEXT),
+    "decoding_no_repeat_ngram": (0, LONGEST_TEXT),
 }
 _DIGITS = len(str(LONGEST_TEXT))
 

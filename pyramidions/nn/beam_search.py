@@ -1,6 +1,7 @@
 """Beam search over a `Transformer`."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -49,6 +50,13 @@ class _Rows(NamedTuple):
         )
 
 
+def _with_scores(prefix: _Rows, logits: Tensor) -> _Rows:
+    """Score the tokens that summaries begin with, by the ``logits`` (B, T, V) of each."""
+    log_probs = logits.float().log_softmax(dim=-1)
+    scores = log_probs.gather(2, prefix.tokens[:, 1:, None]).squeeze(2)
+    return prefix._replace(token_scores=scores, totals=scores.sum(dim=1, keepdim=True))
+
+
 class BeamSearch:
     """Writes each document's most probable summaries, token by token.
 
@@ -64,8 +72,10 @@ class BeamSearch:
         length_penalty: power of the length, the end included, that divides a hypothesis's sum of log-probabilities;
             above 1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
-        eos: the token that ends a summary, and starts it for the decoder.
+        eos: the token that ends a summary.
         best: how many finished hypotheses of a document are returned at most; None returns all.
+        start: what the decoder reads first; None for ``eos``.
+        prefix: tokens that every summary begins with. They count like any others, with their log-probabilities.
 
     Raises:
         ValueError: an argument that breaks a rule.
@@ -80,6 +90,8 @@ class BeamSearch:
         no_repeat_ngram: int = 0,
         eos: int = 2,
         best: int | None = None,
+        start: int | None = None,
+        prefix: Sequence[int] = (),
     ) -> None:
         if beam < 1:
             raise ValueError(f"`beam` must be at least 1, but is {beam}.")
@@ -91,6 +103,11 @@ class BeamSearch:
             raise ValueError(f"`length_penalty` must be finite, but is {length_penalty}.")
         if no_repeat_ngram < 0:
             raise ValueError(f"`no_repeat_ngram` must be at least 0, but is {no_repeat_ngram}.")
+        if len(prefix) > max_len:
+            raise ValueError(
+                f"`max_len` must be at least {len(prefix)}, the tokens that every summary begins with, "
+                f"but is {max_len}."
+            )
         if best is not None and not 1 <= best <= beam:
             raise ValueError(f"`best` must be at least 1 and at most `beam`, {beam}, but is {best}.")
         self.beam = beam
@@ -100,6 +117,8 @@ class BeamSearch:
         self.no_repeat_ngram = no_repeat_ngram
         self.eos = eos
         self.best = best
+        self.start = eos if start is None else start
+        self.prefix = tuple(prefix)
 
     @torch.no_grad()
     @without_cudnn_attention()
@@ -128,16 +147,18 @@ class BeamSearch:
         finished: list[list[Hypothesis]] = [[] for _ in range(len(tokens))]
         documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
-        # Until a first token is written, a document has one hypothesis only.
+        # Until a token is chosen, a document has one hypothesis only.
         live = _Rows(
-            tokens.new_full((len(tokens), 1), self.eos),
-            torch.zeros(len(tokens), 0, device=tokens.device),
+            tokens.new_tensor([self.start, *self.prefix]).repeat(len(tokens), 1),
+            torch.zeros(len(tokens), len(self.prefix), device=tokens.device),
             torch.zeros(len(tokens), 1, device=tokens.device),
         )
-        for step in range(self.max_len + 1):
+        for step in range(len(self.prefix), self.max_len + 1):
             staying: Tensor | None = None
-            logits = transformer.decoder(live.tokens[:, -1:], memory, mask, cache)[:, -1]
-            log_probs = self._rule_out(logits.float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
+            logits = transformer.decoder(live.tokens[:, cache.length :], memory, mask, cache)
+            if logits.size(1) > 1:
+                live = _with_scores(live, logits[:, :-1])
+            log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
             rows, token, totals = self._candidates(log_probs, live.totals)
             scores = log_probs[rows, token]
             ends = token.eq(self.eos)
@@ -170,10 +191,11 @@ class BeamSearch:
             raise ValueError(
                 f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {self.beam}."
             )
-        if not 0 <= self.eos < vocabulary or self.eos == pad:
-            raise ValueError(
-                f"`eos` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {self.eos}."
-            )
+        for name, token in (("eos", self.eos), ("start", self.start), *(("prefix", token) for token in self.prefix)):
+            if not 0 <= token < vocabulary or token == pad:
+                raise ValueError(
+                    f"`{name}` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {token}."
+                )
 
     def _rule_out(self, log_probs: Tensor, written: Tensor, pad: int) -> Tensor:
         """Forbid, in place where possible, tokens that may not follow ``written`` (BW, T): (BW, V) -> (BW, V)."""

@@ -16,6 +16,7 @@ _FIELDS = {
     "lenpen": "decoding_length_penalty",
     "min_len": "decoding_min_length",
     "max_len_b": "decoding_max_length",
+    "no_repeat_ngram_size": "decoding_no_repeat_ngram",
 }
 # Marks a flag that was not given. fairseq requires numbers here, so that None is refused, and fills in its own default
 # for an argument that is missing, so that a default cannot be told from a wish. No setting has this value.

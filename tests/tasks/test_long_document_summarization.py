@@ -232,7 +232,13 @@ def test_pieces_go_back_to_text(data: DataFolder) -> None:
 
 
 def settings(**overrides: Any) -> SimpleNamespace:
-    own = {"decoding_beam": 2, "decoding_length_penalty": 1.5, "decoding_min_length": 7, "decoding_max_length": 90}
+    own = {
+        "decoding_beam": 2,
+        "decoding_length_penalty": 1.5,
+        "decoding_min_length": 7,
+        "decoding_max_length": 90,
+        "decoding_no_repeat_ngram": 3,
+    }
     return SimpleNamespace(config=SimpleNamespace(**{**own, **overrides}), max_decoder_positions=lambda: 50)
 
 
@@ -243,7 +249,7 @@ def test_decoding_settings_of_the_checkpoint_yield_to_flags() -> None:
     decoding.unset_defaults(parser)
     args = parser.parse_args(["--beam", "5", "--min-len", "0"])
     decoding.fill_in(args, [settings()])
-    assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90}
+    assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90, "no_repeat_ngram_size": 3}
 
 
 @pytest.mark.parametrize(("flags", "beam"), [((), 2), (("--beam", "5"), 5)])
