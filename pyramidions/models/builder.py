@@ -227,6 +227,7 @@ class _Builder:
             stack=STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
             output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
             norm=self.norm(),
+            start=spec.start,
         )
 
     def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:

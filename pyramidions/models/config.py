@@ -22,6 +22,8 @@ MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
 #: The longest text of any model, in tokens; a damaged number is far beyond it.
 LONGEST_TEXT = 2**24
+#: What a decoder may read first, and its id in fairseq's dictionary; None for what fairseq's commands begin with.
+STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
 #: Stands for no part, on axes that allow it.
 NONE = "none"
 
@@ -155,6 +157,7 @@ class PyramidionConfig(EncoderConfig):
     decoder_positions_args: str = _options("positions of target tokens")
     decoder: str = _choice("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
     decoder_args: str = _options("decoder")
+    decoder_start: str = _choice("</s>", tuple(STARTS), "what the decoder reads before the first token of a summary")
     output: str = _choice("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
     output_args: str = _options("output layer")
 

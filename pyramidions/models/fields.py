@@ -1,14 +1,16 @@
 """Parses the strings of a flat config: kinds, their options as JSON, lists of them, and pooled lengths."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import LONGEST_TEXT, NONE, EncoderConfig, PyramidionConfig, check_lengths, shown
 from pyramidions.models.spec import Part
 from pyramidions.registry import Registry
 from pyramidions.strict_json import parse_json
+
+Value = TypeVar("Value")
 
 # Far beyond any model: a damaged number is refused before memory is asked for.
 _RANGES = {
@@ -41,6 +43,12 @@ class FieldReader:
         kind: str = getattr(self.config, name)
         _check_kind(name, kind, registry.names)
         return Part(kind, parse_options(getattr(self.config, f"{name}_args"), f"{name}_args"))
+
+    def choice(self, name: str, values: Mapping[str, Value]) -> Value:
+        """Return what a field stands for, which has the name of one of the ``values``."""
+        given: str = getattr(self.config, name)
+        _check_kind(name, given, tuple(values))
+        return values[given]
 
     def one_or_none(self, name: str, registry: Registry[Any]) -> Part | None:
         """Return the part as `one` does, or None if its kind is "none"."""

@@ -3,7 +3,14 @@
 from typing import Any
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, EncoderConfig, ExtractorConfig, PyramidionConfig
+from pyramidions.models.config import (
+    MAX_SOURCE_POSITIONS,
+    NONE,
+    STARTS,
+    EncoderConfig,
+    ExtractorConfig,
+    PyramidionConfig,
+)
 from pyramidions.models.fields import FieldReader, check_numbers, parse_options, parse_pooling_lengths
 from pyramidions.models.spec import (
     AttentionSpec,
@@ -174,6 +181,7 @@ def _decoder(reader: FieldReader, count: int, feed_forwards: list[FeedForwardSpe
         tuple(layer(*parts) for parts in zip(kinds, feed_forwards, strict=True)),
         stack,
         reader.one("output", OUTPUT),
+        reader.choice("decoder_start", STARTS),
     )
 
 

@@ -157,13 +157,17 @@ class EncoderSpec:
 
 @dataclass(frozen=True)
 class DecoderSpec:
-    """A kind of decoder, its embedder, layers and output layer; ``stack`` composes the layers."""
+    """A kind of decoder, its embedder, layers and output layer; ``stack`` composes the layers.
+
+    ``start`` is the token that it reads first, or None for `</s>`.
+    """
 
     decoder: Part
     embedder: EmbedderSpec
     layers: tuple[LayerSpec, ...]
     stack: Part
     output: Part
+    start: int | None = None
 
 
 @dataclass(frozen=True)

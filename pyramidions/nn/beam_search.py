@@ -72,9 +72,8 @@ class BeamSearch:
         length_penalty: power of the length, the end included, that divides a hypothesis's sum of log-probabilities;
             above 1 favours long summaries.
         no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
-        eos: the token that ends a summary.
+        eos: the token that ends a summary, and starts it for the decoder.
         best: how many finished hypotheses of a document are returned at most; None returns all.
-        start: what the decoder reads first; None for ``eos``.
         prefix: tokens that every summary begins with. They count like any others, with their log-probabilities.
 
     Raises:
@@ -90,7 +89,6 @@ class BeamSearch:
         no_repeat_ngram: int = 0,
         eos: int = 2,
         best: int | None = None,
-        start: int | None = None,
         prefix: Sequence[int] = (),
     ) -> None:
         if beam < 1:
@@ -117,7 +115,6 @@ class BeamSearch:
         self.no_repeat_ngram = no_repeat_ngram
         self.eos = eos
         self.best = best
-        self.start = eos if start is None else start
         self.prefix = tuple(prefix)
 
     @torch.no_grad()
@@ -149,7 +146,7 @@ class BeamSearch:
         cache = transformer.decoder.new_cache()
         # Until a token is chosen, a document has one hypothesis only.
         live = _Rows(
-            tokens.new_tensor([self.start, *self.prefix]).repeat(len(tokens), 1),
+            tokens.new_tensor([self.eos, *self.prefix]).repeat(len(tokens), 1),
             torch.zeros(len(tokens), len(self.prefix), device=tokens.device),
             torch.zeros(len(tokens), 1, device=tokens.device),
         )
@@ -191,7 +188,7 @@ class BeamSearch:
             raise ValueError(
                 f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {self.beam}."
             )
-        for name, token in (("eos", self.eos), ("start", self.start), *(("prefix", token) for token in self.prefix)):
+        for name, token in (("eos", self.eos), *(("prefix", token) for token in self.prefix)):
             if not 0 <= token < vocabulary or token == pad:
                 raise ValueError(
                     f"`{name}` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {token}."

@@ -63,6 +63,7 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"normalize_before": True},
         {"encoder_positions": "none"},
         {"decoder_positions": "sinusoidal"},
+        {"decoder_start": "<s>"},
         {"self_attention": "full", "self_attention_args": "{}"},
         {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 16}, {}]'},
         {"self_attention_args": '[{"block_size": 16}, {"block_size": 8}]'},

@@ -63,7 +63,7 @@ def documents(*lengths: int, seed: int = 5) -> Tensor:
 
 
 def fairseqs(
-    model: PyramidionModel, source: Tensor, ngram: int, start: int = EOS, prefix: tuple[int, ...] = (), **settings: Any
+    model: PyramidionModel, source: Tensor, ngram: int, prefix: tuple[int, ...] = (), **settings: Any
 ) -> list[list[dict[str, Any]]]:
     generator = SequenceGenerator([model], dictionary(), **settings)
     if ngram:
@@ -71,11 +71,11 @@ def fairseqs(
         generator.repeat_ngram_blocker = NGramBlocker(ngram)
     sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
     forced = torch.tensor([prefix] * len(source)) if prefix else None
-    return generator.generate([model], sample, prefix_tokens=forced, bos_token=start)
+    return generator.generate([model], sample, prefix_tokens=forced)
 
 
-def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis, start: int) -> Tensor:
-    prefix = torch.cat([torch.tensor([start]), hypothesis.tokens[:-1]])
+def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Tensor:
+    prefix = torch.cat([torch.tensor([EOS]), hypothesis.tokens[:-1]])
     with torch.no_grad():
         log_probs = model(document[None], prefix[None])[0].log_softmax(-1)
     return log_probs.gather(1, hypothesis.tokens[:, None])[:, 0]
@@ -90,7 +90,6 @@ def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis, start
     more=st.integers(0, 12),
     penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
     ngram=st.integers(0, 3),
-    start=st.sampled_from([EOS, 0, 7]),
     prefix=st.sampled_from([(), (0,), (9, 5)]),
 )
 def test_the_best_hypotheses_are_fairseqs(
@@ -101,15 +100,14 @@ def test_the_best_hypotheses_are_fairseqs(
     more: int,
     penalty: float,
     ngram: int,
-    start: int,
     prefix: tuple[int, ...],
 ) -> None:
     face, core = pair(seed)
     source = documents(*lengths, seed=seed)
     max_len = max(min_len + more, len(prefix))
     settings = {"beam_size": beam, "min_len": min_len, "max_len_b": max_len, "len_penalty": penalty}
-    theirs = fairseqs(face, source, ngram, start, prefix, **settings)
-    ours = BeamSearch(beam, min_len, max_len, penalty, ngram, start=start, prefix=prefix)(core, source)
+    theirs = fairseqs(face, source, ngram, prefix, **settings)
+    ours = BeamSearch(beam, min_len, max_len, penalty, ngram, prefix=prefix)(core, source)
     for document, mine, other in zip(source, ours, theirs, strict=True):
         assert 1 <= len(mine) <= beam
         assert [h.score for h in mine] == sorted((h.score for h in mine), reverse=True)
@@ -118,7 +116,7 @@ def test_the_best_hypotheses_are_fairseqs(
             assert mine[0].tokens.tolist() == other[0]["tokens"].tolist()
             assert mine[0].score == pytest.approx(other[0]["score"].item(), abs=1e-4)
         assert tuple(mine[0].tokens[: len(prefix)].tolist()) == prefix
-        scores = rescored(core, document, mine[0], start)
+        scores = rescored(core, document, mine[0])
         torch.testing.assert_close(mine[0].token_scores, scores, rtol=0, atol=1e-4)
         assert mine[0].score == pytest.approx(scores.sum().item() / len(scores) ** penalty, abs=1e-4)
 
@@ -224,7 +222,6 @@ def test_what_the_mask_hides_is_not_read() -> None:
         ({"beam": 15}, "`beam` must be at most 14, the vocabulary without padding and end, but is 15."),
         ({"eos": PAD}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 1."),
         ({"eos": 16}, "`eos` must be below 16, the vocabulary, and not 1, the padding, but is 16."),
-        ({"start": PAD}, "`start` must be below 16, the vocabulary, and not 1, the padding, but is 1."),
         ({"prefix": (4, 16)}, "`prefix` must be below 16, the vocabulary, and not 1, the padding, but is 16."),
         (
             {"max_len": 1, "prefix": (4, 5)},

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.decoder.cache import DecoderCache
@@ -22,6 +23,8 @@ class Decoder(nn.Module, ABC):
         stack: composes them.
         output: from features to logits.
         norm: normalises the last layer's output (pre-norm models), or None.
+        start: the token that is read first, whatever a prefix begins with; None for what it begins with. Searches and
+            datasets begin with the end, `</s>`, and need not know.
     """
 
     #: the names of each layer's sublayers, in order
@@ -34,6 +37,7 @@ class Decoder(nn.Module, ABC):
         stack: Stack,
         output: Output,
         norm: nn.LayerNorm | None = None,
+        start: int | None = None,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -41,6 +45,13 @@ class Decoder(nn.Module, ABC):
         self.stack = stack
         self.norm = norm
         self.output = output
+        self.start = start
+
+    def begun(self, tokens: Tensor, position: int = 0) -> Tensor:
+        """Return ``tokens`` (BW, T), the first of them at ``position`` of its text, with `start` in front."""
+        if self.start is None or position:
+            return tokens
+        return torch.cat([torch.full_like(tokens[:, :1], self.start), tokens[:, 1:]], dim=1)
 
     @abstractmethod
     def new_cache(self) -> DecoderCache:

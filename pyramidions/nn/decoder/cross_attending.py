@@ -37,9 +37,9 @@ class CrossAttendingDecoder(Decoder):
             )
         if cache is None:
             context = LayerContext(None, memory, memory_padding_mask)
-            x = self.stack(self._layers, self.embedder(tokens), context)
+            x = self.stack(self._layers, self.embedder(self.begun(tokens)), context)
         else:
-            x = self.embedder(tokens, cache.length)
+            x = self.embedder(self.begun(tokens, cache.length), cache.length)
             blocked = cache.advance(documents, len(tokens) // documents, tokens.size(1), tokens.device)
             # Masks are the same for all layers, and that of the memory for all steps.
             bias = None if blocked is None else as_bias(blocked, x)
@@ -64,7 +64,7 @@ class CrossAttendingDecoder(Decoder):
         watchers: dict[nn.Module, Watcher] = {
             attention: partial(watch, attention) for attention in self._cross_attention()
         }
-        self.stack(self._layers, self.embedder(tokens), context._replace(watchers=watchers))
+        self.stack(self._layers, self.embedder(self.begun(tokens)), context._replace(watchers=watchers))
         return total / len(self.layers)
 
     @property
