@@ -23,6 +23,7 @@ _COMMANDS = {
     "cost": "pyramidions.cli.cost:cost",
     "export": "pyramidions.cli.export:export",
     "extract": "pyramidions.cli.extract:extract",
+    "import": "pyramidions.cli.import_model:import_command",
     "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",

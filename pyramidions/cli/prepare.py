@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,9 @@ from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.text.tokenizer import Tokenizer
 
 
 def _file(name: str) -> Any:
@@ -49,8 +52,8 @@ def _file(name: str) -> Any:
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="Reuse this sentencepiece.model or tokenizer.json (byte-level BPE) instead of training one; excludes the "
-    "options of the vocabulary above.",
+    help="Reuse the tokenizer of a model (a checkpoint or an export), a sentencepiece.model, or a tokenizer.json "
+    "(byte-level BPE) instead of training one; excludes the options of the vocabulary above.",
 )
 @click.option(
     "--labels",
@@ -126,13 +129,21 @@ def prepare(
             out,
             corpora,
             Settings(**vocabulary) if tokenizer is None else None,
-            tokenizer=tokenizer,
+            tokenizer=None if tokenizer is None else _tokenizer(tokenizer),
             labels=labels,
             pairings=pairings,
             workers=workers or available_cores(),
             overwrite=overwrite,
         )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
+
+
+def _tokenizer(path: Path) -> "Tokenizer | Path":
+    """Return the tokenizer of a model, or the file of a tokenizer as it is."""
+    from pyramidions.inference.model_files import EXTRACTOR, SUMMARIZER, find_model
+
+    is_model = path.suffix == ".pt" or path.is_dir()
+    return find_model(path, SUMMARIZER, EXTRACTOR).tokenizer if is_model else path
 
 
 def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) -> None:

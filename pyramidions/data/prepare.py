@@ -6,6 +6,7 @@ chunks of documents, not by the corpus. An interrupted run leaves its vocabulary
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder
 from pyramidions.data.labels import require_marker
-from pyramidions.data.manifest import InputHash, file_hash, holds, matches_manifest, work_key, write_manifest
+from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import load_vocabulary, save_vocabulary
@@ -36,7 +37,7 @@ def prepare(
     corpora: Mapping[str, Corpus],
     settings: Settings | None = None,
     *,
-    tokenizer: str | Path | None = None,
+    tokenizer: Tokenizer | str | Path | None = None,
     labels: bool = False,
     pairings: Mapping[str, Pairing] | None = None,
     workers: int = 1,
@@ -52,7 +53,7 @@ def prepare(
         path: the folder to make.
         corpora: the documents of `train`, `valid` and `test`, or of some of them.
         settings: of the vocabulary to train; the defaults if neither settings nor a tokenizer are given.
-        tokenizer: a file to encode with instead of training a sentencepiece model.
+        tokenizer: encodes, or the file of one that does, instead of training a sentencepiece model.
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
@@ -72,7 +73,7 @@ def prepare(
     recover_folder(path)
     reused = None if tokenizer is None else _reused(tokenizer, labels)
     pairings = pairings or {}
-    recorded = _recorded(settings, tokenizer, labels)
+    recorded = _recorded(settings, reused, labels)
     if pairings:
         recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
     _refuse_foreign(path)
@@ -99,7 +100,7 @@ def prepare(
     return True
 
 
-def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, tokenizer: str | Path | None) -> None:
+def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, tokenizer: object) -> None:
     if tokenizer is not None and settings is not None:
         raise UserError("Settings of a vocabulary and a tokenizer to reuse exclude each other.")
     if not corpora:
@@ -108,10 +109,10 @@ def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, t
         raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
 
 
-def _reused(path: str | Path, labels: bool) -> Tokenizer:
-    tokenizer = Tokenizer.from_file(path)
+def _reused(given: Tokenizer | str | Path, labels: bool) -> Tokenizer:
+    tokenizer = given if isinstance(given, Tokenizer) else Tokenizer.from_file(given)
     if labels:
-        require_marker(tokenizer, path)
+        require_marker(tokenizer, "it" if isinstance(given, Tokenizer) else given)
     return tokenizer
 
 
@@ -143,8 +144,10 @@ def _fill(
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
-def _recorded(settings: Settings, tokenizer: str | Path | None, labels: bool) -> dict[str, Any]:
-    vocabulary = asdict(settings) if tokenizer is None else {"tokenizer_sha256": file_hash(Path(tokenizer))}
+def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
+    vocabulary = (
+        asdict(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
+    )
     return vocabulary | ({"labels": True} if labels else {})
 
 

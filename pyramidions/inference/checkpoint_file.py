@@ -18,7 +18,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         UserError: it is missing, damaged, no checkpoint, or holds more than tensors and plain values; or its weights
             are not finite.
     """
-    state = _loaded(path)
+    state = load_safely(path)
     weights = state.get("model") if isinstance(state, dict) else None
     if not isinstance(weights, dict) or not all(isinstance(w, torch.Tensor) for w in weights.values()):
         raise UserError(f"{path} is no fairseq checkpoint: it lacks the weights under 'model'.")
@@ -49,7 +49,12 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
             raise UserError(f"The weights of {path} must be finite, but {name} holds NaN or infinity.")
 
 
-def _loaded(path: Path) -> Any:
+def load_safely(path: Path) -> Any:
+    """Read what `torch.save` wrote, by torch's safe loading, onto the CPU.
+
+    Raises:
+        UserError: it is missing, damaged, or holds more than tensors and plain values.
+    """
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise UserError(f"The checkpoint {path} must be a file, but is {kind}.")

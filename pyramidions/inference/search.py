@@ -37,7 +37,10 @@ class DecodingOptions(TypedDict, total=False):
 
 
 class DecodingSettings(NamedTuple):
-    """How a model decodes; a length that the user did not set is lowered for short documents."""
+    """How a model decodes; a length that the user did not set is lowered for short documents.
+
+    Each summary begins with ``prefix``.
+    """
 
     beam: int
     min_len: int
@@ -46,6 +49,7 @@ class DecodingSettings(NamedTuple):
     no_repeat_ngram: int
     lowers_min: bool
     lowers_max: bool
+    prefix: tuple[int, ...] = ()
 
     def for_length(self, tokens: int, share: int = 1) -> Bounds:
         """Return the lengths of the summary of a document of so many tokens, its end included.
@@ -67,7 +71,14 @@ class DecodingSettings(NamedTuple):
     def beam_search(self, bounds: Bounds) -> BeamSearch:
         """Build the search for summaries of these lengths."""
         return BeamSearch(
-            self.beam, bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, eos=EOS, best=1
+            self.beam,
+            bounds.least,
+            bounds.most,
+            self.length_penalty,
+            self.no_repeat_ngram,
+            eos=EOS,
+            best=1,
+            prefix=self.prefix,
         )
 
 
@@ -113,6 +124,7 @@ def decoding_settings(
         config.decoding_no_repeat_ngram if no_repeat_ngram is None else no_repeat_ngram,
         min_len is None,
         max_len is None,
+        model.tokenizer.prefix,
     )
     # If the bounds of a long document keep the rules, so do those of a short one.
     try:

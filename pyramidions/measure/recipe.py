@@ -196,7 +196,7 @@ def recipe(
         if share < 1:
             warmup = min(warmup, max(1, int(0.1 * share * tier.epochs * epoch_updates)))
         flags = (
-            *("--arch", tier.arch, *_model_flags(fields)),
+            *("--arch", tier.arch, *model_flags(fields)),
             *("--max-source-positions", str(source), "--max-target-positions", str(target)),
             *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
             *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
@@ -222,6 +222,7 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     return fields
 
 
-def _model_flags(fields: dict[str, Any]) -> list[str]:
+def model_flags(fields: dict[str, Any]) -> list[str]:
+    """Return the flags of fairseq-train for fields of a model."""
     flags = {f"--{name.replace('_', '-')}": [] if value is True else [str(value)] for name, value in fields.items()}
     return [word for flag, values in flags.items() for word in (flag, *values)]

@@ -1,7 +1,7 @@
 """Whether a checkpoint of fairseq's fits a model: its vocabulary, and the names and shapes of its weights."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -13,7 +13,12 @@ VOCABULARY = "vocabulary"
 
 def fingerprint(dictionary: Any) -> int:
     """Return a number that two dictionaries share only if they have the same symbols in the same order."""
-    digest = hashlib.sha256("\n".join(dictionary.symbols).encode()).digest()
+    return fingerprint_of(dictionary.symbols)
+
+
+def fingerprint_of(symbols: Iterable[str]) -> int:
+    """Return the `fingerprint` of a dictionary with these symbols."""
+    digest = hashlib.sha256("\n".join(symbols).encode()).digest()
     return int.from_bytes(digest[:7], "big")
 
 

@@ -1,1 +1,1 @@
-"""Pretrained models of others as ours: BART, LED, PEGASUS and mBART."""
+"""Pretrained models of others as ours: BART, LED and PEGASUS."""

@@ -39,6 +39,7 @@ class SpecialIds(NamedTuple):
     pad: int | None = None
     eos: int | None = None
     unk: int | None = None
+    start: int | None = None  # of the decoder
 
 
 class ImportedTokenizer(NamedTuple):
@@ -243,7 +244,7 @@ def _order(found: Mapping[str, int], said: SpecialIds, vocab_size: int, spare: i
         spare: what may stand for `<s>` where there is none.
     """
     first: list[int] = []
-    for name, of_config in zip(SPECIALS, said, strict=True):
+    for name, of_config in zip(SPECIALS, said, strict=False):
         i = found.get(name)
         if i is None and name == SPECIALS[0]:
             i = spare
@@ -252,4 +253,8 @@ def _order(found: Mapping[str, int], said: SpecialIds, vocab_size: int, spare: i
         if i is None:
             raise UserError(f"The tokenizer has no {name}.")
         first.append(i)
+    if SPECIALS[0] not in found and said.start == first[1]:
+        # PEGASUS starts from its padding, of which ours has no gradient: the start is `<s>`, and what stood in for it
+        # is the padding, which is never read.
+        first[:2] = first[1], first[0]
     return [*first, *(i for i in range(vocab_size) if i not in first)]

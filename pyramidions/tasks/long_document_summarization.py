@@ -1,8 +1,9 @@
 """The task: long documents in, summaries out."""
 
-from typing import Any
+from typing import Any, Optional
 
 from fairseq.tasks import register_task
+from torch import Tensor
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
@@ -58,6 +59,20 @@ class LongDocumentSummarizationTask(DocumentTask):
         if getattr(generator, "repeat_ngram_blocker", None) is not None:
             generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
         return generator
+
+    def inference_step(
+        self,
+        generator: Any,
+        models: list[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> Any:
+        """Write summaries of a batch; each begins with the tokenizer's prefix unless another is given."""
+        prefix, source = self.preprocessing.need_tokenizer().prefix, sample["net_input"]["src_tokens"]
+        if prefix_tokens is None and prefix:
+            prefix_tokens = source.new_tensor(prefix).repeat(len(source), 1)
+        return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
     def validation_generator(self, model: Any) -> Any:
         """Return beam search with the settings of --eval-rouge-args, else the model's own."""

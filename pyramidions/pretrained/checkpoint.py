@@ -1,0 +1,51 @@
+"""Writes a model as a checkpoint that fairseq's commands and ours read, without fairseq."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pyramidions.files.atomic import atomic_file
+from pyramidions.inference.saved_model import SavedModel
+from pyramidions.models.fitting import VOCABULARY, fingerprint_of
+
+_MODEL, _TASK = "pyramidion", "long_document_summarization"
+
+
+def write_checkpoint(path: Path, model: SavedModel, about: dict[str, Any]) -> None:
+    """Write a model that no update has changed yet; the file appears whole or not at all.
+
+    Args:
+        path: the file.
+        model: the model.
+        about: where it comes from, in plain values.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    weights = {
+        name.replace(".", ".core.", 1): value.contiguous() for name, value in model.transformer.state_dict().items()
+    }
+    weights[VOCABULARY] = torch.tensor(fingerprint_of(model.tokenizer.pieces()))
+    lengths = {
+        "max_source_positions": model.max_source_positions,
+        "max_target_positions": model.max_target_positions,
+    }
+    state = {
+        "args": None,
+        "cfg": {
+            "model": {"_name": _MODEL, **asdict(model.config)},
+            "task": {"_name": _TASK, "data": "", **lengths},
+        },
+        "model": weights,
+        "criterion": None,
+        "optimizer_history": [
+            {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
+        ],
+        "task_state": {**lengths, "tokenizer": model.tokenizer.model_bytes},
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+        "source": about,
+    }
+    with atomic_file(path) as file:
+        torch.save(state, file)

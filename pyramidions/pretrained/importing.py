@@ -1,0 +1,111 @@
+"""Turns a pretrained model into one of ours, with another architecture if asked for."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from pyramidions.errors import UserError
+from pyramidions.inference.saved_model import SavedModel
+from pyramidions.models import PyramidionConfig
+from pyramidions.models.config import check_lengths, config_as
+from pyramidions.pretrained.families import Shape, shape_of
+from pyramidions.pretrained.poolers import spread_scores
+from pyramidions.pretrained.source import Source, read_source
+from pyramidions.pretrained.tokenizers import SpecialIds, import_tokenizer
+from pyramidions.pretrained.transfer import Transfer, pretrained_weights, transferred
+from pyramidions.text.tokenizer import BOS, EOS
+
+_STARTS = {EOS: "</s>", BOS: "<s>"}
+
+
+class Imported(NamedTuple):
+    """A pretrained model as one of ours.
+
+    Attributes:
+        model: with the architecture that was asked for.
+        original: with the architecture that it was trained with; the same if nothing else was asked for.
+        transfer: what became of the weights.
+        spread: scorers that were scaled to begin with scores that spread.
+        family: of the model.
+        licence: of the weights, as its card says, or None.
+        unused: embeddings that no piece of the tokenizer had.
+    """
+
+    model: SavedModel
+    original: SavedModel
+    transfer: Transfer
+    spread: list[str]
+    family: str
+    licence: str | None
+    unused: int
+
+
+def import_model(
+    path: Path,
+    *,
+    max_source_positions: int | None = None,
+    max_target_positions: int | None = None,
+    changes: Mapping[str, Any] | None = None,
+    seed: int = 1,
+) -> Imported:
+    """Read a pretrained model.
+
+    Args:
+        path: a folder as the Hugging Face hub has it: config, weights, tokenizer.
+        max_source_positions: tokens of the longest document; as pretrained if None.
+        max_target_positions: tokens of the longest summary; likewise.
+        changes: fields of the config that shall differ.
+        seed: of what is initialised.
+
+    Raises:
+        UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be;
+            or what is asked for breaks a rule.
+    """
+    source = read_source(path)
+    shape = shape_of(source)
+    vocab_size = source.config.get("vocab_size")
+    if not isinstance(vocab_size, int):
+        raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
+    ids = {name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start")}
+    found = import_tokenizer(path, vocab_size, SpecialIds(**ids))
+    weights = pretrained_weights(source, shape, torch.tensor(found.rows))
+    base = {**asdict(shape.config), "decoder_start": _start(source, found.id_of(shape.ids["start"]))}
+    lengths = (max_source_positions or shape.max_source_positions, max_target_positions or shape.max_target_positions)
+    check_lengths(*lengths)
+
+    def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
+        transformer, transfer = transferred(weights, config, target_length, seed)
+        return SavedModel(transformer, config, found.tokenizer, source_length, target_length), transfer
+
+    own = config_as(PyramidionConfig, base)
+    asked = config_as(PyramidionConfig, _longer({**base, **(changes or {})}, shape, lengths))
+    original, _ = of(own, shape.max_source_positions, shape.max_target_positions)
+    model, transfer = of(asked, *lengths)
+    new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
+    spread = spread_scores(model.transformer.encoder, new)
+    return Imported(model, original, transfer, spread, shape.family.name, source.licence, found.unused)
+
+
+def _start(source: Source, start: int) -> str:
+    if start not in _STARTS:
+        raise UserError(
+            f"The decoder of {source.path} must start from {' or '.join(_STARTS.values())}, but its config says "
+            f"`decoder_start_token_id` {source.generation.get('decoder_start_token_id')}."
+        )
+    return _STARTS[start]
+
+
+def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> dict[str, Any]:
+    """Return the fields of a model for texts of these lengths."""
+    values["max_source_positions"] = lengths[0]
+    if shape.family.learns_positions:
+        # A table is as long as what was pretrained, or longer.
+        pretrained = (shape.max_source_positions, shape.max_target_positions)
+        for coder, length, known in zip(("encoder", "decoder"), lengths, pretrained, strict=True):
+            values[f"{coder}_positions_args"] = f'{{"length": {max(length, known)}}}'
+    values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
+    values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
+    return values

@@ -1,0 +1,119 @@
+"""Reads a pretrained model from a folder as the Hugging Face hub keeps it: configs, weights and licence."""
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.inference.checkpoint_file import check_weights, load_safely
+from pyramidions.models.config import shown
+from pyramidions.strict_json import parse_json
+
+CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
+#: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+
+
+class Source(NamedTuple):
+    """A pretrained model as it was found: its settings have not been checked.
+
+    Attributes:
+        path: of the folder.
+        config: of the architecture.
+        generation: how it writes; what generation_config.json does not say, config.json may.
+        weights: by name, in the floating-point format of the files.
+        licence: as the model card says, or None.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    generation: dict[str, Any]
+    weights: dict[str, Tensor]
+    licence: str | None
+
+
+def read_source(path: Path) -> Source:
+    """Read a folder.
+
+    Raises:
+        UserError: a file is missing or damaged, or the weights are not plain finite numbers.
+    """
+    if not path.is_dir():
+        kind = "is a file" if path.exists() else "does not exist"
+        raise UserError(f"A pretrained model must be a folder, but {path} {kind}.")
+    config = _read_json(path / CONFIG)
+    generation = _read_json(path / GENERATION) if (path / GENERATION).exists() else {}
+    return Source(path, config, config | generation, _weights(path), _licence(path / CARD))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = parse_json(path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} lacks {path.name}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path} must hold a JSON object, but holds {shown(found)}.")
+    return found
+
+
+def _weights(folder: Path) -> dict[str, Tensor]:
+    name = next((name for name in WEIGHTS if (folder / name).is_file()), None)
+    if name is None:
+        raise UserError(f"{folder} lacks weights: one of {', '.join(WEIGHTS)}.")
+    weights: dict[str, Tensor] = {}
+    for path in _shards(folder / name) if name.endswith(".json") else [folder / name]:
+        part = _safetensors(path) if path.suffix == ".safetensors" else _pickled(path)
+        if both := weights.keys() & part.keys():
+            raise UserError(f"The weights of {folder} must have one value each, but {min(both)} has two.")
+        check_weights(part, path)
+        weights |= part
+    return weights
+
+
+def _shards(index: Path) -> list[Path]:
+    names = _read_json(index).get("weight_map")
+    files = set(names.values()) if isinstance(names, dict) else set()
+    for name in files:
+        # The names come from outside: no path leads out of the folder.
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*\.(safetensors|bin)", name):
+            raise UserError(f"{index} must name files beside it, but names {shown(name)}.")
+        if not (index.parent / name).is_file():
+            raise UserError(f"{index.parent} lacks {name}, which {index.name} names.")
+    if not files:
+        raise UserError(f"{index} must name the files of the weights under 'weight_map', but names none.")
+    return [index.parent / name for name in sorted(files)]
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} is damaged ({error}).") from None
+
+
+def _pickled(path: Path) -> dict[str, Tensor]:
+    found = load_safely(path)
+    if not isinstance(found, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items()
+    ):
+        raise UserError(f"{path} must hold weights by name, but holds something else.")
+    return dict(found)
+
+
+def _licence(card: Path) -> str | None:
+    """Return the licence in the front matter of a model card."""
+    try:
+        text = card.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    front = re.match(r"---\r?\n(.*?)\r?\n---\s", text, re.DOTALL)
+    found = front and re.search(r"^license:[ \t]*[\"']?([\w.+-]+)", front[1], re.MULTILINE)
+    return found[1] if found else None

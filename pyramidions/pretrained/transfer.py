@@ -1,0 +1,125 @@
+"""Gives a model of ours the weights of a pretrained one, whose architecture may differ."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import PyramidionConfig, build
+from pyramidions.nn import Transformer
+from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.pretrained.families import Shape
+from pyramidions.pretrained.names import EMBEDDING, renamed
+from pyramidions.pretrained.source import Source
+from pyramidions.text.tokenizer import PAD
+
+_POSITIONS = tuple(f"{coder}.embedder.positions.weight" for coder in ("encoder", "decoder"))
+_TIED = "decoder.embedder.tokens.weight"
+
+
+@dataclass
+class Transfer:
+    """What became of the weights, by our names.
+
+    Attributes:
+        taken: as they were.
+        extended: tables of positions that were copied to be longer, each with its old and its new length.
+        new: initialised here.
+        dropped: that the model has no place for.
+    """
+
+    taken: list[str] = field(default_factory=list)
+    extended: dict[str, tuple[int, int]] = field(default_factory=dict)
+    new: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str, Tensor]:
+    """Return the weights of a pretrained model by our names, in float32.
+
+    Args:
+        source: the model.
+        shape: its architecture.
+        order: (V,), the row of its embedding that each of our ids has.
+
+    Raises:
+        UserError: a weight is missing, or has no place, or another shape; or sinusoids are not those of the family.
+    """
+    found = {name: value.float() for name, value in renamed(source.weights).items()}
+    for name, length in zip(_POSITIONS, (shape.max_source_positions, shape.max_target_positions), strict=True):
+        if name not in found:
+            continue
+        if shape.family.learns_positions:
+            found[name] = found[name][shape.family.unused_positions :].contiguous()
+        else:
+            _check_sinusoids(found.pop(name), length, name)
+    embedding = found[EMBEDDING]
+    if embedding.dim() != 2 or not 0 <= int(order.min()) <= int(order.max()) < len(embedding):
+        raise UserError(
+            f"The tokenizer must fit the embedding of {source.path}, but has {len(order):,} pieces for "
+            f"{len(embedding):,} rows."
+        )
+    found[EMBEDDING] = found[_TIED] = embedding[order]
+    with torch.device("meta"):
+        expected = build(shape.config, len(order), PAD, max_target_positions=shape.max_target_positions).state_dict()
+    head = f"The weights of {source.path} do not fit its config:"
+    for name in sorted(expected.keys() ^ found.keys()):
+        raise UserError(f"{head} {name} {'is missing' if name in expected else 'has no place in the model'}.")
+    for name, value in expected.items():
+        if value.shape != found[name].shape:
+            raise UserError(f"{head} {name} must be {tuple(value.shape)}, but is {tuple(found[name].shape)}.")
+    return found
+
+
+def transferred(
+    weights: dict[str, Tensor], config: PyramidionConfig, max_target_positions: int, seed: int = 1
+) -> tuple[Transformer, Transfer]:
+    """Build a model, and give it the weights that it has a place for.
+
+    Positions are copied to a longer table, as LED's are from BART's (Beltagy et al. 2020, section 7.1). Second
+    projections, of global positions, start as copies of the first.
+
+    Args:
+        weights: of `pretrained_weights`.
+        config: of the model; `max_source_positions` may be longer than the table.
+        max_target_positions: tokens of the longest summary.
+        seed: of what is initialised.
+
+    Raises:
+        UserError: a weight has another shape than the model's, a table of positions would have to shrink, or the
+            config breaks a rule.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = build(config, len(weights[EMBEDDING]), PAD, max_target_positions=max_target_positions).eval()
+    done, given = Transfer(), dict(weights)
+    for name, own in model.state_dict().items():
+        value = given.pop(name, None)
+        if value is None:
+            value = weights.get(name.replace(".global_rows.", "."))
+            done.new.append(name)
+        elif name in _POSITIONS and len(own) != len(value):
+            done.extended[name] = (len(value), len(own))
+            value = _extended(value, len(own))
+        else:
+            done.taken.append(name)
+        if value is None:
+            continue
+        if value.shape != own.shape:
+            raise UserError(f"{name} must be {tuple(own.shape)} in the model asked for, but is {tuple(value.shape)}.")
+        own.copy_(value)
+    done.dropped = list(given)
+    return model, done
+
+
+def _extended(table: Tensor, rows: int) -> Tensor:
+    if rows < len(table):
+        raise UserError(f"The pretrained model has {len(table)} positions, and they cannot shrink to {rows}.")
+    return table.repeat(-(-rows // len(table)), 1)[:rows]
+
+
+def _check_sinusoids(table: Tensor, length: int, name: str) -> None:
+    expected = SinusoidalPositions(table.size(1), 0, "published")(torch.arange(length), length)
+    if table.shape != expected.shape or not table.allclose(expected, rtol=0, atol=1e-4):
+        raise UserError(f"{name} must be the sinusoids of Vaswani et al. (2017), but is not.")

@@ -1,0 +1,298 @@
+"""Imported models compute what they did; with another architecture, what they did where both agree."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from small_pretrained import model_of, save
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.errors import UserError
+from pyramidions.inference.search import decoding_settings
+from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.importing import Imported, import_model
+from pyramidions.pretrained.names import SHARED, renamed
+from pyramidions.pretrained.source import read_source
+from pyramidions.text.tokenizer import EOS, PAD
+
+FAMILIES = ["bart", "led", "pegasus"]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Path]]:
+    models = {family: model_of(family) for family in FAMILIES}
+    return {family: (model, save(model, tmp_path_factory.mktemp(family))) for family, model in models.items()}
+
+
+def rows_of(theirs: Any, ours: Imported) -> Tensor:
+    """Return the row of the source's embeddings that each of our ids has."""
+    own, other = ours.original.transformer.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
+    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
+
+
+def documents(vocab_size: int, *lengths: int) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
+    return pad_sequence(texts, batch_first=True, padding_value=PAD)
+
+
+def given_to(theirs: Any, source: Tensor, rows: Tensor) -> dict[str, Tensor]:
+    given = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
+    if theirs.config.model_type == "led":
+        given["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
+    return given
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("lengths", [(1,), (5, 3), (40, 17, 2)])
+def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
+    theirs, folder = saved[family]
+    ours = import_model(folder)
+    rows, vocab_size = rows_of(theirs, ours), ours.model.tokenizer.vocab_size
+    source, target = documents(vocab_size, *lengths), documents(vocab_size, *[9] * len(lengths))
+    prefix = torch.cat([torch.full_like(target[:, :1], EOS), target], dim=1)
+    started = torch.cat([torch.full_like(target[:, :1], theirs.config.decoder_start_token_id), rows[target]], dim=1)
+    with torch.no_grad():
+        expected = theirs(**given_to(theirs, source, rows), decoder_input_ids=started).logits
+        found = ours.model.transformer(source, prefix)
+    torch.testing.assert_close(found, expected[:, :, rows], rtol=0, atol=1e-5)
+
+
+def generated(theirs: Any, ours: Imported, source: Tensor, rows: Tensor, beam: int, longest: int) -> list[list[int]]:
+    """Return what transformers writes, in our ids, without the start and what follows the end."""
+    starts_with = {"forced_bos_token_id": 0} if ours.model.tokenizer.prefix else {}
+    with torch.no_grad():
+        found = theirs.generate(
+            **given_to(theirs, source, rows),
+            num_beams=beam,
+            min_length=6,
+            max_length=longest + 2,
+            length_penalty=1.4,
+            **{"early_stopping": beam > 1, "no_repeat_ngram_size": 2, **starts_with},
+            # Padding is never written by ours.
+            suppress_tokens=[int(rows[PAD])],
+        )
+    of_ours = {old: new for new, old in enumerate(rows.tolist())}
+    texts = [[of_ours[token] for token in text[1:]] for text in found.tolist()]
+    return [text[: text.index(EOS) + 1] if EOS in text else text for text in texts]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_greedy_summaries_are_theirs(saved: dict[str, tuple[Any, Path]], family: str) -> None:
+    theirs, folder = saved[family]
+    ours = import_model(folder)
+    source, rows = documents(ours.model.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours)
+    found = BeamSearch(1, 5, 20, 1.4, 2, prefix=ours.model.tokenizer.prefix)(ours.model.transformer, source)
+    expected = generated(theirs, ours, source, rows, 1, 20)
+    for (mine,), their in zip(found, expected, strict=True):
+        # The limit ends ours, and leaves theirs unfinished.
+        assert mine.tokens.tolist()[:20] == their[:20]
+
+
+def test_beam_search_writes_their_summaries(tmp_path: Path) -> None:
+    # Where the limit ends a summary, transformers returns unfinished ones: the end must be probable.
+    theirs = model_of("led")
+    bias = theirs.get_decoder().layers[-1].final_layer_norm.bias.data
+    theirs.get_input_embeddings().weight.data[EOS] += 2 * bias / (bias @ bias)
+    ours = import_model(save(theirs, tmp_path))
+    source = documents(ours.model.tokenizer.vocab_size, 33, 12, 7, 20, 9, 5, 14, 28, 31, 3)
+    found = BeamSearch(3, 5, 37, 1.4, 2, prefix=ours.model.tokenizer.prefix)(ours.model.transformer, source)
+    expected = generated(theirs, ours, source, rows_of(theirs, ours), 3, 37)
+    assert all(text[-1] == EOS and len(text) < 30 for text in expected)
+    assert [best.tokens.tolist() for best, *_ in found] == expected
+
+
+def test_without_changes_an_import_has_all_weights_and_nothing_new(saved: dict[str, tuple[Any, Path]]) -> None:
+    for family in FAMILIES:
+        found = import_model(saved[family][1])
+        assert not (found.transfer.new or found.transfer.dropped or found.transfer.extended or found.spread)
+        assert len(found.transfer.taken) == len(found.model.transformer.state_dict())
+
+
+def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path]]) -> None:
+    found = import_model(saved["bart"][1], max_source_positions=100)
+    own, longer = (m.transformer.encoder.embedder.positions.weight for m in (found.original, found.model))
+    assert found.transfer.extended == {"encoder.embedder.positions.weight": (40, 100)}
+    assert torch.equal(longer, torch.cat([own, own, own[:20]]))
+
+
+def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str, tuple[Any, Path]]) -> None:
+    changes = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 40}'}
+    found = import_model(saved["bart"][1], max_source_positions=160, changes=changes)
+    source = documents(found.model.tokenizer.vocab_size, 130)
+    with torch.no_grad():
+        memory = found.model.transformer.encoder(source, source.eq(PAD)).memory
+        encoder = found.original.transformer.encoder
+        chunks = [encoder(chunk, chunk.eq(PAD)).memory for chunk in source.split(40, dim=1)]
+    torch.testing.assert_close(memory, torch.cat(chunks, dim=1), rtol=0, atol=1e-5)
+
+
+def test_texts_that_are_not_pooled_are_read_as_before(saved: dict[str, tuple[Any, Path]]) -> None:
+    for family in FAMILIES:
+        found = import_model(saved[family][1], changes={"pooling_lengths": "16,8"})
+        source, prefix = documents(found.model.tokenizer.vocab_size, 8, 5), torch.tensor([[EOS, 9, 7]] * 2)
+        with torch.no_grad():
+            before, after = (m.transformer(source, prefix) for m in (found.original, found.model))
+        torch.testing.assert_close(after, before, rtol=0, atol=1e-6)
+
+
+def test_scores_of_a_fresh_scorer_spread(saved: dict[str, tuple[Any, Path]]) -> None:
+    found = import_model(saved["bart"][1], changes={"pooling_lengths": "None,8"})
+    assert found.spread == ["poolers.1.scorer.linear"]
+    encoder = found.model.transformer.encoder
+    norm, linear = encoder.layers[1].sublayers["feed_forward"].norm, encoder.poolers["1"].scorer.linear
+    with torch.no_grad():
+        logits = linear(norm(torch.randn(5000, 16)))
+    assert logits.var().item() == pytest.approx(2.0, rel=0.15) and logits.mean().item() == pytest.approx(0, abs=0.15)
+
+
+def test_a_scorer_behind_a_sum_stays_as_it_is(saved: dict[str, tuple[Any, Path]]) -> None:
+    assert import_model(saved["pegasus"][1], changes={"pooling_lengths": "None,8"}).spread == []
+
+
+def test_second_projections_begin_as_the_first(saved: dict[str, tuple[Any, Path]]) -> None:
+    changes = {"self_attention": "sliding_window", "self_attention_args": '{"window": 8}'}
+    found = import_model(saved["bart"][1], changes={**changes, "global_tokens": 1, "global_projections": "dense"})
+    weights = found.model.transformer.state_dict()
+    first = "encoder.layers.0.sublayers.self_attention.function.{}projections.q_proj.weight"
+    assert torch.equal(weights[first.format("")], weights[first.format("global_rows.")])
+    assert first.format("global_rows.") in found.transfer.new
+
+
+def test_how_the_model_writes_comes_along(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    settings = {"num_beams": 3, "length_penalty": 2.0, "min_length": 6, "max_length": 30, "no_repeat_ngram_size": 3}
+    (folder / "generation_config.json").write_text(json.dumps(settings))
+    found = decoding_settings(import_model(folder).model)
+    assert found[:5] == (3, 5, 28, 2.0, 3) and found.prefix == (0,)
+
+
+def test_the_licence_is_that_of_the_card(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    (folder / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# A model\n")
+    assert import_model(folder).licence == "apache-2.0"
+    (folder / "README.md").write_text("# A model\n\nlicense: mit\n")
+    assert import_model(folder).licence is None
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_bin_files_hold_the_same(saved: dict[str, tuple[Any, Path]], tmp_path: Path, several: bool) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    if several:
+        names = {name: f"pytorch_model-{number % 2}.bin" for number, name in enumerate(weights)}
+        (folder / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": names}))
+        for file in set(names.values()):
+            torch.save({name: value for name, value in weights.items() if names[name] == file}, folder / file)
+    else:
+        torch.save(weights, folder / "pytorch_model.bin")
+    found, expected = (import_model(path).model.transformer.state_dict() for path in (folder, saved["bart"][1]))
+    assert all(torch.equal(found[name], value) for name, value in expected.items())
+
+
+def with_config(**changes: Any) -> Any:
+    def change(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+    return change
+
+
+def with_weights(change: Any) -> Any:
+    def changed(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        change(weights)
+        save_file(weights, folder / "model.safetensors")
+
+    return changed
+
+
+def cut(folder: Path, to: int) -> None:
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:to])
+
+
+Q = "model.encoder.layers.0.self_attn.q_proj.weight"
+OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.weight"
+
+
+@pytest.mark.parametrize(
+    ("break_it", "sentence"),
+    [
+        (with_config(model_type="t5"), "must hold a model of one of the families bart, led, pegasus, but holds 't5'."),
+        (with_config(d_model=None), "must say `d_model`, but does not."),
+        (with_config(d_model="wide"), "`d_model` in the config of .* must be of type int, but is 'wide'."),
+        (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),
+        (with_config(activation_function="mish"), "must be one of relu, gelu, .*, but is 'mish'."),
+        (with_config(tie_word_embeddings=False), "`tie_word_embeddings` .* must be True, but is False."),
+        (with_config(normalize_before=True), "`normalize_before` .* must be False, but is True."),
+        (
+            lambda folder: (folder / "generation_config.json").write_text('{"decoder_start_token_id": 7}'),
+            "must start from </s> or <s>, but its config says .* 7.",
+        ),
+        (with_config(vocab_size=2000), "The tokenizer has 340 pieces, but the embeddings have 2000 rows."),
+        (lambda folder: (folder / "config.json").unlink(), "lacks config.json."),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json is damaged: it is not JSON"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "must hold a JSON object, but holds a list."),
+        (lambda folder: (folder / "model.safetensors").unlink(), "lacks weights: one of model.safetensors, "),
+        (lambda folder: cut(folder, 0), "model.safetensors is damaged"),
+        (lambda folder: cut(folder, 999), "model.safetensors is damaged"),
+        (with_weights(lambda w: w.pop(Q)), f"do not fit its config: {OURS} is missing."),
+        (with_weights(lambda w: w.update(more=w[Q].clone())), "do not fit its config: more has no place in the model."),
+        (with_weights(lambda w: w.update({Q: torch.ones(3, 3)})), rf"{OURS} must be \(16, 16\), but is \(3, 3\)."),
+        (with_weights(lambda w: w[Q].fill_(torch.nan)), f"must be finite, but {Q} holds NaN or infinity."),
+        (
+            with_weights(lambda w: w["final_logits_bias"].fill_(1)),
+            "must have no bias of its logits, but `final_logits_bias` is not zero.",
+        ),
+        (
+            with_weights(lambda w: w.update({"lm_head.weight": 2 * w["model.shared.weight"]})),
+            "must have one embedding for all, but lm_head.weight differs from shared.weight.",
+        ),
+    ],
+)
+def test_what_cannot_be_imported_is_one_sentence(
+    saved: dict[str, tuple[Any, Path]], tmp_path: Path, break_it: Any, sentence: str
+) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    break_it(folder)
+    with pytest.raises(UserError, match=sentence):
+        import_model(folder)
+
+
+def test_no_path_leads_out_of_the_folder(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": "../other.safetensors"}}')
+    with pytest.raises(UserError, match=r"must name files beside it, but names '\.\./other\.safetensors'"):
+        read_source(folder)
+
+
+def test_pickled_code_is_not_loaded(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    folder = save(saved["bart"][0], tmp_path)
+    (folder / "model.safetensors").unlink()
+    torch.save({"a": print}, folder / "pytorch_model.bin")
+    with pytest.raises(UserError, match="holds more than tensors and plain values; it is not loaded"):
+        import_model(folder)
+
+
+def test_positions_do_not_shrink_and_a_table_stays_for_shorter_texts(saved: dict[str, tuple[Any, Path]]) -> None:
+    found = import_model(saved["bart"][1], max_source_positions=20)
+    assert found.model.transformer.encoder.embedder.positions.weight.shape == (40, 16)
+    assert found.model.max_source_positions == 20
+
+
+def test_sinusoids_of_another_kind_are_refused(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    folder = save(saved["pegasus"][0], tmp_path)
+    with_weights(lambda w: w.update({"model.encoder.embed_positions.weight": torch.ones(40, 16)}))(folder)
+    with pytest.raises(UserError, match="must be the sinusoids of Vaswani et al"):
+        import_model(folder)
+
+
+def test_a_model_without_embedding_is_refused() -> None:
+    with pytest.raises(UserError, match=f"must hold the embedding \\({SHARED[0]}\\), but lack it."):
+        renamed({Q: torch.ones(2)})

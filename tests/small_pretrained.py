@@ -1,0 +1,56 @@
+"""Tiny pretrained models with random weights, as the Hugging Face hub keeps them."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from small_tokenizers import bart, pegasus, save_vocabulary
+
+# Nothing is heard here, and a torchaudio that was built for another torch would end the import.
+sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
+
+import transformers  # noqa: E402
+
+SHAPE = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+}
+PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103}
+
+
+def model_of(family: str, **changes: Any) -> Any:
+    """Return a model of a family, all of its weights random: by itself it has norms of 1 and biases of 0."""
+    shape = {**SHAPE, "vocab_size": PIECES[family], **changes}
+    if family == "bart":
+        config = transformers.BartConfig(**{"max_position_embeddings": 40, **shape})
+        model = transformers.BartForConditionalGeneration(config)
+    elif family == "led":
+        lengths = {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40}
+        model = transformers.LEDForConditionalGeneration(
+            transformers.LEDConfig(**{**lengths, "attention_window": [8, 4], **shape})
+        )
+    else:
+        settings = {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True}
+        model = transformers.PegasusForConditionalGeneration(transformers.PegasusConfig(**{**settings, **shape}))
+    torch.manual_seed(7)
+    for name, weight in model.named_parameters():
+        if family != "pegasus" or "embed_positions" not in name:
+            center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            weight.data = center + 0.3 * torch.randn_like(weight)
+    return model.eval()
+
+
+def save(model: Any, folder: Path) -> Path:
+    """Write a model with a tokenizer; return the folder."""
+    model.save_pretrained(folder)
+    if model.config.model_type == "pegasus":
+        (folder / "spiece.model").write_bytes(pegasus())
+    else:
+        save_vocabulary(bart(), folder)
+    return folder
