@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions.cli.naming import naming_options
+from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, check_output
 from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
@@ -69,6 +69,11 @@ def import_command(
         raise UserError(f"--out must end in .pt, but is {out}.")
     check_output("--out", out, "a checkpoint")
     asked = {name: value for name, value in changes.items() if value is not None}
+    for name in ("pooling", "pooling_args", "scorer", "scorer_args"):
+        if name in asked and "pooling_lengths" not in asked:
+            raise UserError(f"{option(name)} is an option of --pooling-lengths, which is not given.")
+    if "self_attention_args" in asked and "self_attention" not in asked:
+        raise UserError("--self-attention-args is an option of --self-attention, which is not given.")
     if "self_attention" in asked:
         # Options of another kind mean nothing.
         asked.setdefault("self_attention_args", "{}")
