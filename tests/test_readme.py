@@ -9,14 +9,18 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from conftest import SAMPLE
 from documents import pdf
 from explanations import only_piece
 from fairseq import options
 from fairseq_commands import TINY, run
 from hydra import compose, initialize_config_dir
+from small_pretrained import model_of, save
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
+from pyramidions.cli import main
+from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PRESETS
 
 ROOT = Path(__file__).parent.parent
@@ -228,6 +232,17 @@ def test_the_python_example_runs() -> None:
     assert done.stdout.splitlines()[-1] == "(1, 1, 32768)"
 
 
+def test_a_pretrained_model_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bart-base").mkdir()
+    save(model_of("bart", encoder_layers=6, max_position_embeddings=1024), tmp_path / "bart-base")
+    for words in (words for words in commands() if words[:2] == ["pyramidions", "import"]):
+        done = CliRunner().invoke(main, words[1:])
+        assert done.exit_code == 0, done.output
+    found = load_model(tmp_path / "long-bart.pt")
+    assert (found.max_source_positions, found.config.encoder_positions) == (16384, "learned")
+
+
 def test_every_preset_is_named() -> None:
     architectures = README.split("\n## Architectures\n")[1].split("\n## ")[0]
     in_table = set(re.findall(r"^\| `(\w+)` \|", architectures, re.MULTILINE))
@@ -257,7 +272,7 @@ def test_no_command_is_left_out() -> None:
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
-        ("pyramidions", "extract"),
+        ("pyramidions", "extract"), ("pyramidions", "import"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),

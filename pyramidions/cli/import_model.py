@@ -1,5 +1,6 @@
 """`pyramidions import`."""
 
+import shlex
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,8 +92,10 @@ def import_command(
         _compare(found, compare, limit)
     about = {"source": source.resolve().name, "family": found.family, "licence": found.licence}
     write_checkpoint(out, found.model, about)
-    click.echo(f"{out} can be trained further by `fairseq-train --finetune-from-model {out}`, with")
-    click.echo(f"  {_flags(found)}")
+    click.echo("To train it further, prepare documents with")
+    click.echo(f"  --tokenizer {shlex.quote(str(out))}")
+    click.echo("and give fairseq-train")
+    click.echo(f"  {_flags(found, out)}")
 
 
 def _told(found: "Imported") -> list[str]:
@@ -128,8 +131,8 @@ def _compare(found: "Imported", pairs: Path, limit: int) -> None:
         click.echo(f"log-likelihood of a token, mean over {counted(len(documents), 'pair')}, {name}: {value:.4f}")
 
 
-def _flags(found: "Imported") -> str:
-    """Return the flags of fairseq-train that describe the model."""
+def _flags(found: "Imported", out: Path) -> str:
+    """Return the flags of fairseq-train that start from the checkpoint."""
     from dataclasses import asdict
 
     from pyramidions.files.processes import as_typed
@@ -142,4 +145,5 @@ def _flags(found: "Imported") -> str:
         "max_target_positions": found.model.max_target_positions,
     }
     fields = {name: value for name, value in asdict(found.model.config).items() if value != default[name]}
-    return as_typed(["--arch", "vanilla", *model_flags({**fields, **lengths})])
+    start = ["--finetune-from-model", str(out), "--arch", "vanilla"]
+    return as_typed([*start, *model_flags({**fields, **lengths})])
