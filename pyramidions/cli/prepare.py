@@ -140,9 +140,9 @@ def prepare(
 
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
-    from pyramidions.inference.model_files import EXTRACTOR, SUMMARIZER, find_model
+    from pyramidions.inference.model_files import CHECKPOINTS, CONFIG, EXTRACTOR, SUMMARIZER, find_model
 
-    is_model = path.suffix == ".pt" or path.is_dir()
+    is_model = path.suffix == ".pt" or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
     return find_model(path, SUMMARIZER, EXTRACTOR).tokenizer if is_model else path
 
 

@@ -43,7 +43,10 @@ def damage(path: Path, how: str) -> None:
                 "text": b"This is a text.\n",
                 "deep": deep().encode(),
                 "latin-1": "café\n".encode("latin-1"),
-                "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+                # More bytes than stand between two records of a checkpoint, where they would make no difference.
+                "flipped": content[:middle]
+                + bytes(byte ^ 1 for byte in content[middle : middle + 128])
+                + content[middle + 128 :],
                 "longer": content + b"\0",
                 "all ones": b"\xff" * len(content),
             }[how]
