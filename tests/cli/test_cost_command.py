@@ -54,7 +54,7 @@ def test_a_file_and_its_overrides_are_read(run):
 def test_the_memory_of_every_preset_is_counted(run):
     result = run("cost", "lsh", "--check")
     assert result.exit_code == 0
-    assert row(result.output.split("\nMB ")[1], "encoder self-attention")[0] == "1,545.9"
+    assert row(result.output.split("\nMB ")[1], "encoder self-attention")[0] == "1,495.5"
     assert "All figures are equal." in result.output
 
 

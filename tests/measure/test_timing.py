@@ -119,10 +119,10 @@ def test_models_decode_without_dropout_and_train_with_it_on_documents_of_full_le
     calls: list[tuple[tuple[int, ...], bool]] = []
     forward = Encoder.forward
 
-    def spy(self: Encoder, tokens: torch.Tensor, padding_mask: torch.Tensor) -> Any:
+    def spy(self: Encoder, tokens: torch.Tensor, padding_mask: torch.Tensor, **rest: Any) -> Any:
         calls.append((tuple(tokens.shape), self.training))
         assert not padding_mask.any()
-        return forward(self, tokens, padding_mask)
+        return forward(self, tokens, padding_mask, **rest)
 
     monkeypatch.setattr(Encoder, "forward", spy)
     time_models([experiment()], plan(micro_batch=2, decode_tokens=(4,)))

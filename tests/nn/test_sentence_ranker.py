@@ -105,7 +105,8 @@ def test_of_a_unit_that_a_pooling_tore_apart_the_highest_score_counts_and_gradie
 
         def forward(self, *args: Any) -> Encoded:
             encoded = self.encoder(*args)
-            x, mask, _, _, unit = encoded.sequence
+            x, mask, unit = encoded.sequence.x, encoded.sequence.padding_mask, encoded.sequence.unit
+            assert unit is not None
             memory = torch.cat([x, 2 * x], dim=1)
             both = Sequence(memory, torch.cat([mask, mask], dim=1), unit=torch.cat([unit, unit], dim=1))
             return encoded._replace(memory=memory, sequence=both)

@@ -143,7 +143,7 @@ def extracts(task: ExtractiveSummarizationTask, batch: dict[str, Any], *models: 
     return [hypotheses[0] for hypotheses in task.inference_step(generator, list(models), batch)]
 
 
-UNSET = {"lenpen": decoding._NOT_GIVEN, "min_len": decoding._NOT_GIVEN, "max_len_b": decoding._NOT_GIVEN}
+UNSET = dict.fromkeys(("lenpen", "min_len", "max_len_b", "no_repeat_ngram_size"), decoding._NOT_GIVEN)
 
 
 def test_an_extract_is_of_the_best_sentences_in_reading_order(labelled_data: DataFolder) -> None:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyramidions.nn.functional.dropout import bernoulli_samples, draws_bernoulli
+from pyramidions.nn.functional.dropout import bernoulli_samples, draws_bernoulli, new_seed
 
 _TILE = 2**19  # weights that are in memory at a time
 
@@ -41,7 +41,7 @@ def scaled_dot_product_attention(
     if is_causal:
         allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool, device=q.device).tril()
     # A seed, instead of a mask that is as large as the matrix of weights.
-    seed = int(torch.randint(2**62, (), device="cpu"))
+    seed = new_seed()
     if allowed is not None:
         allowed = allowed if allowed.dtype == torch.bool else allowed.eq(0.0)
         allowed = allowed.expand(*q.shape[:-2], *allowed.shape[-2:])

@@ -10,6 +10,11 @@ from torch.autograd.function import once_differentiable
 _SIDES = 2**16  # values of a 16-bit sample; a 64-bit random integer has four of them
 
 
+def new_seed() -> int:
+    """Draw a seed from torch's generator of the host, so that `torch.manual_seed` decides it; no GPU is waited for."""
+    return int(torch.randint(2**62, (1,), device="cpu").numpy()[0])
+
+
 def draws_bernoulli(x: Tensor) -> bool:
     """Say whether dropout of ``x`` draws `bernoulli_samples`; a GPU has kernels of its own."""
     return x.device.type == "cpu"

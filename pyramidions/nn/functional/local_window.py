@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.dropout import new_seed
 from pyramidions.nn.functional.window_tiles import attend_in_tiles, gradients_in_tiles, received_in_tiles
 
 
@@ -76,7 +77,7 @@ def local_window_attention(
     if further is None:
         further = Further(k[:, :, :0], v[:, :, :0], padding_mask[:, :0])
     # A seed, instead of a mask that is as large as the matrix of weights.
-    seed = int(torch.randint(2**62, (), device="cpu")) if dropout and not q.is_meta else 0
+    seed = new_seed() if dropout and not q.is_meta else 0
     out: Tensor = _LocalWindow.apply(q, k, v, *further, padding_mask, window, dropout, sees_itself, seed)
     return out
 
