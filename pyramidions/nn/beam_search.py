@@ -150,9 +150,11 @@ class BeamSearch:
             torch.zeros(len(tokens), len(self.prefix), device=tokens.device),
             torch.zeros(len(tokens), 1, device=tokens.device),
         )
+        unread = live.tokens.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
             staying: Tensor | None = None
-            logits = transformer.decoder(live.tokens[:, cache.length :], memory, mask, cache)
+            logits = transformer.decoder(live.tokens[:, -unread:], memory, mask, cache)
+            unread = 1
             if logits.size(1) > 1:
                 live = _with_scores(live, logits[:, :-1])
             log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
