@@ -1,6 +1,7 @@
 """`pyramidions import`."""
 
 import shlex
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,10 @@ import click
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, check_output
 from pyramidions.errors import UserError
-from pyramidions.files.progress import counted
+from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
+    from pyramidions.data.readers import Document
     from pyramidions.pretrained.importing import Imported
 
 
@@ -127,8 +129,15 @@ def _compare(found: "Imported", pairs: Path, limit: int) -> None:
     documents = list(islice(Corpus(str(pairs)), limit))
     for name, model in (("before", found.original), ("after", found.model)):
         lengths = (model.max_source_positions, model.max_target_positions)
-        value = log_likelihood(model.transformer, model.tokenizer, documents, *lengths)
+        with progress_bar(f"comparing, {name}", len(documents), "pairs") as bar:
+            value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, documents), *lengths)
         click.echo(f"log-likelihood of a token, mean over {counted(len(documents), 'pair')}, {name}: {value:.4f}")
+
+
+def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
+    for document in documents:
+        yield document
+        bar.update()
 
 
 def _flags(found: "Imported", out: Path) -> str:
