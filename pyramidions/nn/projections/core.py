@@ -27,12 +27,13 @@ class Projections(nn.Module, ABC):
         return False
 
     def scores(self, rows: Tensor, x: Tensor) -> Tensor:
-        """Return the scores of ``rows`` (B, G, D) with ``x`` (B, L, D), scaled, without keys: (B, H, G, L)."""
-        raise NotImplementedError
+        """Return the scores of ``rows`` (B, G, D) with ``x`` (B, L, D), scaled by 1 / sqrt(E): (B, H, G, L)."""
+        q, (k, _) = self.queries(rows), self.keys_values(x)
+        return q @ k.mT * q.size(-1) ** -0.5
 
     def mixed(self, weights: Tensor, x: Tensor) -> Tensor:
-        """Mix ``x`` (B, L, D) by ``weights`` (B, H, G, L) without values for each of L: (B, H, G, E)."""
-        raise NotImplementedError
+        """Mix the values of ``x`` (B, L, D) by ``weights`` (B, H, G, L): (B, H, G, E)."""
+        return weights @ self.keys_values(x)[1]
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of self-attention: (B, L, D) -> (B, H, L, E) three times."""

@@ -78,3 +78,14 @@ def test_a_width_that_heads_cannot_share_is_refused(kind: str) -> None:
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
     with pytest.raises(ValueError, match=rf"{PROJECTIONS[kind].__name__} .* has no option 'rank'"):
         PROJECTIONS.build(kind, {"rank": 1}, **SETTING)
+
+
+@kinds
+@shared
+def test_what_reads_vectors_itself_is_what_reads_keys_and_values(kind: str, shares_query_key: bool) -> None:
+    projections, rows, x = make(kind, shares_query_key), vectors(2, 3, DIM), vectors(2, 5, DIM)
+    scores = projections.scores(rows, x)
+    torch.testing.assert_close(scores, Projections.scores(projections, rows, x))
+    # Dropped weights need not sum to 1.
+    weights = torch.rand(scores.shape)
+    torch.testing.assert_close(projections.mixed(weights, x), Projections.mixed(projections, weights, x))
