@@ -21,6 +21,7 @@ BASE = [
     "mdit-py-plugins>=0.4,<0.8",  # its front matter and footnotes
     "mammoth>=1.9,<2",  # reads .docx
     "rouge-score==0.1.2",
+    "nltk>=3.9,<4",  # which rouge-score stems with: METEOR, and stemmers of other languages
     "tqdm>=4.66,<5",
     "click>=8.1,<9",
 ]
@@ -28,6 +29,14 @@ BASE = [
 # What a model reads and writes with that started from BART, LED or PEGASUS.
 PRETRAINED = [
     "tokenizers>=0.23,<0.24",
+    "huggingface-hub>=1.0,<3",  # names of models on the hub; 1.0 and 2.0 differ in the library of HTTP only
+]
+
+# What metrics with weights run on: BERTScore, MoverScore, APES, entities.
+METRICS = [
+    *PRETRAINED,
+    "transformers>=5.23,<6",
+    "POT>=0.9.6,<0.10",  # optimal transport, for MoverScore
 ]
 
 # What reports check and draw with, and the programs in benchmarks/.
@@ -54,9 +63,10 @@ DEV = [
     "mypy>=2.4,<2.5",
     "pytest>=9.0,<10",
     "pytest-xdist>=3.8,<4",
+    "pytest-timeout>=2.4,<3",  # a test that hangs says where
     "hypothesis>=6.150,<7",
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
-    "transformers>=5.23,<6",  # its LED and BART are what ours are compared with, in tests
+    *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
 ]
 
@@ -83,10 +93,13 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
     package_data={
-        "pyramidions": ["py.typed", "data/section_types.json", "inference/*.html", "inference/*.css", "inference/*.js"]
+        "pyramidions": [
+            *("py.typed", "data/section_types.json"),
+            *(f"{room}/*.{ending}" for room in ("inference", "pages", "scoring") for ending in ("html", "css", "js")),
+        ]
     },
     install_requires=BASE,
-    extras_require={"train": TRAIN, "pretrained": PRETRAINED, "bench": BENCH, "dev": DEV},
+    extras_require={"train": TRAIN, "pretrained": PRETRAINED, "metrics": METRICS, "bench": BENCH, "dev": DEV},
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},
     zip_safe=False,
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, CoreAttention
 
 HEADS, HEAD_DIM = 8, 64
 MATRIX, MATRIX_LIMIT = "full, as a matrix", 8192  # beyond, it takes tens of gigabytes
@@ -22,7 +22,7 @@ MATRIX, MATRIX_LIMIT = "full, as a matrix", 8192  # beyond, it takes tens of gig
 
 def saved_bytes(kind: str, length: int) -> int:
     """Return the bytes that one forward pass saves."""
-    attention = _as_a_matrix if kind == MATRIX else ATTENTION.build(kind, {}, dropout=0.1).train()
+    attention = _as_a_matrix if kind == MATRIX else built(kind, length)
     q, k, v = (torch.randn(1, HEADS, length, HEAD_DIM, requires_grad=True) for _ in range(3))
     storages: dict[int, torch.UntypedStorage] = {}  # kept alive, so that no address is counted for two
 
@@ -33,6 +33,12 @@ def saved_bytes(kind: str, length: int) -> int:
     with torch.autograd.graph.saved_tensors_hooks(count, lambda x: x):
         attention(q, k, v)
     return sum(storage.nbytes() for storage in storages.values())
+
+
+def built(kind: str, length: int) -> CoreAttention:
+    """Return a kind with its default options for documents of up to ``length`` positions, in training mode."""
+    known = {"num_heads": HEADS, "head_dim": HEAD_DIM, "embed_dim": HEADS * HEAD_DIM, "max_length": length}
+    return ATTENTION.build(kind, {}, dropout=0.1, **known).train()
 
 
 def _as_a_matrix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -46,7 +52,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(10, 16)], help="1k to 32k")
     parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.png")
     args = parser.parse_args()
-    kinds = (*ATTENTION.names, MATRIX)
+    kinds = (*(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only), MATRIX)
     rows = []
     for kind in kinds:
         for length in args.lengths:

@@ -99,7 +99,7 @@ def evaluate(model: Transformer, count: int, device: torch.device) -> tuple[floa
     cache = model.decoder.new_cache()
     written = torch.full((count, 1), EOS, device=device)
     for _ in range(NEEDLES):
-        logits = model.decoder(written[:, -1:], encoded.memory, encoded.padding_mask, cache)
+        logits = model.decoder(written[:, -1:], encoded.memories, cache)
         written = torch.cat([written, logits[:, -1:].argmax(dim=-1)], dim=1)
     accuracy = float((written[:, 1:] == target).float().mean())
     pooled = next(iter(encoded.pooled.values()))

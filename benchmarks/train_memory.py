@@ -15,16 +15,13 @@ import csv
 import io
 import json
 import logging
-import os
-import resource
 import shlex
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from peaks import peak, peak_of_process
 from side_by_side import EOS, PAD, texts
 
 from pyramidions.environment import commit, hardware, versions
@@ -32,32 +29,22 @@ from pyramidions.files.atomic import atomic_file
 from pyramidions.models import build, preset
 
 MODELS = ("deep_pyramidion", "deep_blockwise")
-ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "1000000"}
 OUT = "out of memory"
-OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "DefaultCPUAllocator")
 COLUMNS = ("model", "checkpoint_activations", "length", "megabytes")
 
 
-def _resident() -> int:
-    # What the kernel calls VmRSS: pages that are in memory now, not the most there ever were.
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
-
-
-def peak(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -> float:
+def peak_of_step(name: str, length: int, checkpointed: bool, args: argparse.Namespace) -> float:
     """Return what one step takes in this process, in 10^6 bytes."""
     torch.manual_seed(1)
     model = build(preset(name, checkpoint_activations=checkpointed), args.vocab_size, PAD).to(args.device).train()
     source = texts(1, length, args.vocab_size, args.device)
     target = texts(1, args.target, args.vocab_size, args.device)
-    if args.device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated() if args.device == "cuda" else _resident()
-    logits = model(source, F.pad(target[:, :-1], (1, 0), value=EOS))
-    F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
-    if args.device == "cuda":
-        return (torch.cuda.max_memory_allocated() - before) / 1e6
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / 1e6
+
+    def step() -> None:
+        logits = model(source, F.pad(target[:, :-1], (1, 0), value=EOS))
+        F.cross_entropy(logits.flatten(0, 1), target.flatten()).backward()
+
+    return peak(step, args.device)
 
 
 def measure(args: argparse.Namespace) -> list[dict[str, object]]:
@@ -69,20 +56,10 @@ def measure(args: argparse.Namespace) -> list[dict[str, object]]:
             for length in args.lengths:
                 if (name, checkpointed, length) in done_before:
                     continue
-                command = [sys.executable, __file__, "--one", name, "--lengths", str(length), "--device", args.device]
-                command += ["--target", str(args.target), "--vocab-size", str(args.vocab_size)]
-                done = subprocess.run(
-                    [*command, *(["--checkpoint-activations"] if checkpointed else [])],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    env={**os.environ, **ENVIRONMENT},
-                )
-                # A process that the kernel kills for its memory says nothing.
-                out = done.returncode == -signal.SIGKILL or any(word in done.stderr for word in OUT_OF_MEMORY)
-                if done.returncode and not out:
-                    sys.exit(done.stderr)
-                size = OUT if out else f"{float(done.stdout):.0f}"
+                command = ["--one", name, "--lengths", length, "--device", args.device]
+                command += ["--target", args.target, "--vocab-size", args.vocab_size]
+                found = peak_of_process([*command, *(["--checkpoint-activations"] if checkpointed else [])])
+                size = OUT if found is None else f"{found:.0f}"
                 rows.append(dict(zip(COLUMNS, (name, checkpointed, length, size), strict=True)))
                 write(rows, args.out)
                 print(f"{name:16} {'checkpointed' if checkpointed else '':12} {length:6} {size:>8} MB", flush=True)
@@ -151,7 +128,7 @@ def main() -> None:
     parser.add_argument("--checkpoint-activations", action="store_true", help="for --one")
     args = parser.parse_args()
     if args.one:
-        print(peak(args.one, args.lengths[0], args.checkpoint_activations, args))
+        print(peak_of_step(args.one, args.lengths[0], args.checkpoint_activations, args))
         return
     rows = measure(args)
     if args.out is not None:

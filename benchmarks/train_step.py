@@ -3,6 +3,7 @@
     python benchmarks/train_step.py --out benchmarks/results/train-step-cpu.json
     python benchmarks/train_step.py --dropout 0 --compile
     python benchmarks/train_step.py --device cuda --dtype bf16 --batch 8
+    python benchmarks/train_step.py --only lecture
     python benchmarks/train_step.py --tiny --source 64 --target 8 --vocab-size 100 --repeats 2
 
 One document of 8,192 tokens and 256 tokens of its summary, 32,768 pieces; forward, cross entropy, backward. The same
@@ -10,6 +11,9 @@ probability of dropout everywhere: of sublayer outputs, of activations, and of a
 8 heads as ours have, and with 12 as the released one of this width has. Of a model's multiplications, forward and twice
 as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run. At the
 end a profile of deep_pyramidion names the operations that its time goes to.
+
+lecture, which runs only where it is asked for, has the presets of others' systems at BART's base size, beside ours that
+also reads the unpooled vectors (look_back). A sentence starts at every 32nd token.
 """
 
 import argparse
@@ -21,18 +25,27 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from rivals import fairseq_task, fairseq_transformer, led
-from side_by_side import EOS, PAD, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
+from side_by_side import EOS, FIRST, PAD, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from pyramidions.measure import Lengths, cost_of
+from pyramidions.measure import Lengths, cost_of, shrink
 from pyramidions.measure.timing import Timed
-from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 
 LED, LED_12 = "LED", "LED with 12 heads"
 FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"
 #: Those that take turns; one group is freed before the next is built.
-GROUPS = {"deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12), "shallow": ("vanilla", "blockwise", FAIRSEQ)}
+LECTURE = (
+    *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
+    *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
+)
+GROUPS = {
+    "deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12),
+    "shallow": ("vanilla", "blockwise", FAIRSEQ),
+    "lecture": tuple(name for name in LECTURE if name in PRESETS),
+}
+MARKER, SENTENCE = FIRST, 32
 Predict = Callable[[Tensor, Tensor], Tensor]
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
@@ -74,6 +87,7 @@ class Bench:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.source = texts(args.batch, args.source, args.vocab_size, args.device, args.seed)
+        self.source[:, :-1:SENTENCE] = MARKER
         self.target = texts(args.batch, args.target, args.vocab_size, args.device, args.seed + 1)
         self.left_out: dict[str, str] = {}
 
@@ -100,10 +114,13 @@ class Bench:
         """Return a preset with the dropout that was asked for, shrunk where asked to."""
         probability = self.args.dropout
         same = {"dropout": probability, "attention_dropout": probability, "activation_dropout": probability}
+        if self.args.tiny and name in LECTURE:
+            return replace(shrink(preset(name), Lengths())[0], **same)
         return preset(name, **same, **(TINY if self.args.tiny else {}))
 
     def _ours(self, name: str) -> tuple[nn.Module, Predict]:
-        model = build(self.config("deep_pyramidion" if name == COMPILED else name), self.args.vocab_size, PAD)
+        config = self.config("deep_pyramidion" if name == COMPILED else name)
+        model = build(config, self.args.vocab_size, PAD, MARKER)
         return model, torch.compile(model) if name == COMPILED else model
 
     def _led(self, num_heads: int | None = None) -> tuple[nn.Module, Predict]:
@@ -149,7 +166,7 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--dropout", type=float, default=0.1, help="everywhere (default: 0.1)")
     made.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 is autocast (default: fp32)")
     made.add_argument(
-        "--only", nargs="+", choices=GROUPS, default=list(GROUPS), metavar="GROUP", help=", ".join(GROUPS)
+        "--only", nargs="+", choices=GROUPS, default=["deep", "shallow"], metavar="GROUP", help=", ".join(GROUPS)
     )
     made.add_argument("--compile", action="store_true", help="also deep_pyramidion under torch.compile")
     made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
@@ -194,8 +211,11 @@ def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, grou
     ):
         if slow in timed and fast in timed:
             yield ratio(f"{slow} / {'our ' if slow == FAIRSEQ else ''}{fast}", timed[slow], timed[fast], least)
-    for name, least in (("deep_pyramidion", 80.0), ("deep_blockwise", 70.0), ("vanilla", None), ("blockwise", None)):
-        if name in timed:
+    if group == "lecture":
+        yield from (ratio(f"led / {name}", timed["led"], timed[name]) for name in GROUPS[group] if name != "led")
+    shares = {"deep_pyramidion": 80.0, "deep_blockwise": 70.0}
+    for name, least in ((name, shares.get(name)) for name in GROUPS[group]):
+        if name in timed and name in PRESETS:
             count = bench.multiplications(name)
             yield share(f"{name}, share of the matrix rate", timed[name], count, products, timed[PRODUCTS], least)
     took = timed[PRODUCTS]

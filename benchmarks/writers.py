@@ -13,6 +13,7 @@ from torch import Tensor
 from pyramidions.nn import BeamSearch, Decoder, DecoderCache, Transformer
 from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.encoder import Encoded
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.sequence import Sequence
 
 WARM_UP = 2  # steps: the second is the first before which hypotheses change places
@@ -116,7 +117,7 @@ class Past:
         self._caches: dict[int, DecoderCache] = {}
         for begin, end in pairwise([0, *sorted(given.after)]):
             if begin < end:
-                decoder.features(written[:, begin:end], given.memory, given.padding_mask, cache)
+                decoder.features(written[:, begin:end], (Memory(given.memory, given.padding_mask),), cache)
             self._caches[end] = self._copy(cache, nothing)
 
     @staticmethod
@@ -173,15 +174,17 @@ class _Begun:
     def encoder(self, tokens: Tensor, padding_mask: Tensor) -> Encoded:
         given = self._given
         sequence = Sequence(given.memory, given.padding_mask)
-        return Encoded(given.memory, given.padding_mask, {}, given.padding_mask, sequence)
+        memories = (Memory(given.memory, given.padding_mask),)
+        return Encoded(given.memory, given.padding_mask, {}, given.padding_mask, sequence, memories)
 
     def new_cache(self) -> DecoderCache:
         return self._cache
 
-    def __call__(self, tokens: Tensor, memory: Tensor, padding_mask: Tensor, cache: DecoderCache) -> Tensor:
+    def __call__(self, tokens: Tensor, memories: tuple[Memory], cache: DecoderCache) -> Tensor:
         # The cache holds the memory, of which none is padding, so that only the rows count here: (B or BW, K, D)
         rows = cache.documents or len(tokens)
-        return self._forward(tokens, memory[:1].expand(rows, -1, -1), padding_mask[:1].expand(rows, -1), cache)
+        x, padding_mask = self._given.memory[:1], self._given.padding_mask[:1]
+        return self._forward(tokens, (Memory(x.expand(rows, -1, -1), padding_mask.expand(rows, -1)),), cache)
 
 
 class OwnWriter(Writer):
@@ -199,10 +202,15 @@ class OwnWriter(Writer):
         self._transformer = transformer
         self._past = past
 
+    def memory_bytes(self) -> int:
+        """Return how many bytes keys and values of the memory take."""
+        kept = [memory.keys_values for memory in _memories(self._read())]
+        return sum(each.nbytes for pair in kept if pair is not None for each in pair)
+
     def _read(self) -> State:
         decoder, given = self._transformer.decoder, self.given
         cache = decoder.new_cache()
-        decoder.features(given.start, given.memory, given.padding_mask, cache)
+        decoder.features(given.start, (Memory(given.memory, given.padding_mask),), cache)
         return cache
 
     def _rewind(self, state: State, after: int) -> State:

@@ -2,6 +2,10 @@
 
 import lzma
 import signal
+import sys
+from contextlib import redirect_stderr
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +21,11 @@ def pytest_configure() -> None:
     """Take interrupts as usual: a shell ignores them for what it starts in the background, and children inherit it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # rouge-score, which tests compare with, brings absl. Its log keeps the standard error of whoever imports it first,
+    # and closes that when submitit sets up logging anew: it must not be a test's.
+    if find_spec("absl"):
+        with redirect_stderr(sys.__stderr__):
+            import_module("absl.logging")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -71,11 +71,11 @@ def changed(changes: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def write(out: Path, config: str = POOLED, changes: dict[str, Any] | None = None) -> Path:
-    """Write a result of a config on arXiv."""
-    path = out / "arxiv" / config / "result.json"
+def write(out: Path, config: str = POOLED, changes: dict[str, Any] | None = None, data: str = "arxiv") -> Path:
+    """Write a result of a config on a corpus."""
+    path = out / data / config / "result.json"
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(changed({"config": config, **(changes or {})})))
+    path.write_text(json.dumps(changed({"config": config, "data": data, **(changes or {})})))
     return path
 
 

@@ -32,9 +32,11 @@ def function(
     if name == "feed_forward":
         return DenseFeedForward(DIM, WIDTH, activation_dropout=dropout)
     projections = DenseProjections(DIM, HEADS, ATTENTION[kind].shares_query_key)
-    attention = ATTENTION.build(kind, options, dropout=dropout)
-    if name == "cross_attention":
-        return CrossAttention(projections, attention)
+    attention = ATTENTION.build(kind, options, **SETTING, dropout=dropout)
+    if name.startswith("cross_attention"):
+        # "cross_attention_2" reads the second memory.
+        _, _, number = name.partition("cross_attention_")
+        return CrossAttention(projections, attention, int(number or 1) - 1)
     return SelfAttention(projections, attention, is_causal)
 
 

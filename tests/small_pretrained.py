@@ -21,7 +21,7 @@ SHAPE = {
     "encoder_attention_heads": 2,
     "decoder_attention_heads": 2,
 }
-PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103}
+PIECES = {"bart": 340, "led": 340, "pegasus": 80 + 103, "bigbird_pegasus": 80 + 103}
 
 
 def model_of(family: str, **changes: Any) -> Any:
@@ -34,6 +34,12 @@ def model_of(family: str, **changes: Any) -> Any:
         lengths = {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 40}
         model = transformers.LEDForConditionalGeneration(
             transformers.LEDConfig(**{**lengths, "attention_window": [8, 4], **shape})
+        )
+    elif family == "bigbird_pegasus":
+        settings = {"max_position_embeddings": 64, "block_size": 4}
+        # 44 tokens are seen whole.
+        model = transformers.BigBirdPegasusForConditionalGeneration(
+            transformers.BigBirdPegasusConfig(**{**settings, **shape})
         )
     else:
         settings = {"max_position_embeddings": 40, "activation_function": "relu", "scale_embedding": True}
@@ -49,8 +55,28 @@ def model_of(family: str, **changes: Any) -> Any:
 def save(model: Any, folder: Path) -> Path:
     """Write a model with a tokenizer; return the folder."""
     model.save_pretrained(folder)
-    if model.config.model_type == "pegasus":
+    if model.config.model_type in ("pegasus", "bigbird_pegasus"):
         (folder / "spiece.model").write_bytes(pegasus())
     else:
         save_vocabulary(bart(), folder)
     return folder
+
+
+#: A file of configs/pretrained for the BART of `model_of`, with blocks and pooling.
+RECIPE = """# @package _global_
+task: {max_source_positions: 120, max_target_positions: 40}
+model:
+  embed_dim: 16
+  ffn_embed_dim: 32
+  num_heads: 2
+  feed_forward_args: '{"activation": "gelu"}'
+  self_attention: blockwise
+  self_attention_args: '{"block_size": 40}'
+  pooling_lengths: None,8
+  layernorm_embedding: true
+  no_scale_embedding: true
+  encoder_positions: learned
+  encoder_positions_args: '{"length": 120}'
+  decoder_positions: learned
+  decoder_positions_args: '{"length": 40}'
+"""

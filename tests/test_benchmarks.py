@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from conftest import SAMPLE
 from fairseq_commands import run
 
 from pyramidions.data.folder import DataFolder
@@ -13,7 +14,7 @@ from pyramidions.data.folder import DataFolder
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 GENERATE = [
     *("python", BENCHMARKS / "generate.py", "--tiny", "--batch", 2, "--source", 64, "--vocab-size", 100),
-    *("--steps", 3, "--slow-steps", 2, "--after", 0, 5, "--tokens", 20, "--repeats", 2),
+    *("--steps", 3, "--slow-steps", 2, "--after", 0, 5, "--tokens", 20, "--stride", 2, "--repeats", 2),
 ]
 THROUGHPUT = [
     *("python", BENCHMARKS / "throughput.py", "--documents", 4, "--repeats", 1),
@@ -53,6 +54,44 @@ def test_attention_memory_writes_a_curve(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_attention_times_every_kind_goes_on_where_it_was_and_asks_for_lines(tmp_path: Path) -> None:
+    out = tmp_path / "attention.json"
+    few = ["--only", "sinkhorn", "full", "--lengths", 64, 128, "--linear-from", 64, "--repeats", 2, "--out", out]
+    done = run("python", BENCHMARKS / "attention.py", *few)
+    assert done.returncode == 0, done.stdout
+    rows = [line.split(",") for line in out.with_suffix(".csv").read_text().splitlines()]
+    assert rows[0] == ["measure", "kind", "length", "turn", "value"]
+    assert sorted(row[0] for row in rows[1:]) == ["peak"] * 4 + ["saved"] * 4 + ["seconds"] * 8
+    written = json.loads(out.read_text())
+    asked = {figure["name"]: figure["target"] for figure in written["figures"]}
+    assert asked["full: linear time / time from 64 to 128 tokens"] is None
+    assert asked["sinkhorn: linear peak / peak from 64 to 128 tokens"] == pytest.approx(1 / 1.15)
+    assert len(asked) == 6 and written["commit"] and out.with_suffix(".png").stat().st_size > 1000
+    # As if it had been interrupted before its last figure.
+    out.with_suffix(".csv").write_text("\n".join(",".join(row) for row in rows[:-1]) + "\n")
+    done = run("python", BENCHMARKS / "attention.py", *few)
+    assert done.returncode == 0 and done.stdout.count("\npeak ") + done.stdout.startswith("peak ") == 1, done.stdout
+    assert "seconds " not in done.stdout and out.with_suffix(".csv").read_text().count("\n") == len(rows)
+
+
+@pytest.mark.slow
+def test_lecture_memory_writes_three_tables(tmp_path: Path) -> None:
+    small = ["--lengths", 512, 2048, "--chunks", 1, 4, "--layers", 1, 3, "--embed-dim", 64, "--positions", 16384]
+    small += ["--batch", 2, "--length", 256, "--vocab-size", 50, "--repeats", 1, "--out", tmp_path / "memory.json"]
+    done = run("python", BENCHMARKS / "lecture_memory.py", *small)
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "memory.json").read_text())
+    short, long = written["by_length"]
+    assert long["full, as a matrix"] > 10 * short["full, as a matrix"]
+    assert long["local + LSH"] < 4.1 * short["local + LSH"]
+    one, four = written["by_chunks"]
+    assert one["activations"] > 2 * four["activations"]
+    kept = {(row["stack"], row["layers"]): row["kept"] for row in written["by_layers"]}
+    assert kept["reversible", 3] - kept["reversible", 1] < 0.02 * (kept["plain", 3] - kept["plain", 1])
+    assert kept["reversible", 3] - kept["reversible", 1] < 0.25 * (kept["recomputing", 3] - kept["recomputing", 1])
+
+
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"
@@ -73,6 +112,9 @@ def test_generate_prints_a_table_and_figures_beside_their_targets(tmp_path: Path
         "documents with the same hypotheses, our decoder, memory 64": 100.0,
         "a step, fairseq's decoder, memory 4 / ours": 2.0,
         "documents with the same hypotheses, our decoder, memory 4": 100.0,
+        "a step, full cross-attention / HEPOS, stride 2": 2.0,
+        "its memory projected": None,
+        "bytes kept of the memory": 2.0,
         "20 tokens, deep_blockwise / deep_pyramidion": 2.5,
         "20 tokens, deep_blockwise, copied memory / deep_pyramidion": 4.5,
         "deep_blockwise: 20 tokens in full / by their parts": None,
@@ -85,8 +127,20 @@ def test_generate_prints_a_table_and_figures_beside_their_targets(tmp_path: Path
     assert asked == targets and written["steps"].items() >= steps.items()
     assert all(f"\n| {name} | " in done.stdout for name in steps)
     assert [figure["value"] for figure in written["figures"] if "same hypotheses" in figure["name"]] == [100, 100]
+    assert [figure["value"] for figure in written["figures"] if "bytes kept" in figure["name"]] == [2]
     assert "same hypotheses, our decoder, memory 64: 100.00% (turns 100.00 to 100.00), asked 100%\n" in done.stdout
     assert written["commit"] and len(written["seconds"]["deep_pyramidion after 5"]) == 2
+
+
+@pytest.mark.slow
+def test_steps_with_strides_are_compared(tmp_path: Path) -> None:
+    small = ["--tiny", "--documents", 2, "--memory", 64, "--stride", 2, "--vocab-size", 100, "--repeats", 2]
+    done = run("python", BENCHMARKS / "hepos.py", *small, "--out", tmp_path / "hepos.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "hepos.json").read_text())
+    assert [figure["target"] for figure in written["figures"]] == [2.0, 2.0]
+    # Six layers, keys and values, of two documents: 64 vectors of 16 numbers, and half of them.
+    assert written["kept"] == {"full cross-attention": 6 * 2 * 2 * 64 * 16 * 4, "HEPOS": 6 * 2 * 2 * 32 * 16 * 4}
 
 
 @pytest.mark.slow
@@ -155,6 +209,58 @@ def test_train_step_prints_every_target_and_names_what_the_time_goes_to(tmp_path
 
 
 @pytest.mark.slow
+def test_train_step_takes_the_presets_of_the_lecture_where_asked_to(tmp_path: Path) -> None:
+    out = tmp_path / "lecture.json"
+    sizes = ["--source", 64, "--target", 8, "--vocab-size", 100, "--repeats", 1]
+    done = run("python", BENCHMARKS / "train_step.py", "--tiny", "--only", "lecture", *sizes, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    names = {figure["name"] for figure in written["figures"]}
+    assert {"led / led_pyramidion", "led / lsh_window", "led_pyramidion, share of the matrix rate"} <= names
+    assert "deep_pyramidion" not in written["seconds"] and len(written["seconds"]["led"]) == 1
+
+
+def test_a_peak_is_that_of_the_work_alone() -> None:
+    program = """
+import sys, torch
+sys.path.insert(0, sys.argv[1])
+from peaks import peak
+if sys.argv[2:]:
+    print(peak(lambda: None), peak(lambda: torch.ones(25_000_000)), peak(lambda: None))
+else:
+    # What a parent held, its children begin with.
+    held = torch.ones(100_000_000)
+    import subprocess
+    sys.exit(subprocess.run([sys.executable, "-c", sys.orig_argv[2], sys.argv[1], "child"]).returncode)
+"""
+    done = run("python", "-c", program, BENCHMARKS)
+    assert done.returncode == 0, done.stdout
+    nothing, hundred, nothing_again = map(float, done.stdout.split())
+    assert nothing < 5 and 95 < hundred < 110 and nothing_again < 5
+
+
+@pytest.mark.slow
+def test_windows_compares_outputs_steps_peaks_and_summaries_with_led(tmp_path: Path) -> None:
+    out = tmp_path / "windows.json"
+    sizes = ["--source", 64, "--target", 8, "--lengths", 64, 128, "--repeats", 2]
+    done = run("python", BENCHMARKS / "windows.py", "--tiny", *sizes, "--out", out)
+    assert done.returncode == 0, done.stdout
+    figures = {figure["name"]: figure for figure in json.loads(out.read_text())["figures"]}
+    assert {name: figure["target"] for name, figure in figures.items() if figure["target"]} == {
+        "1e-5 over the largest difference of outputs": 1.0,
+        "a step, LED of transformers / led": 2.2,
+        "a step, led / led_pyramidion": 1.8,
+        "peak of a step, LED of transformers / led": 2.0,
+        "summaries with the same tokens": 100.0,
+        "a summary, LED of transformers / led": 5.0,
+        "linear time / time from 64 to 128 tokens": pytest.approx(1 / 1.15),
+        "linear memory / memory from 64 to 128 tokens": pytest.approx(1 / 1.15),
+    }
+    assert figures["1e-5 over the largest difference of outputs"]["met"]
+    assert figures["summaries with the same tokens"]["met"]
+
+
+@pytest.mark.slow
 def test_train_memory_doubles_with_the_length_and_shrinks_with_checkpoints(tmp_path: Path) -> None:
     out = tmp_path / "memory"
     lengths = ["--lengths", 2048, 4096, "--vocab-size", 100, "--target", 8, "--models", "deep_pyramidion"]
@@ -181,3 +287,87 @@ def test_the_campaign_of_faults_counts_what_held(tmp_path: Path) -> None:
         *("killed at a chosen call", "killed at a chosen call", "disk full", "two at once"),
     ]
     assert written["held"] == 5 and "| average | disk full | 1 | 1 |" in done.stdout
+
+
+def test_infilling_hides_spans_behind_one_mask_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not find_spec("transformers"):
+        pytest.skip("needs transformers")
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import numpy as np
+    from pretraining import MASK, infilled
+
+    text = np.arange(100, 600)
+    found = infilled(text, np.random.default_rng(1))
+    kept = found[found != MASK]
+    assert 0.6 < len(kept) / len(text) <= 0.7 and (np.diff(kept) > 0).all()
+    assert not ((found[1:] == MASK) & (found[:-1] == MASK)).any()
+    assert (found == infilled(text, np.random.default_rng(1))).all()
+
+
+def test_an_interval_over_seeds_is_wider_where_seeds_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import numpy as np
+    from likelihoods import interval, shown
+
+    same = interval(np.array([[1.0, 2.0, 3.0]] * 3))
+    other = interval(np.array([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0], [5.0, 6.0, 7.0]]))
+    assert same["mean"] == 2 and other["mean"] == 4
+    assert other["high"] - other["low"] > same["high"] - same["low"] > 0
+    assert shown({"mean": -1.5, "low": -2.0, "high": -1.0}, 1) == "−1.5 [−2.0, −1.0]"
+
+
+@pytest.mark.slow
+def test_a_pretrained_start_is_compared_with_none_and_poolers_with_none(tmp_path: Path) -> None:
+    if not find_spec("transformers"):
+        pytest.skip("needs transformers")
+    pretrained, work, out = tmp_path / "pretrained", tmp_path / "start", tmp_path / "start.json"
+    small = ["--width", 8, "--layers", 3, "--heads", 2, "--vocab-size", 300, "--length", 32, "--batch", 2]
+    short = ["--minutes", 0.02, "--save-minutes", 0.01, "--tokenizer-documents", 2]
+    done = run("python", BENCHMARKS / "pretraining.py", SAMPLE, "--work", pretrained, *small, *short)
+    assert done.returncode == 0, done.stdout
+    made = json.loads((pretrained / "pretraining.json").read_text())
+    assert made["updates"] == made["history"][-1]["updates"] > 0
+    done = run("python", BENCHMARKS / "pretraining.py", SAMPLE, "--work", pretrained, *small, *short)
+    assert f"going on after {made['updates']:,} updates" in done.stdout
+
+    few = ["--source", 64, "--target", 16, "--block", 32, "--pooling-lengths", "None,16,None", "--documents-scored", 3]
+    ways = ["--pretrained", pretrained, "--work", work, "--updates", 2, "--out", out]
+    done = run("python", BENCHMARKS / "pretrained_start.py", SAMPLE, *ways, *few)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    names = {"pretrained", "pretrained-pooled", "scratch", "scratch-pooled"}
+    assert written["likelihood"]["systems"].keys() == names
+    assert written["rouge"]["systems"].keys() == names | {"lead"} and len(written["rouge"]["differences"]) == 16
+    assert all(list(course["valid_loss"]) == ["1", "2"] for course in written["courses"].values())
+    assert written["pretraining"] == made and written["commit"]
+
+    model = ["--model", work / "pretrained" / "checkpoint_best.pt", "--work", tmp_path / "poolers"]
+    model += ["--pooling-lengths", "None,16,None", "None,None,16"]
+    few = ["--updates", 1, 2, "--train-documents", 4, "--calibration-documents", 2, "--test-documents", 3]
+    done = run("python", BENCHMARKS / "pooled_start.py", SAMPLE, *model, *few, "--seeds", 1, 2, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    starts = {"as built", "spread", "calibrated"}
+    assert all(of.keys() == starts for of in written["at the start, minus unpooled"].values())
+    assert written["after updates"].keys() == starts | {"unpooled"} and written["seeds"] == [1, 2]
+
+
+def test_support_compares_a_document_with_another_one(tmp_path: Path) -> None:
+    papers = tmp_path / "papers.jsonl"
+    texts = ["Cells divide in warm water. Cold stops them.", "We sing at night. Nobody hears us."]
+    papers.write_text("".join(json.dumps({"article": text, "abstract": text}) + "\n" for text in texts))
+    done = run("python", BENCHMARKS / "support.py", papers)
+    assert done.returncode == 0, done.stdout
+    assert "4 sentences of 2 summaries" in done.stdout
+    assert "| 0.25 (ours) | 100.0% | 0.0% | 100.0% | 0.0% |" in done.stdout
+
+
+@pytest.mark.slow
+def test_scoring_equals_the_plain_loop_and_is_measured_in_time_and_memory(tmp_path: Path) -> None:
+    out = tmp_path / "scoring.json"
+    small = ["--documents", 4, "--words", 60, "--repeats", 1, "--few", 20, "--many", 60]
+    done = run("python", BENCHMARKS / "scoring.py", *small, "--out", out)
+    assert done.returncode == 0, done.stdout
+    assert "all figures are equal to the last digit" in done.stdout
+    written = json.loads(out.read_text())
+    assert set(written["peaks_mb"]) == {"20", "60"} and len(written["figures"]) == 3

@@ -2,8 +2,9 @@
 
 import json
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,15 +14,23 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from pyramidions.data.folder import DataFolder
+from pyramidions.errors import UserError
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.experiment import read_experiment
-from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
+from pyramidions.pretrained.families import shape_of
+from pyramidions.pretrained.importing import check_kept
+from pyramidions.pretrained.source import Source
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow, read_catalogue
 from pyramidions.reproduce.scale import SCALES, scaled_configs
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-ROWS = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
-CATALOGUE = read_catalogue(CONFIGS)
+FILES = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
+PRETRAINED, CORPORA, LECTURE = (
+    [name for name in FILES if name.startswith(group)] for group in ("pretrained=", "corpus=", "lecture=")
+)
+ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE)]
+CATALOGUE = [row for row in read_catalogue(CONFIGS) if row.table not in LECTURE_TABLES]
 SMALL = [
     *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
     *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.batch_size=4"),
@@ -152,14 +161,28 @@ def test_models_have_as_many_parameters_as_the_paper_says(config: str, millions:
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(millions, abs=0.05)
 
 
-@pytest.mark.parametrize("row", ROWS)
+def own(path: Path) -> dict[str, Any]:
+    """What a file says itself."""
+    said = OmegaConf.to_container(OmegaConf.load(path))
+    assert isinstance(said, dict)
+    return {str(group): changes for group, changes in said.items() if group != "defaults"}
+
+
+def underneath(path: Path) -> dict[str, Any]:
+    """What holds before a file says anything: the base, and the file on which it builds."""
+    found: Any = OmegaConf.create(composed())
+    for name in OmegaConf.load(path).get("defaults", ["_self_"])[:-1]:
+        parent = CONFIGS / f"{name[1:]}.yaml" if name.startswith("/") else path.parent / f"{name}.yaml"
+        found = OmegaConf.merge(found, underneath(parent), own(parent))
+    return OmegaConf.to_container(found)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("row", FILES)
 def test_a_row_holds_only_differences(row: str) -> None:
     path = CONFIGS / f"{row.replace('=', '/')}.yaml"
     lines = path.read_text().splitlines()
-    assert lines[0] == "# @package _global_" and len(lines) <= 20
-    changed = OmegaConf.to_container(OmegaConf.load(path))
-    base = composed()
-    assert isinstance(changed, dict)
+    assert lines[0] == "# @package _global_" and (row in PRETRAINED or len(lines) <= 20)
+    changed, base = own(path), underneath(path)
     for group, changes in changed.items():
         for name, value in changes.items():
             assert base[group].get(name) != value, f"{group}.{name} is what the base says"  # type: ignore[attr-defined, index]
@@ -170,18 +193,86 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", [*ROWS, *LECTURE])
 def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
     small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
     large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))
     assert small.max_source_positions * 16 == large.max_source_positions
     assert small.model.embed_dim * 8 == large.model.embed_dim
     torch.manual_seed(1)
-    model = build(small.model, 50).train()
+    model = build(small.model, 50, marker_idx=4).train()
     tokens = torch.randint(4, 50, (2, small.max_source_positions))
     loss = torch.nn.functional.cross_entropy(model(tokens, tokens[:, :9]).flatten(0, 1), tokens[:, 1:10].flatten())
     loss.backward()
     assert loss.isfinite() and all(p.grad is not None for p in model.parameters())
+
+
+# What the released models' config.json say of their shape.
+BART_BASE = {
+    "vocab_size": 50265,
+    "d_model": 768,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 12,
+    "decoder_attention_heads": 12,
+    "encoder_ffn_dim": 3072,
+    "decoder_ffn_dim": 3072,
+    "activation_function": "gelu",
+    "scale_embedding": False,
+    "max_position_embeddings": 1024,
+    "bos_token_id": 0,
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+LED_BASE = {"attention_window": 1024, "max_encoder_position_embeddings": 16384, "max_decoder_position_embeddings": 1024}
+PEGASUS_LARGE = {
+    "vocab_size": 96103,
+    "d_model": 1024,
+    "encoder_layers": 16,
+    "decoder_layers": 16,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "relu",
+    "scale_embedding": True,
+    "max_position_embeddings": 1024,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "decoder_start_token_id": 0,
+}
+PUBLISHED = {
+    "facebook/bart-base": ("</s>", {**BART_BASE, "model_type": "bart"}),
+    "allenai/led-base-16384": ("</s>", {**BART_BASE, **LED_BASE, "model_type": "led"}),
+    "google/pegasus-large": ("<s>", {**PEGASUS_LARGE, "model_type": "pegasus"}),
+}
+
+
+@pytest.mark.parametrize("recipe", PRETRAINED)
+def test_a_recipe_fits_the_model_that_it_names(recipe: str) -> None:
+    path = CONFIGS / f"{recipe.replace('=', '/')}.yaml"
+    start, settings = PUBLISHED[re.findall(r"^# Source: (\S+)$", path.read_text(), re.MULTILINE)[0]]
+    shape = shape_of(Source(path, path.stem, None, settings, settings, {}, None))
+    own = replace(shape.config, decoder_start=start)
+    found = read_experiment(str(path))
+    # It would say what does not fit.
+    check_kept(found.model, found.model, own)
+    with pytest.raises(UserError, match="^`num_heads` must be 1[26], as in the pretrained model, but is 8.$"):
+        check_kept(replace(found.model, num_heads=8), found.model, own)
+    if found.model.encoder_positions == "learned":
+        assert json.loads(found.model.encoder_positions_args) == {"length": found.max_source_positions}
+    assert found.max_target_positions == shape.max_target_positions
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_a_corpus_goes_with_any_recipe(corpus: str) -> None:
+    for recipe in PRETRAINED:
+        found = read_experiment(str(CONFIGS / f"{recipe.replace('=', '/')}.yaml"), (f"+{corpus}",))
+        assert found.model.decoding_max_length < found.max_target_positions
+        run = found.run
+        assert run["lr_scheduler"]["total_num_update"] == run["optimization"]["max_update"]
+        assert run["lr_scheduler"]["warmup_updates"] < run["optimization"]["max_update"] / 5
 
 
 @pytest.mark.parametrize("row", [None, "table2=16_power_8k_2k_512", "table3=deep_pyramidion"])

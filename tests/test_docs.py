@@ -12,6 +12,7 @@ from typing import Any
 import click
 import pytest
 from fairseq import options
+from hydra import compose, initialize_config_dir
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
@@ -150,9 +151,18 @@ def test_every_command_parses(page: str) -> None:
         elif program == "fairseq-generate":
             args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
             assert args.task in ("long_document_summarization", "extractive_summarization") and args.user_dir == PLUGIN
+        elif program == "fairseq-hydra-train":
+            with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
+                assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
+        elif program == "scripts/reproduce/pretrained.sh":
+            recipe, corpus, *_ = words
+            assert (ROOT / "configs" / "pretrained" / f"{recipe}.yaml").is_file()
+            assert (ROOT / "configs" / "corpus" / f"{corpus}.yaml").is_file()
         elif program.startswith("scripts/reproduce/"):
-            assert (ROOT / program).exists(), program
-            subcommand("reproduce").make_context("reproduce", [Path(program).stem, *words])
+            # What a script calls, with its own words.
+            *_, run = (ROOT / program).read_text().splitlines()
+            targets = re.findall(r"\w+", run.partition('run.sh"')[2].removesuffix('"$@"')) or [Path(program).stem]
+            subcommand("reproduce").make_context("reproduce", [*targets, *words])
         else:
             assert program in SHELL, program
 

@@ -33,7 +33,8 @@ class Without:
         return getattr(self.finder, name)
 
     def find_spec(self, name, path=None, target=None):
-        absent = {"fairseq", "hydra", "omegaconf", "rouge_score", "datasets", "pyarrow", "tokenizers", "transformers"}
+        absent = {"fairseq", "hydra", "omegaconf", "rouge_score", "datasets", "pyarrow"}
+        absent |= {"tokenizers", "transformers", "ot"}
         if name.partition(".")[0] in absent:
             return None
         return self.finder.find_spec(name, path, target)
@@ -76,7 +77,14 @@ def requirements(declared: dict[str, Any]) -> Requirements:
 
 @pytest.mark.parametrize(
     "module",
-    ["pyramidions", "pyramidions.nn", "pyramidions.models.builder", "pyramidions.data", "pyramidions.cli"],
+    [
+        "pyramidions",
+        "pyramidions.nn",
+        "pyramidions.models.builder",
+        "pyramidions.data",
+        "pyramidions.scoring",
+        "pyramidions.cli",
+    ],
 )
 def test_the_base_install_imports_without_fairseq(module: str) -> None:
     done = run(sys.executable, "-c", f"{WITHOUT_TRAIN}\nimport {module}")

@@ -11,6 +11,7 @@ from torch import Tensor
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 
@@ -18,30 +19,43 @@ VOCABULARY, LONGEST, PAD, MARKER = 20, 24, 1, 4
 
 # Options that make a kind cut a document of LONGEST tokens; a kind that is not named has none.
 _ATTENTION_ARGS = {
+    "adaptive_span": {"max_window": 6, "ramp": 2},
+    "bigbird": {"block_size": 2, "window_blocks": 1, "random_blocks": 1},
     "blockwise": {"block_size": 8},
     "efficient": {"local_heads": 1, "window": 3},
+    "linformer": {"compressed": 5},
     "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "window": 3},
+    "segments": {"segment_length": 5},
+    "sinkhorn": {"bucket_size": 4},
     "sliding_window": {"window": 6, "dilation": 2, "dilated_heads": 1},
+    "strided": {"stride": 5, "window": 4},
 }
+_CROSS_ARGS = {"hepos": {"stride": 2}}
 _LENGTHS = {"funnel": "12,None,None"}
+#: attention by which an encoder may read a document
+READS_ITSELF = [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only]
 #: ways to stack layers, by name: the fields that they set
 STACKS: dict[str, dict[str, Any]] = {
     "post-norm": {},
     "pre-norm": {"normalize_before": True},
     "recomputed": {"checkpoint_activations": True},
+    "reversible": {"stack": "reversible", "normalize_before": True},
 }
 #: attention and pooling that cannot go together; any other two can
-REFUSED = {("efficient", "funnel"), ("lsh", "funnel"), ("sliding_window", "funnel")}
+REFUSED = {
+    (kind, "funnel")
+    for kind in ("adaptive_span", "bigbird", "efficient", "linformer", "lsh", "sinkhorn", "sliding_window", "strided")
+} | {("segments", pooling) for pooling in ("funnel", "markers", "max")}
 #: attention that cannot tell the attention scorer what each position received
-TELLS_NOTHING = {"efficient", "lsh"}
+TELLS_NOTHING = {"efficient", "linformer", "lsh"}
 
 Combination = tuple[str, str, str]  # attention, pooling ("none", too), scorer
 
 
 def combinations() -> list[Combination]:
     """Return all that can go together: attention with pooling by the default scorer, and with scorers."""
-    pooled = itertools.product(ATTENTION.names, ["none", *POOLING.names], ["linear"])
-    scored = itertools.product(ATTENTION.names, ["soft_topk", "hard_topk"], set(SCORER.names) - {"linear"})
+    pooled = itertools.product(READS_ITSELF, ["none", *POOLING.names], ["linear"])
+    scored = itertools.product(READS_ITSELF, ["soft_topk", "hard_topk"], set(SCORER.names) - {"linear"})
     return [
         (attention, pooling, scorer)
         for attention, pooling, scorer in sorted([*pooled, *scored])
@@ -64,6 +78,7 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         "max_source_positions": LONGEST,
         "self_attention": attention,
         "self_attention_args": json.dumps(_ATTENTION_ARGS.get(attention, {})),
+        "cross_attention_args": json.dumps(_CROSS_ARGS.get(overrides.get("cross_attention", "full"), {})),
         "scorer": scorer,
         **pools,
         **overrides,
@@ -73,11 +88,16 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
 
 
 def batch(*lengths: int, seed: int = 0) -> Tensor:
-    """Documents of these lengths, their end included, padded on the right: (B, L)."""
+    """Documents of these lengths, their end included, padded on the right: (B, L).
+
+    The first three tokens of those with more than seven are a query.
+    """
     generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
     tokens = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
     tokens[:, ::3] = MARKER
     for row, length in enumerate(lengths):
+        if length > 7:
+            tokens[row, 2] = 2
         tokens[row, length - 1] = 2
         tokens[row, length:] = PAD
     return tokens
@@ -91,7 +111,7 @@ def encode(model: Transformer, tokens: Tensor, lengths: Sequence[int] | None = N
 
 def decode(model: Transformer, tokens: Tensor, memory: Tensor, mask: Tensor | None, cache: Any = None) -> Tensor:
     """Return logits after each of ``tokens`` (BW, T), which follow those of ``cache``: (BW, T, V)."""
-    return model.decoder(tokens, memory, mask, cache)
+    return model.decoder(tokens, (Memory(memory, mask),), cache)
 
 
 def documents(memory: Tensor, mask: Tensor) -> list[Tensor]:

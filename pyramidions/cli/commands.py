@@ -27,6 +27,7 @@ _COMMANDS = {
     "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",
     "prepare": "pyramidions.cli.prepare:prepare",
+    "push": "pyramidions.cli.push:push",
     "recipe": "pyramidions.cli.recipe:recipe",
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",

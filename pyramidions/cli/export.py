@@ -1,8 +1,15 @@
 """`pyramidions export`."""
 
+import re
 from pathlib import Path
 
 import click
+
+from pyramidions.errors import UserError
+
+# As the hub spells them: ISO 639, and names of datasets, old ones without an owner.
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")
+_DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 
 
 @click.command()
@@ -15,26 +22,82 @@ import click
     "--scores", type=click.Path(path_type=Path), help="File of `pyramidions score --json`, for the model card."
 )
 @click.option("--license", "licence", help="Licence of the weights, for the model card.")
-def export(checkpoint: Path, folder: Path, data: Path | None, scores: Path | None, licence: str | None) -> None:
+@click.option(
+    "--language",
+    "languages",
+    multiple=True,
+    help="Language of the documents, e.g. en, for the model card; several may be given.",
+)
+@click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    metavar="OWNER/NAME",
+    help="Dataset on the Hugging Face hub that the model was trained on, for the model card; several may be given. The "
+    "scores are taken to be on it if there is one.  [default: the known corpus of --data]",
+)
+@click.option(
+    "--to",
+    type=click.Choice(["pyramidions", "hf"]),
+    default="pyramidions",
+    show_default=True,
+    help="Whose format: ours, which holds every model, or that of Hugging Face's transformers, which holds models with "
+    "the architecture of BART, LED or PEGASUS.",
+)
+def export(
+    checkpoint: Path,
+    folder: Path,
+    data: Path | None,
+    scores: Path | None,
+    licence: str | None,
+    languages: tuple[str, ...],
+    datasets: tuple[str, ...],
+    to: str,
+) -> None:
     """Write a model, a summarizer or an extractor, as files that need neither fairseq nor pickle.
 
     CHECKPOINT is a checkpoint of fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights
     (model.safetensors), config.json, the tokenizer (sentencepiece.model or tokenizer.json) and a model card
     (README.md). It appears whole or not at all, and replaces only an older export.
 
+    With --to hf, transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling or
+    other attention than BART, LED and PEGASUS have no class there.
+
     \b
-    Example:
-      pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT
+    Examples:
+      pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT --language en
+      pyramidions export checkpoints my-led --to hf
     """
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference import export_model
+    from pyramidions.inference.export_folder import CARD, refuse_foreign
     from pyramidions.inference.model_card import model_card
-    from pyramidions.inference.model_files import refuse_foreign
-    from pyramidions.inference.saved_model import load_either
+    from pyramidions.inference.saved_model import load_either, write_export
+    from pyramidions.pretrained.exporting import hugging_face_files
 
     # Checked before the work.
     refuse_foreign(folder)
+    for name, given, rule, form in (
+        ("language", languages, _LANGUAGE, "en"),
+        ("dataset", datasets, _DATASET, "OWNER/NAME"),
+    ):
+        for text in given:
+            if not rule.fullmatch(text):
+                raise UserError(f"--{name} must be of the form {form}, but is {text!r}.")
     model = load_either(checkpoint)
-    card = model_card(model, folder.resolve().name, None if data is None else DataFolder(data), scores, licence)
-    export_model(model, folder, card)
+    for_transformers = to == "hf"
+    card = model_card(
+        model,
+        folder.resolve().name,
+        None if data is None else DataFolder(data),
+        scores,
+        licence,
+        for_transformers=for_transformers,
+        languages=languages,
+        datasets=datasets,
+    )
+    if for_transformers:
+        write_export(folder, {**hugging_face_files(model), CARD: card.encode()})
+    else:
+        export_model(model, folder, card)
     click.echo(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +16,13 @@ from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
     from pyramidions.data.readers import Document
+    from pyramidions.inference.saved_model import SavedModel
     from pyramidions.pretrained.importing import Imported
 
+_LIMIT = 20  # documents of --compare and --calibrate
 
-@click.command(short_help="Turn a BART, LED or PEGASUS into a model to train.")
+
+@click.command(short_help="Turn a BART, LED, PEGASUS or BigBird-PEGASUS into a model to train.")
 @click.argument("source", type=PATH)
 @click.option("-o", "--out", metavar="CHECKPOINT", required=True, type=PATH, help="Checkpoint to write, ending in .pt.")
 @click.option(
@@ -34,6 +38,13 @@ if TYPE_CHECKING:
 @click.option("--pooling-args", help="Its options, as JSON.")
 @click.option("--scorer", help="What rates them.  [default: linear]")
 @click.option("--scorer-args", help="Its options, as JSON.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=PATH,
+    help="Take architecture and lengths from a file such as configs/pretrained/bart_base_16k_pyramidion.yaml, and not "
+    "from the options above. Needs the extra train.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of what is initialised.")
 @click.option(
     "--compare",
@@ -42,35 +53,98 @@ if TYPE_CHECKING:
     help="Documents with summaries, as for prepare: tell how probable the model finds these summaries before and after "
     "the changes.",
 )
-@click.option("--limit", type=click.IntRange(1), default=20, help="Pairs that --compare reads.")
+@click.option(
+    "--calibrate",
+    metavar="DOCUMENTS",
+    type=PATH,
+    help="Documents as for summarize: scale the weights of fresh scorers so that scores spread on these. Needed where "
+    "norms come before sublayers, as in PEGASUS, and with --scorer nonlinear.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    help="Pairs that --compare reads, and documents that --calibrate reads.  [default: 20]",
+)
 def import_command(
     source: Path,
     out: Path,
     max_source_positions: int | None,
     max_target_positions: int | None,
+    config: Path | None,
     seed: int,
     compare: Path | None,
-    limit: int,
+    calibrate: Path | None,
+    limit: int | None,
     **changes: str | None,
 ) -> None:
-    """Turn a pretrained BART, LED or PEGASUS into a checkpoint of ours.
+    """Turn a pretrained BART, LED, PEGASUS or BigBird-PEGASUS into a checkpoint of ours.
 
-    SOURCE is a folder as the Hugging Face hub keeps it: config.json, the weights (.safetensors, or .bin that holds
-    tensors only), and the tokenizer. CHECKPOINT has weights, tokenizer and decoding settings; fairseq-train
+    SOURCE is a model on the Hugging Face hub, OWNER/NAME or OWNER/NAME@REVISION (a branch, a tag or a commit), or a
+    local copy of one, which takes precedence: config.json, the weights (.safetensors, or .bin that holds tensors
+    only), and the tokenizer. It may also be fairseq's own BART: a folder, or a .tar.gz, with model.pt, dict.txt, and
+    GPT-2's encoder.json and vocab.bpe. CHECKPOINT has weights, tokenizer and decoding settings; fairseq-train
     --finetune-from-model, fairseq-generate and summarize read it. Without options the model computes what it did.
 
     \b
     Examples:
-      pyramidions import bart-base -o bart.pt
-      pyramidions import bart-base -o long.pt --max-source-positions 16384 --self-attention blockwise \\
+      pyramidions import facebook/bart-base -o bart.pt
+      pyramidions import ./bart-base -o long.pt --max-source-positions 16384 --self-attention blockwise \\
           --self-attention-args '{"block_size": 1024}' --pooling-lengths None,None,2048,512,None,None
+      pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
+    from pyramidions.pretrained.calibration import calibrated_scorers
     from pyramidions.pretrained.checkpoint import write_checkpoint
-    from pyramidions.pretrained.importing import import_model
+    from pyramidions.pretrained.importing import check_kept, import_model
 
     if out.suffix != ".pt":
         raise UserError(f"--out must end in .pt, but is {out}.")
     check_output("--out", out, "a checkpoint")
+    if limit is not None and compare is None and calibrate is None:
+        raise UserError("--limit is an option of --compare and --calibrate, neither of which is given.")
+    asked = _asked(changes)
+    if config is not None:
+        lengths = {"max_source_positions": max_source_positions, "max_target_positions": max_target_positions}
+        for name in (*(name for name, given in lengths.items() if given is not None), *asked):
+            raise UserError(f"{option(name)} cannot be given with --config, which says it.")
+        from pyramidions.models.experiment import read_experiment
+
+        recipe = read_experiment(str(config))
+        max_source_positions, max_target_positions = recipe.max_source_positions, recipe.max_target_positions
+        # How the model writes stays as it was pretrained.
+        asked = {name: value for name, value in asdict(recipe.model).items() if not name.startswith("decoding_")}
+    if calibrate is not None and asked.get("pooling_lengths") is None:
+        raise UserError("--calibrate needs --pooling-lengths, which are not given.")
+    pairs = None if compare is None else _pairs(compare, limit or _LIMIT)
+    texts = None if calibrate is None else _texts(calibrate, limit or _LIMIT)
+    with naming_options("max_source_positions", "max_target_positions", *changes):
+        found = import_model(
+            source,
+            max_source_positions=max_source_positions,
+            max_target_positions=max_target_positions,
+            changes=asked,
+            seed=seed,
+        )
+    if config is not None:
+        check_kept(recipe.model, found.model.config, found.original.config)
+    if texts is not None and not calibrated_scorers(found.model):
+        raise UserError("--calibrate needs poolings with a linear or nonlinear --scorer, but the model has none.")
+    for line in _told(found):
+        click.echo(line)
+    if pairs is not None:
+        _compare(found.original, "before", pairs)
+        _compare(found.model, "after", pairs)
+    if texts is not None:
+        _calibrate(found.model, texts)
+        if pairs is not None:
+            _compare(found.model, "calibrated", pairs)
+    write_checkpoint(out, found.model)
+    click.echo("To train it further, with 64 documents an update:")
+    click.echo(f"pyramidions prepare DOCUMENTS --tokenizer {shlex.quote(str(out))} --out prepared")
+    click.echo(_command(found, out))
+
+
+def _asked(changes: dict[str, str | None]) -> dict[str, Any]:
+    """Return the architecture that the options ask for."""
     asked = {name: value for name, value in changes.items() if value is not None}
     for name in ("pooling", "pooling_args", "scorer", "scorer_args"):
         if name in asked and "pooling_lengths" not in asked:
@@ -80,58 +154,91 @@ def import_command(
     if "self_attention" in asked:
         # Options of another kind mean nothing.
         asked.setdefault("self_attention_args", "{}")
-    with naming_options("max_source_positions", "max_target_positions", *changes):
-        found = import_model(
-            source,
-            max_source_positions=max_source_positions,
-            max_target_positions=max_target_positions,
-            changes=asked,
-            seed=seed,
-        )
-    for line in _told(found):
-        click.echo(line)
-    if compare is not None:
-        _compare(found, compare, limit)
-    about = {"source": source.resolve().name, "family": found.family, "licence": found.licence}
-    write_checkpoint(out, found.model, about)
-    click.echo("To train it further, prepare documents with")
-    click.echo(f"  --tokenizer {shlex.quote(str(out))}")
-    click.echo("and give fairseq-train")
-    click.echo(f"  {_flags(found, out)}")
+    return asked
 
 
 def _told(found: "Imported") -> list[str]:
-    model, transfer = found.model, found.transfer
+    model, transfer, origin = found.model, found.transfer, found.origin
     config = model.config
     parameters = sum(p.numel() for p in model.transformer.parameters())
     lines = [
-        f"{found.family}, licence {found.licence or 'not said'}: {config.encoder_layers} + {config.decoder_layers} "
+        f"{origin.family}, licence {origin.licence or 'not said'}: {config.encoder_layers} + {config.decoder_layers} "
         f"layers, {config.embed_dim} wide, {model.tokenizer.vocab_size:,} pieces, {parameters / 1e6:.1f}M parameters",
         f"taken: {counted(len(transfer.taken), 'weight')}",
     ]
     for name, (old, new) in transfer.extended.items():
         lines.append(f"extended: {name.partition('.')[0]} positions from {old:,} to {new:,}, by copying")
+    if origin.on_hub:
+        lines.insert(0, f"{origin.source} on the hub, commit {origin.revision}")
     if transfer.new:
         lines.append(f"new: {', '.join(transfer.new)}")
     if found.spread:
         lines.append(f"scaled so that their scores spread: {', '.join(found.spread)}")
+    fresh, scaled = (
+        {name.removeprefix("encoder.").partition(".scorer.")[0] + ".scorer" for name in names if ".scorer." in name}
+        for names in (transfer.new, found.spread)
+    )
+    if left := sorted(fresh - scaled):
+        lines.append(f"not scaled without documents, but by --calibrate: {', '.join(left)}")
     if transfer.dropped:
         lines.append(f"left out: {', '.join(transfer.dropped)}")
+    repeats = (
+        f"no {config.decoding_no_repeat_ngram}-gram twice" if config.decoding_no_repeat_ngram else "with repetitions"
+    )
+    lines.append(
+        f"writes {config.decoding_min_length:,} to {config.decoding_max_length:,} tokens, {repeats}: beam "
+        f"{config.decoding_beam}, length penalty {config.decoding_length_penalty:g}"
+    )
     if found.unused:
         lines.append(f"unused: {counted(found.unused, 'embedding')} without a piece")
     return lines
 
 
-def _compare(found: "Imported", pairs: Path, limit: int) -> None:
-    from pyramidions.data.readers import Corpus
+def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
     from pyramidions.pretrained.likelihood import log_likelihood
 
-    documents = list(islice(Corpus(str(pairs)), limit))
-    for name, model in (("before", found.original), ("after", found.model)):
-        lengths = (model.max_source_positions, model.max_target_positions)
-        with progress_bar(f"comparing, {name}", len(documents), "pairs") as bar:
-            value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, documents), *lengths)
-        click.echo(f"log-likelihood of a token, mean over {counted(len(documents), 'pair')}, {name}: {value:.4f}")
+    lengths = (model.max_source_positions, model.max_target_positions)
+    with progress_bar(f"comparing, {when}", len(pairs), "pairs") as bar:
+        value = log_likelihood(model.transformer, model.tokenizer, _told_by(bar, pairs), *lengths)
+    click.echo(f"log-likelihood of a token, mean over {counted(len(pairs), 'pair')}, {when}: {value:.4f}")
+
+
+def _pairs(compare: Path, limit: int) -> list["Document"]:
+    from pyramidions.data.readers import Corpus
+
+    found = list(islice(Corpus(str(compare)), limit))
+    if not found:
+        raise UserError(f"--compare must have pairs, but {compare} has none.")
+    return found
+
+
+def _texts(documents: Path, limit: int) -> list[str]:
+    from pyramidions.inference.documents import list_files, read_files
+
+    def refuse(error: UserError) -> None:
+        raise error
+
+    paths = list_files([documents]).paths
+    found = [document.text for document in islice(read_files(paths, None, refuse=refuse), limit)]
+    if not found:
+        raise UserError(f"--calibrate must have documents, but {documents} has none.")
+    return found
+
+
+def _calibrate(model: "SavedModel", texts: list[str]) -> None:
+    from pyramidions.pretrained.calibration import calibrate, calibrated_scorers
+
+    done = calibrate(model, texts)
+    same = [name for name in calibrated_scorers(model) if name not in {scorer.name for scorer in done}]
+    if not done:
+        raise UserError(f"--calibrate needs logits that vary, but those of {', '.join(same)} do not.")
+    for name, mean, variance in done:
+        click.echo(
+            f"calibrated on {counted(len(texts), 'document')}: {name}, whose logits had mean {mean:.3g} and variance "
+            f"{variance:.3g}"
+        )
+    if same:
+        click.echo(f"not calibrated, as their logits do not vary: {', '.join(same)}")
 
 
 def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
@@ -140,11 +247,29 @@ def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
         bar.update()
 
 
-def _flags(found: "Imported", out: Path) -> str:
-    """Return the flags of fairseq-train that start from the checkpoint."""
-    from dataclasses import asdict
+# As the recipes in configs/pretrained have it.
+_TRAINING = (
+    *("--task", "long_document_summarization", "--criterion", "pooled_cross_entropy", "--label-smoothing", "0.1"),
+    *(
+        "--batch-size",
+        "1",
+        "--update-freq",
+        "64",
+        "--optimizer",
+        "adam",
+        "--weight-decay",
+        "0.01",
+        "--clip-norm",
+        "0.1",
+    ),
+    *("--lr", "3e-5", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "500"),
+    *("--total-num-update", "20000", "--max-update", "20000"),
+)
 
-    from pyramidions.files.processes import as_typed
+
+def _command(found: "Imported", out: Path) -> str:
+    """Return the command of fairseq-train that starts from the checkpoint."""
+    from pyramidions.files.processes import USER_DIR, as_typed
     from pyramidions.measure.recipe import model_flags
     from pyramidions.models import PyramidionConfig
 
@@ -155,4 +280,5 @@ def _flags(found: "Imported", out: Path) -> str:
     }
     fields = {name: value for name, value in asdict(found.model.config).items() if value != default[name]}
     start = ["--finetune-from-model", str(out), "--arch", "vanilla"]
-    return as_typed([*start, *model_flags({**fields, **lengths})])
+    words = ["fairseq-train", "prepared", "--user-dir", USER_DIR, *_TRAINING, *start]
+    return as_typed([*words, *model_flags({**fields, **lengths})])

@@ -90,9 +90,14 @@ def check_output(
 def check_summary_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_json: bool) -> None:
     """Refuse outputs of a command that writes summaries, and a page if asked for, as `check_output` does."""
     check_output("--out", out, "an older file of summaries" if as_json else "a text", inputs)
-    check_output("--explain", page, "a text", inputs, [] if out is None else [out])
+    check_page("--explain", page, inputs, [] if out is None else [out])
+
+
+def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: Iterable[Path]) -> None:
+    """Refuse a page that `check_output` refuses, or that has another ending."""
+    check_output(option, page, "a text", inputs, outputs)
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
-        raise UserError(f"--explain must end in .html, but is {page}.")
+        raise UserError(f"{option} must end in .html, but is {page}.")
 
 
 def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -1,7 +1,7 @@
 """`pyramidions prepare`."""
 
 from collections.abc import Iterable
-from functools import partial
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pyramidions.cli.corpus_options import corpus_options
+from pyramidions.cli.inputs import find_inputs
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
@@ -27,6 +28,11 @@ def _file(name: str) -> Any:
 @_file("train")
 @_file("valid")
 @_file("test")
+@click.option(
+    "--release",
+    type=click.Path(path_type=Path),
+    help="Files of a known corpus on this machine, a folder or a .zip file, instead of those on the hub.",
+)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Data folder to make.")
 @click.option(
     "--vocab-size",
@@ -42,6 +48,12 @@ def _file(name: str) -> Any:
     help="Share of characters covered by the vocabulary; the others become <unk>.",
 )
 @click.option("--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <n> between sentences.")
+@click.option(
+    "--turn-markers",
+    is_flag=True,
+    default=Settings.turn_markers,
+    help="Put <t> between lines instead, such as the turns of a meeting.",
+)
 @click.option(
     "--sentences",
     default=Settings.sentences,
@@ -72,23 +84,21 @@ def prepare(
     train: str | None,
     valid: str | None,
     test: str | None,
+    release: Path | None,
     out: Path,
     tokenizer: Path | None,
     labels: bool,
     pairing: PairingOptions,
-    source_field: str | None,
-    target_field: str | None,
-    id_field: str | None,
-    config: str | None,
-    skip_empty: bool,
-    number_repeated_ids: bool,
     workers: int | None,
     overwrite: bool,
-    **vocabulary: Any,
+    **options: Any,
 ) -> None:
     """Turn documents into a data folder for fairseq.
 
-    INPUT is a folder with train, valid and test files, or a Hugging Face dataset, by name or as a folder.
+    INPUT is a folder with train, valid and test files, a Hugging Face dataset, by name or as a folder, or a known
+    corpus: arxiv, pubmed, govreport, billsum, bigpatent, qmsum, booksum or summscreen. The source, licence and size of
+    a known corpus are shown before anything is fetched. With --release, its files are read from this machine.
+
     Files end in .jsonl, .jsonl.gz, .jsonl.xz or .parquet. JSON lines in .txt files are read too, and val.* is
     the valid split, as in the arXiv and PubMed release. The data folder holds the tokenizer, the
     dictionary, the documents as token ids, the raw summaries, and a manifest with counts and hashes. It
@@ -102,28 +112,26 @@ def prepare(
     Examples:
       pyramidions prepare data/sample --out prepared --vocab-size 4000
       pyramidions prepare --train a.jsonl --valid b.jsonl --test c.jsonl.gz --out prepared
-      pyramidions prepare ccdv/arxiv-summarization --config document --out arxiv
+      pyramidions prepare govreport --out prepared
+      pyramidions prepare bigpatent --config d --out prepared
+      pyramidions prepare qmsum --release QMSum --out prepared
+      pyramidions prepare owner/dataset --source-field text --target-field summary --out prepared
       pyramidions prepare data/sample --out sections --vocab-size 4000 --divide sections
       pyramidions prepare data/sample --out selected --vocab-size 4000 --select hiporank --budget 1024
     """
     from pyramidions.data.prepare import prepare as prepare_folder
-    from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
     from pyramidions.files.parallel import available_cores
 
-    given = (("train", train), ("valid", valid), ("test", test))
-    names = (find_splits(input) if input else {}) | {split: name for split, name in given if name is not None}
-    fields = known_fields(source_field, target_field, id_field)
-    corpus = partial(
-        Corpus, fields=fields, config=config, skip_empty=skip_empty, number_repeated_ids=number_repeated_ids
-    )
-    pairings = pairing.pairings(list(names))
+    files = {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
+    vocabulary = {field.name: options.pop(field.name) for field in fields(Settings) if field.name in options}
+    inputs = find_inputs(input, files, release, **options)
+    pairings = pairing.pairings(list(inputs.corpora))
     if labels and (pairing.divide or pairing.select):
         raise UserError(f"--labels excludes {'--divide' if pairing.divide else '--select'}.")
     # `pyramidions extract` reads the sections of a record, so an extractor is trained on them.
-    corpora = {split: corpus(name, split, sections=labels or split in pairings) for split, name in names.items()}
+    corpora = {split: make(sections=labels or split in pairings) for split, make in inputs.corpora.items()}
     if tokenizer is not None:
         _refuse_vocabulary_options(ctx, vocabulary)
-    check_config(config, names.values())
     with naming_options(*vocabulary):
         made = prepare_folder(
             out,
@@ -134,15 +142,19 @@ def prepare(
             pairings=pairings,
             workers=workers or available_cores(),
             overwrite=overwrite,
+            about=inputs.about,
         )
     click.echo(_report(out) if made else f"{out} is up to date: same documents, same settings.")
 
 
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
-    from pyramidions.inference.model_files import CHECKPOINTS, CONFIG, EXTRACTOR, SUMMARIZER, find_model
+    from pyramidions.hub import hub_name
+    from pyramidions.inference.export_folder import CONFIG
+    from pyramidions.inference.model_files import CHECKPOINTS, find_model
+    from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER
 
-    is_model = path.suffix == ".pt" or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
+    is_model = path.suffix == ".pt" or hub_name(path) or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
     return find_model(path, SUMMARIZER, EXTRACTOR).tokenizer if is_model else path
 
 
@@ -161,10 +173,12 @@ def _report(out: Path) -> str:
     for split, numbers in manifest["splits"].items():
         source, target = numbers["source_tokens"], numbers["target_tokens"]
         skipped, chosen = manifest["inputs"][split]["skipped"], numbers.get("chosen_sentences")
+        queries = numbers.get("query_tokens")
         lines.append(
             f"  {split}: {_made(numbers)}, on average {source['mean']:,.0f} tokens to "
             f"{target['mean']:,.0f}, at most {source['max']:,} to {target['max']:,}"
             + (f"; {chosen['mean']:,.1f} sentences chosen of {numbers['sentences']['mean']:,.0f}" if chosen else "")
+            + (f"; queries of {queries['mean']:,.0f} tokens, at most {queries['max']:,}" if queries else "")
             + (f"; {counted(skipped, 'empty one')} left out" if skipped else "")
         )
     return "\n".join(lines)

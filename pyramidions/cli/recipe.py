@@ -63,7 +63,8 @@ def _corpus(prepared: Path) -> "CorpusSize":
     from pyramidions.data.folder import DataFolder
     from pyramidions.measure.recipe import CorpusSize
 
-    manifest = DataFolder(prepared).manifest
+    folder = DataFolder(prepared)
+    manifest = folder.manifest
     for split in ("train", "valid"):
         if split not in manifest["splits"]:
             raise UserError(f"{prepared} must hold the splits train and valid, but lacks {split}.")
@@ -71,7 +72,7 @@ def _corpus(prepared: Path) -> "CorpusSize":
     source, target = train["source_tokens"], train["target_tokens"]
     if not ("p95" in source and "min" in target):
         raise UserError(f"{prepared} must have the manifest of `pyramidions prepare`, but its lengths are incomplete.")
-    return CorpusSize(train["documents"], manifest["vocab_size"], source, target)
+    return CorpusSize(train["documents"], manifest["vocab_size"], source, target, folder.has_queries)
 
 
 def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pyramidions.reproduce.plan import Step
     from pyramidions.reproduce.runner import Run, Runner
 
-TARGETS = ("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6")
+TARGETS = (
+    *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
+    *("lecture_govreport", "lecture_pubmed", "lecture_arxiv"),
+)
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and benchmarks lie
 
@@ -38,10 +41,11 @@ _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and ben
 @click.option(
     "--data",
     type=PATH,
-    help="Folder with arxiv and pubmed, prepared or not.  [default: from the hub; tiny: the sample]",
+    help="Folder with arxiv, pubmed or govreport, prepared or not.  [default: from the hub; tiny: the sample]",
 )
+@click.option("--metrics", metavar="NAME,...", help="Metrics beside ROUGE, such as meteor,coverage.")
 @click.option("--out", type=PATH, help="Folder of results.  [default: reproduced/SCALE]")
-@click.option("--configs", type=PATH, default="configs", help="Folder with base.yaml and paper.csv.")
+@click.option("--configs", type=PATH, default="configs", help="Folder with base.yaml, paper.csv and lecture.csv.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and run nothing.")
 def reproduce(
     targets: tuple[str, ...],
@@ -52,6 +56,7 @@ def reproduce(
     slurm: bool,
     batch_size: int | None,
     data: Path | None,
+    metrics: str | None,
     out: Path | None,
     configs: Path,
     dry_run: bool,
@@ -89,7 +94,7 @@ def reproduce(
     jobs = jobs_for(catalogue, tables, names) if tables else []
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
     at_scale = out / "configs" if scale == "tiny" else configs
-    planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora)
+    planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora, _metrics(metrics))
     run: Run = run_step
     if slurm and not dry_run:
         from pyramidions.reproduce.slurm import Cluster
@@ -168,6 +173,15 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
     if lacking := sorted(name for name in needed if not (data / name).is_dir()):
         raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
     return {name: (data / name).absolute() for name in needed}
+
+
+def _metrics(given: str | None) -> tuple[str, ...]:
+    """Return the metrics of the scores; each is made once, so that what one lacks is known before anything is run."""
+    from pyramidions.scoring.score import metrics_of
+
+    names = ("rouge", *(name for name in given.split(",") if name != "rouge")) if given else ("rouge",)
+    metrics_of(names)
+    return names
 
 
 def _print(title: str, steps: "list[Step]") -> None:

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option(
+    "--query",
+    "queries",
+    multiple=True,
+    help="What the summary answers, for models trained with queries; given several times, each document is summarized "
+    "once for each query.",
+)
+@click.option("--query-file", type=click.Path(path_type=Path), help="File of such queries, one a line.")
+@click.option("--query-field", help="Field with the query of a document, in .jsonl files.")
+@click.option(
     "--long",
     "long",
     type=click.Choice(LONG),
@@ -66,6 +75,23 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     help="Forbid repeated n-grams of this n; 0 allows all.  [default: the model's]",
 )
+@click.option(
+    "--sampling",
+    is_flag=True,
+    help="Sample each token from the model's probabilities instead of searching for the most probable summary.",
+)
+@click.option(
+    "--temperature", type=float, help="With --sampling: below 1 probable tokens become more so.  [default: 1]"
+)
+@click.option(
+    "--top-k", type=click.IntRange(0), help="With --sampling: sample from this many tokens.  [default: 0, all]"
+)
+@click.option(
+    "--top-p",
+    type=float,
+    help="With --sampling: sample from the most probable tokens that together have this probability.  [default: 1]",
+)
+@click.option("--seed", type=click.IntRange(0), help="Random seed of --sampling.  [default: 1]")
 @click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 def summarize(
@@ -73,12 +99,16 @@ def summarize(
     files: tuple[Path, ...],
     field: str | None,
     id_field: str | None,
+    queries: tuple[str, ...],
+    query_file: Path | None,
+    query_field: str | None,
     long: str,
     section_types: Path | None,
     select: str | None,
     as_json: bool,
     out: Path | None,
     page: Path | None,
+    sampling: bool,
     batch_size: int,
     device: str | None,
     **decoding: Any,
@@ -86,20 +116,25 @@ def summarize(
     """Summarize documents.
 
     MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
-    export`. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such
-    files; without any, standard input is one document. Unreadable files and lines of .jsonl files are reported and
-    skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries
-    are written in the order of the documents, as soon as they are made.
+    export`, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on the Hugging Face hub. FILES end in .txt, .md,
+    .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, standard input is
+    one document. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is then 1. A
+    .jsonl file with an invalid first line is skipped as a whole. Summaries are written in the order of the documents,
+    as soon as they are made.
 
     \b
     Example:
       pyramidions summarize my-summarizer paper.pdf --explain page.html
       pyramidions summarize my-summarizer paper.pdf notes/ --long merge
+      pyramidions summarize my-answerer meeting.txt --query "Why was the remote control made yellow?"
       pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
+      pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
     """
-    from pyramidions.cli.naming import naming_options
-    from pyramidions.inference import Summarizer
+    from pyramidions.cli.naming import naming_options, option
+    from pyramidions.inference import SamplingOptions, Summarizer
     from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.queries import answerable, each_query
+    from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.stream import explain_documents, summarize_documents
 
@@ -109,14 +144,32 @@ def summarize(
         raise UserError("--select is an option of --long extract, which is not given.")
     if page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
+    of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}
+    of_sampling = {name: value for name, value in of_sampling.items() if value is not None}
+    if of_sampling and not sampling:
+        raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
+    asked = _queries(queries, query_file, query_field)
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
     check_summary_outputs(out, page, paths, as_json)
-    with naming_options("device", "select", *decoding), closing(ReadingReport(paths, "summarizing")) as report:
+    with (
+        naming_options("device", "select", "query", *decoding, *of_sampling),
+        closing(ReadingReport(paths, "summarizing")) as report,
+    ):
         summarizer = Summarizer.from_pretrained(model, device)
-        settings = decoding_settings(summarizer.model, **decoding)
+        check_queries(summarizer.model.queries, bool(asked or query_field))
+        for query in asked:
+            summarizer.reader.asking(query)
+        sampled = SamplingOptions(**of_sampling) if sampling else None
+        settings = decoding_settings(summarizer.model, **decoding, sampling=sampled)
         report.skip(skipped)
-        documents = read_files(paths, field, id_field, headings=long in BY_HEADINGS, refuse=report.fail)
+        documents = read_files(
+            paths, field, id_field, headings=long in BY_HEADINGS, query_field=query_field, refuse=report.fail
+        )
+        if asked:
+            documents = each_query(documents, asked)
+        elif query_field:
+            documents = answerable(documents, summarizer.reader, report.fail)
         # The names of documents are written if there are several.
         first = list(islice(documents, 2))
         if not first:
@@ -132,6 +185,16 @@ def summarize(
         lines = _lines(results, paths, len(first) > 1, as_json, long)
         write_lines(lines, out, report.bar_aside)
     return 1 if report.failed else 0
+
+
+def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str | None) -> list[str]:
+    """Return the queries for all documents; none if each has its own, or there are none."""
+    from pyramidions.inference.queries import read_queries
+
+    given = {"--query": queries, "--query-file": query_file, "--query-field": query_field}
+    if len(several := [name for name, value in given.items() if value]) > 1:
+        raise UserError(f"{several[0]} and {several[1]} exclude each other.")
+    return list(queries) if query_file is None else read_queries(query_file)
 
 
 def _name(model: Path) -> str:

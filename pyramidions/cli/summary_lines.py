@@ -1,6 +1,7 @@
 """What `pyramidions summarize` writes about a document: a JSON object, or text."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from pyramidions.inference.documents import Origin
 from pyramidions.inference.file_formats import holds_records
 from pyramidions.inference.stream import Summarized
 from pyramidions.inference.summary import Summary
+from pyramidions.inference.supported_sentences import SummarySentence, Supporting
 
 
 class SummaryIds:
@@ -37,10 +39,11 @@ def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
         long: how long documents are read.
     """
     origin, summaries = result
-    first = summaries[0].coverage
+    first, query = summaries[0].coverage, summaries[0].query
     about: dict[str, Any] = {
         "id": ids.of(origin),
         "name": origin.name,
+        **({} if query is None else {"query": query}),
         "summary": " ".join(summary.text for summary in summaries),
         "long": long,
         "pieces": len(summaries[0].pieces) or len(summaries),
@@ -55,7 +58,24 @@ def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
         about["selected_by"] = first.selected_by
     if first.note is not None:
         about["note"] = first.note
+    if summaries[0].sentences is not None:
+        about["support"] = [_support(sentence) for summary in summaries for sentence in summary.sentences or ()]
     return json.dumps(about, ensure_ascii=False)
+
+
+def _support(sentence: SummarySentence) -> dict[str, Any]:
+    """Return what supports a sentence, by the words that it shares and by attention."""
+
+    def named(supporting: Sequence[Supporting]) -> list[dict[str, Any]]:
+        return [{"sentence": each.text, "share": round(each.share, 4)} for each in supporting]
+
+    return {
+        "sentence": sentence.text,
+        "supported": sentence.is_supported,
+        "recall": None if sentence.recall is None else round(sentence.recall, 4),
+        "by_words": named(sentence.by_words),
+        "by_attention": None if sentence.by_attention is None else named(sentence.by_attention),
+    }
 
 
 def text_line(result: Summarized, named: bool) -> str:
@@ -63,12 +83,14 @@ def text_line(result: Summarized, named: bool) -> str:
 
     Args:
         result: the document and its summaries.
-        named: put its name above it, and an empty line below.
+        named: put its name and its query above it, and an empty line below.
     """
     origin, summaries = result
     notes = _notes(summaries)
     note = f" ({'; '.join(notes)})" if notes else ""
     head = f"{origin.name}{note}:\n" if named or note else ""
+    if named and (query := summaries[0].query) is not None:
+        head += f"Query: {' '.join(query.split())}\n"
     return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"
 
 

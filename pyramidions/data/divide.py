@@ -52,7 +52,8 @@ class Divide(Pairing):
         pairs = []
         for number, ((heading, sentences), part) in enumerate(zip(headed, parts, strict=True), 1):
             if self.types.of(heading) in self.types.train and self._suffice(sentences) and self._suffice(part):
-                pairs.append(Document(f"{document.id}/{number}", " ".join(sentences), " ".join(part)))
+                texts = {"source": " ".join(sentences), "target": " ".join(part)}
+                pairs.append(document._replace(id=f"{document.id}/{number}", **texts))
         return Pairs(pairs)
 
     def _suffice(self, sentences: list[str]) -> bool:

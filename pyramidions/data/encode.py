@@ -30,6 +30,8 @@ _TOKENS_PER_SHARD = 2**24
 class EncodedPair(NamedTuple):
     """A text and its summary as ids, which end in `</s>`; the labels of its sentences, if there are any.
 
+    Where documents have queries, the text begins with one, which ends in `</s>`, too.
+
     Attributes:
         name: (id, summary) where they are not those of the document.
     """
@@ -99,6 +101,8 @@ def encode(
         if begun.pairs:
             shards.append(begun.completed(digest))
     about = _joined(folder, split, shards, model.vocab_size) | _about_pairing(split, pairing, shards, expected)
+    if corpus.has_queries:
+        about["query_tokens"] = distribution(np.concatenate([_query_tokens(shard) for shard in shards]))
     return about | _joined_labels(folder, split, shards) if labels else about
 
 
@@ -224,6 +228,13 @@ def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> 
     }
 
 
+def _query_tokens(shard: Shard) -> np.ndarray:
+    """Return the tokens of each document's query and of the `</s>` behind it."""
+    # The first of two in each document.
+    ends = np.flatnonzero(shard.source == EOS)[::2]
+    return ends + 1 - (np.cumsum(shard.source_lengths) - shard.source_lengths)
+
+
 def _joined_labels(folder: DataFolder, split: str, shards: Shards) -> dict[str, Any]:
     """Write the labels of a split from its shards; return what the manifest says of them."""
     sentences, chosen = [], []
@@ -264,8 +275,9 @@ def _encoded(document: Document, model: Tokenizer, labels: bool) -> EncodedPair:
     source = (
         labelled(document, model) if labels else LabelledSource(model.encode(document.source), np.empty(0, np.uint8))
     )
+    query = [] if document.query is None else model.asked(document.query)
     return EncodedPair(
-        np.array([*source.ids, EOS], np.uint32),
+        np.array([*query, *source.ids, EOS], np.uint32),
         np.array([*model.encode(document.target), EOS], np.uint32),
         len(normalize(document.target).split()),
         source.labels,

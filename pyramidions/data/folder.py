@@ -46,7 +46,8 @@ class DataFolder:
         sentencepiece.model         tokenizer; tokenizer.json where it is byte-level BPE
         dict.txt                    fairseq's dictionary: the pieces from id 4 on
         manifest.json               counts, lengths, hashes, sizes, settings; written last
-        SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>
+        SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>; with
+                                    --query-field each begins with its query, which ends in </s>, too
         SPLIT.target.{bin,idx}      summaries, likewise
         SPLIT.labels.{bin,idx}      with --labels: a number for each heading (0) and sentence (1; 2 if chosen)
         SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
@@ -100,6 +101,11 @@ class DataFolder:
         name = self.tokens_path(split, "labels").name
         return name in listed or (self.path / name).exists()
 
+    @property
+    def has_queries(self) -> bool:
+        """Whether its documents have queries; False without a manifest."""
+        return self.manifest_path.exists() and bool(self.manifest["settings"].get("queries", False))
+
     def indexed(self, split: str, side: Side) -> str:
         """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.
 
@@ -117,8 +123,15 @@ class DataFolder:
 
     def references(self, split: str) -> list[Reference]:
         """The raw summaries of a split; the position in the list is the index in the token files."""
-        path = self._require(self.references_path(split))
-        return parse_references(path)
+        return parse_references(self.existing_references(split))
+
+    def existing_references(self, split: str) -> Path:
+        """Where the raw summaries of a split lie.
+
+        Raises:
+            UserError: there is no such file.
+        """
+        return self._require(self.references_path(split))
 
     @cached_property
     def manifest(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ A hash of its id decides where a document goes: neither the order of the documen
 is always divided alike.
 """
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyramidions.data.ids import id_hash
 from pyramidions.data.readers import Corpus
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_folder, sync
@@ -53,7 +53,7 @@ def survey(corpus: Corpus) -> Survey:
     with progress_bar(f"reading {Path(corpus.name).name}", *corpus.size()) as bar:
         for document, position in corpus.with_progress():
             words = len(document.source.split()), len(document.target.split())
-            numbers.append((*words, _hash(document.id)))
+            numbers.append((*words, id_hash(document.id)))
             bar.update(position - done)
             done = position
         bar.update(bar.total - done)
@@ -99,7 +99,7 @@ def write_splits(folder: Path, corpus: Corpus, hashes: np.ndarray, sizes: Mappin
         files = {split: open_files.enter_context((partial / f"{split}.jsonl").open("wb")) for split in sizes}
         with progress_bar("dividing", len(hashes), "documents") as bar:
             for document, record in corpus.with_records():
-                place = _hash(document.id)
+                place = id_hash(document.id)
                 read.append(place)
                 split = next((split for split, end in ends.items() if place <= end), "train")
                 # Others may hold what is no JSON, or numbers that are refused when it is read.
@@ -124,8 +124,3 @@ def _ends(hashes: np.ndarray, sizes: Mapping[str, int]) -> dict[str, int]:
             before += size
             ends[split] = int(ordered[before - 1])
     return ends
-
-
-def _hash(name: str) -> int:
-    # JSON may hold lone surrogates, which plain UTF-8 refuses.
-    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8])

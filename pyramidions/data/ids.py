@@ -1,5 +1,6 @@
-"""Makes the ids of documents unique."""
+"""Makes the ids of documents unique, and hashes them."""
 
+import hashlib
 from itertools import count
 
 from pyramidions.errors import UserError
@@ -42,3 +43,9 @@ class UniqueIds:
             self._last[name] = int(given.rpartition("#")[2])
         self._seen.add(given)
         return given
+
+
+def id_hash(name: str) -> int:
+    """Return the first 64 bits of the SHA-256 of an id, or of a text where there is no id."""
+    # JSON may hold lone surrogates, which plain UTF-8 refuses.
+    return int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:8])

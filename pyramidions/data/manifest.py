@@ -30,7 +30,7 @@ class InputHash:
 
     def add(self, document: Document) -> None:
         """Add the next document."""
-        for text in document:
+        for text in (each for each in document if each is not None):
             # JSON may hold lone surrogates, which plain UTF-8 refuses.
             data = text.encode("utf-8", "surrogatepass")
             self._hash.update(len(data).to_bytes(8, "little") + data)
@@ -100,12 +100,17 @@ def work_key(settings: dict[str, Any], inputs: dict[str, Any], library: str) -> 
 
 
 def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
-    """Return whether a folder was made from these inputs with these settings."""
+    """Return whether a folder was made from these inputs with these settings, whatever named the inputs."""
     try:
         manifest = folder.manifest
     except UserError:
         return False
-    return manifest.get("settings") == settings and manifest.get("inputs") == inputs
+    return _decisive(manifest["settings"]) == _decisive(settings) and manifest.get("inputs") == inputs
+
+
+def _decisive(settings: dict[str, Any]) -> dict[str, Any]:
+    # The name of a corpus says where the documents come from, not what they are.
+    return {name: value for name, value in settings.items() if name != "corpus"}
 
 
 def matches_manifest(folder: DataFolder) -> bool:

@@ -42,6 +42,7 @@ def prepare(
     pairings: Mapping[str, Pairing] | None = None,
     workers: int = 1,
     overwrite: bool = False,
+    about: Mapping[str, Any] | None = None,
 ) -> bool:
     """Make a data folder, whole or not at all.
 
@@ -59,6 +60,7 @@ def prepare(
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
+        about: the known corpus that the documents come from, for the manifest.
 
     Returns:
         True if the folder was made, False if it was there.
@@ -68,14 +70,18 @@ def prepare(
     """
     _check_arguments(corpora, settings, tokenizer)
     settings = settings or Settings()
-    settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     path = Path(path)
     recover_folder(path)
     reused = None if tokenizer is None else _reused(tokenizer, labels)
+    if settings.turn_markers or (reused is not None and reused.marks_turns):
+        _check_turns(labels, bool(pairings))
+    settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     pairings = pairings or {}
-    recorded = _recorded(settings, reused, labels)
+    recorded = _recorded(settings, reused, labels) | ({"queries": True} if _have_queries(corpora, labels) else {})
     if pairings:
         recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
+    if about is not None:
+        recorded["corpus"] = dict(about)
     _refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
@@ -107,6 +113,28 @@ def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, t
         raise UserError("At least one of train, valid and test must be given.")
     if tokenizer is None and "train" not in corpora:
         raise UserError("A vocabulary is trained on the train split: give one, or a tokenizer to reuse.")
+
+
+def _check_turns(labels: bool, pairs: bool) -> None:
+    """Refuse what takes lines apart, where markers stand between them."""
+    if labels:
+        raise UserError("Turn markers stand between lines, but --labels is about sentences.")
+    if pairs:
+        raise UserError("Turn markers stand between lines, which --divide and --select take apart.")
+
+
+def _have_queries(corpora: Mapping[str, Corpus], labels: bool) -> bool:
+    """Return whether documents have queries.
+
+    Raises:
+        UserError: only some splits have them, or sentences are to be labelled.
+    """
+    having = [split for split, corpus in corpora.items() if corpus.has_queries]
+    if having and labels:
+        raise UserError("Labels are for extractors, which read no queries: --labels excludes --query-field.")
+    if lacking := [split for split in corpora if having and split not in having]:
+        raise UserError(f"All splits must have queries, or none, but {having[0]} has them and {lacking[0]} does not.")
+    return bool(having)
 
 
 def _reused(given: Tokenizer | str | Path, labels: bool) -> Tokenizer:
@@ -146,9 +174,14 @@ def _fill(
 
 def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> dict[str, Any]:
     vocabulary = (
-        asdict(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
+        _settings(settings) if tokenizer is None else {"tokenizer_sha256": sha256(tokenizer.model_bytes).hexdigest()}
     )
     return vocabulary | ({"labels": True} if labels else {})
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    # Folders made before there were turn markers do not say that they have none.
+    return {name: value for name, value in asdict(settings).items() if value or name != "turn_markers"}
 
 
 def _refuse_foreign(path: Path) -> None:

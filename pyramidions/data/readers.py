@@ -6,32 +6,38 @@ PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
-from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, open_records
+from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, open_records
 from pyramidions.data.sections import SECTION_FIELDS, sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
 
 class Document(NamedTuple):
-    """A document and its summary, both unchanged."""
+    """A document and its summary, and what is asked of the document where its corpus has queries; all unchanged."""
 
     id: str
     source: str
     target: str
+    query: str | None = None
 
 
 class FieldNames(NamedTuple):
-    """Names of a record's fields; where the `id` is None, it is found as in `record_id` and may be absent."""
+    """Names of a record's fields.
+
+    Where the `id` is None, it is found as in `record_id` and may be absent. Where the `query` is None, queries are not
+    read.
+    """
 
     source: str
     target: str
     id: str | None
+    query: str | None = None
 
 
 PLAIN = FieldNames("article", "abstract", "id")
@@ -56,17 +62,22 @@ def _shape(record: dict[Any, Any]) -> FieldNames:
     return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
 
 
-def known_fields(source: str | None, target: str | None, name: str | None) -> FieldNames | None:
+def known_fields(
+    source: str | None, target: str | None, name: str | None, query: str | None = None
+) -> FieldNames | None:
     """Return the fields that were named, and the plain names of the others; None if none was named.
 
     Raises:
-        UserError: document and summary have the same field.
+        UserError: two of document, summary and query have the same field.
     """
-    if source is None and target is None and name is None:
+    if source is None and target is None and name is None and query is None:
         return None
-    fields = FieldNames(source or PLAIN.source, target or PLAIN.target, name)
+    fields = FieldNames(source or PLAIN.source, target or PLAIN.target, name, query)
     if fields.source == fields.target:
         raise UserError(f"--source-field and --target-field must name two fields, but both are {fields.source!r}.")
+    for option, other in (("--source-field", fields.source), ("--target-field", fields.target)):
+        if query == other:
+            raise UserError(f"--query-field and {option} must name two fields, but both are {query!r}.")
     return fields
 
 
@@ -88,10 +99,11 @@ class Corpus:
         split: `train`, `valid` or `test`; read by Hugging Face datasets only.
         fields: names of the fields, or None to know them by the two shapes above.
         config: name of the dataset's configuration, where it has several.
-        skip_empty: leave out documents with an empty source or summary instead of refusing them.
+        skip_empty: leave out documents with an empty source, summary or query instead of refusing them.
         number_repeated_ids: make repeated ids unique, as `a`, `a#2`, `a#3`, instead of refusing them.
         sections: take a document from the `sections` of its record, with headings, if there are any
             (`sectioned_text`).
+        records: opens what is read, where that is not what the name says; the name is then shown only.
 
     Raises:
         UserError: when iterated, with file and line: a missing file or field, a line that is not JSON or not
@@ -109,12 +121,14 @@ class Corpus:
         skip_empty: bool = False,
         number_repeated_ids: bool = False,
         sections: bool = False,
+        records: Callable[[], Records] | None = None,
     ) -> None:
         self.name = name
         self.split = split
         self.skipped = 0
         self._fields = fields
         self._config = config
+        self._opened = records
         self._skip_empty = skip_empty
         self._number_repeated_ids = number_repeated_ids
         self._sections = sections
@@ -132,7 +146,8 @@ class Corpus:
         value = record.value
         fields = self._fields or _shape(value)
         # A text that sections stand for may be missing, or be none.
-        names = [name for name in (fields.source, fields.target) if joined(value.get(name)) is not None]
+        texts = (fields.source, fields.target, fields.query)
+        names = [name for name in texts if name is not None and joined(value.get(name)) is not None]
         if sectioned_text(value, record.place) is not None:
             names += SECTION_FIELDS
         return {id_field(value, self.named_id): document.id} | {name: value[name] for name in names}
@@ -142,9 +157,14 @@ class Corpus:
         """The field of the ids, where it was named."""
         return self._fields.id if self._fields else None
 
+    @property
+    def has_queries(self) -> bool:
+        """Whether its documents have queries."""
+        return self._fields is not None and self._fields.query is not None
+
     def size(self) -> tuple[int, str]:
         """Size of the input and its unit: bytes on disk (`B`) or `rows`."""
-        records = open_records(self.name, self.split, self._config)
+        records = self._open()
         return records.size, records.unit
 
     def with_progress(self) -> Iterator[tuple[Document, int]]:
@@ -164,9 +184,12 @@ class Corpus:
         if not ids:
             raise UserError(f"{self.name} has no documents.")
 
+    def _open(self) -> Records:
+        return self._opened() if self._opened else open_records(self.name, self.split, self._config)
+
     def _records(self) -> Iterator[Record]:
         try:
-            yield from open_records(self.name, self.split, self._config).read()
+            yield from self._open().read()
         except OSError as error:
             # The caller may be writing at the same time; this error is about the input.
             raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
@@ -178,16 +201,17 @@ class Corpus:
         of_sections = sectioned_text(record.value, record.place) if self._sections else None
         source = _text(record, fields.source, "--source-field") if of_sections is None else of_sections
         target = _text(record, fields.target, "--target-field")
-        for field, text in ((fields.source, source), (fields.target, target)):
+        query = None if fields.query is None else _text(record, fields.query, "--query-field")
+        for field, text in ((fields.source, source), (fields.target, target), (fields.query, query)):
             # The first characters almost always suffice.
-            if not normalize(text[:200]) and not normalize(text):
+            if text is not None and not normalize(text[:200]) and not normalize(text):
                 if self._skip_empty:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
         name = record_id(record.value, self.named_id)
         if name is None and self.named_id is not None:
             raise _missing(record, self.named_id, "--id-field")
-        return Document(str(record.number) if name is None else name, source, target)
+        return Document(str(record.number) if name is None else name, source, target, query)
 
 
 # Of files that the library `datasets` reads from a folder without a split in its names.

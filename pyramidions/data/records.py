@@ -2,8 +2,9 @@
 
 import gzip
 import lzma
+import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -13,16 +14,14 @@ from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_siz
 from pyramidions.files.lines import decode_line
 from pyramidions.strict_json import NumberError, parse_json
 
-#: How files of JSON lines are unpacked, by their ending.
-OPENERS: dict[str, Callable[[BinaryIO], Any]] = {
-    ".jsonl": lambda raw: raw,
-    ".jsonl.gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    ".jsonl.xz": lzma.LZMAFile,
-    # The JSON lines of the arXiv and PubMed release end in .txt.
-    ".txt": lambda raw: raw,
-    ".txt.gz": lambda raw: gzip.GzipFile(fileobj=raw),
-    ".txt.xz": lzma.LZMAFile,
+#: How bytes are unpacked, by the ending of a file's name.
+UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
+    "": lambda raw: raw,
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".xz": lzma.LZMAFile,
 }
+#: How files of JSON lines are unpacked; those of the arXiv and PubMed release end in .txt.
+OPENERS = {f"{kind}{ending}": unpack for kind in (".jsonl", ".txt") for ending, unpack in UNPACK.items()}
 FILE_ENDINGS = (*OPENERS, ".parquet")
 # The contents of a folder of files, for errors.
 EXPECTED_FILES = (
@@ -31,9 +30,8 @@ EXPECTED_FILES = (
 )
 _HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 
-
 #: What reading a damaged file raises.
-DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
+DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
 
 
 class Record(NamedTuple):
@@ -53,6 +51,27 @@ class Records(NamedTuple):
     read: Callable[[], Iterator[Record]]
 
 
+class LinesFile(NamedTuple):
+    """A file of JSON lines, on its own or in an archive.
+
+    Attributes:
+        name: for errors.
+        size: in bytes, as they lie there.
+        open: returns its bytes as they lie there; its `tell` says how many were read.
+        unpack: returns the lines of what `open` returned.
+    """
+
+    name: str
+    size: int
+    open: Callable[[], Any]
+    unpack: Callable[[Any], Any]
+
+
+def open_lines(files: Sequence[LinesFile]) -> Records:
+    """Look at JSON lines in several files, which are read as if they were one."""
+    return Records(sum(file.size for file in files), "B", partial(_read_files, files))
+
+
 def open_records(name: str, split: str, config: str | None = None) -> Records:
     """Look at an input without reading it.
 
@@ -68,16 +87,21 @@ def open_records(name: str, split: str, config: str | None = None) -> Records:
     path = Path(name)
     for ending, opener in OPENERS.items():
         if name.endswith(ending):
-            return Records(_file_size(path), "B", partial(_read_json_lines, path, opener))
+            return open_lines([LinesFile(str(path), file_size(path), partial(path.open, "rb"), opener)])
     if name.endswith(".parquet"):
-        _file_size(path)
+        file_size(path)
         return _open_parquet(path)
     if path.is_file():
         raise UserError(f"The name of {path} must end in one of {', '.join(FILE_ENDINGS)}.")
     return _open_hugging_face(name, split, config)
 
 
-def _file_size(path: Path) -> int:
+def file_size(path: Path) -> int:
+    """Return the size of a file in bytes.
+
+    Raises:
+        UserError: there is no such file, or it is no regular one.
+    """
     try:
         return regular_size(path)
     except FileNotFoundError:
@@ -86,17 +110,27 @@ def _file_size(path: Path) -> int:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _read_json_lines(path: Path, opener: Callable[[BinaryIO], Any]) -> Iterator[Record]:
+def _read_files(files: Sequence[LinesFile]) -> Iterator[Record]:
+    lines = size = 0
+    for file in files:
+        number = 0
+        for record in _read_json_lines(file):
+            number = record.number
+            yield record._replace(number=lines + number, progress=size + record.progress)
+        lines, size = lines + number, size + file.size
+
+
+def _read_json_lines(file: LinesFile) -> Iterator[Record]:
     number = 0
-    with path.open("rb") as raw:
-        lines = opener(raw)
+    with file.open() as raw:
+        lines = file.unpack(raw)
         while True:
-            place = f"{path}, line {number + 1}"
+            place = f"{file.name}, line {number + 1}"
             try:
                 # A few compressed bytes may unpack to a line of any length.
                 line = at_most(lines.readline, LINE_LIMIT, place)
             except DAMAGE as error:
-                raise UserError(f"{path} is damaged after line {number} ({error}).") from None
+                raise UserError(f"{file.name} is damaged after line {number} ({error}).") from None
             if not line:
                 return
             number += 1
@@ -194,8 +228,29 @@ def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
             raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, split {split!r} too: {reason}") from None
         raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
 
+    return _of_dataset(data, f"{name}, split {split!r}")
+
+
+def open_tables(paths: Sequence[str]) -> Records:
+    """Look at tables of one split, all in Parquet or all in CSV, as Hugging Face datasets reads them.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    import datasets
+
+    kind = "csv" if paths[0].endswith(".csv") else "parquet"
+    try:
+        data = datasets.load_dataset(kind, data_files=list(paths), split="train")
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{paths[0]} cannot be read as a table: {reason}") from None
+    return _of_dataset(data, paths[0] if len(paths) == 1 else f"{paths[0]} and the next")
+
+
+def _of_dataset(data: Any, name: str) -> Records:
     def rows() -> Iterator[Record]:
         for number, value in enumerate(data, 1):
-            yield Record(value, number, f"{name}, split {split!r}, row {number}", number)
+            yield Record(value, number, f"{name}, row {number}", number)
 
     return Records(len(data), "rows", rows)

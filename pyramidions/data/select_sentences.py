@@ -20,8 +20,8 @@ class SelectSentences(Pairing):
 
     Args:
         make_ranker: called once in each process.
-        budget: most tokens of a text, its end included, as in the model's `max_source_positions`. A sentence that alone
-            is longer is kept if it is the best.
+        budget: most tokens of a text, its query and its end included, as in the model's `max_source_positions`. A
+            sentence that alone is longer is kept if it is the best.
         about: what the manifest says of the ranker.
 
     Raises:
@@ -43,10 +43,21 @@ class SelectSentences(Pairing):
         sentences = found.sentences
         if not sentences:
             return Pairs([document], is_whole=True)
-        chosen = select_tokens(found, self._scores(found, document), tokenizer, self.budget, self._ranker.stops)
+        budget = self.budget if document.query is None else self._beside(document.query, document.id, tokenizer)
+        chosen = select_tokens(found, self._scores(found, document), tokenizer, budget, self._ranker.stops)
         if not chosen:
             return Pairs([document], is_whole=True)
         return Pairs([document._replace(source=" ".join(sentences[place].text for place in chosen))])
+
+    def _beside(self, query: str, name: str, tokenizer: Tokenizer) -> int:
+        """Return the budget that a query leaves to the document, which it stands before."""
+        tokens = len(tokenizer.asked(query))
+        if tokens > (most := tokenizer.query_room(self.budget, "budget")):
+            raise UserError(
+                f"The query of a document must have at most {most:,} tokens, half of `budget`, with the end of the "
+                f"text behind it, but that of {name!r} has {tokens:,}."
+            )
+        return self.budget - tokens
 
     def _scores(self, found: Outline, document: Document) -> np.ndarray:
         return self._ranker.rank(found)

@@ -11,7 +11,17 @@ import sentencepiece
 from pyramidions.data.readers import Document
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import split_sentences
-from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, SPECIALS, UNK, SentencePieceTokenizer, Tokenizer
+from pyramidions.text.tokenizer import (
+    BOS,
+    EOS,
+    PAD,
+    SENTENCE_MARKER,
+    SPECIALS,
+    TURN_MARKER,
+    UNK,
+    SentencePieceTokenizer,
+    Tokenizer,
+)
 
 MODEL_TYPES = ("unigram", "bpe")
 MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
@@ -45,6 +55,7 @@ class Settings:
         model_type: `unigram` or `bpe`.
         character_coverage: share of the text's characters that get a piece, 0.98 to 1.
         sentence_markers: reserve `<n>`, which then stands between sentences.
+        turn_markers: reserve `<t>`, which then stands between lines.
         sentences: at most this many sentences of the train split train the vocabulary.
         seed: of the random choice of these sentences.
 
@@ -56,10 +67,13 @@ class Settings:
     model_type: str = "unigram"
     character_coverage: float = 0.9995
     sentence_markers: bool = False
+    turn_markers: bool = False
     sentences: int = 1_000_000
     seed: int = 1
 
     def __post_init__(self) -> None:
+        if self.sentence_markers and self.turn_markers:
+            raise UserError("`sentence_markers` and `turn_markers` exclude each other.")
         if not len(SPECIALS) < self.vocab_size <= MOST_PIECES:
             raise UserError(
                 f"`vocab_size` must be above {len(SPECIALS)}, the number of special pieces, and at most "
@@ -76,10 +90,10 @@ class Settings:
 
 
 def training_sentences(documents: Iterable[Document]) -> Iterator[str]:
-    """Yield the normalised sentences of documents and summaries, cut to the length that sentencepiece accepts."""
+    """Yield the normalised sentences of documents, summaries and queries, cut to what sentencepiece accepts."""
     for document in documents:
-        for text in (document.source, document.target):
-            for sentence in split_sentences(text):
+        for text in (document.source, document.target, document.query):
+            for sentence in split_sentences(text or ""):
                 for begin in range(0, len(sentence), _MAX_CHARACTERS):
                     yield sentence[begin : begin + _MAX_CHARACTERS]
 
@@ -111,6 +125,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         UserError: it has more characters than that.
     """
     model = io.BytesIO()
+    markers = {SENTENCE_MARKER: settings.sentence_markers, TURN_MARKER: settings.turn_markers}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -122,7 +137,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             pad_id=PAD,
             eos_id=EOS,
             unk_id=UNK,
-            control_symbols=[SENTENCE_MARKER] if settings.sentence_markers else [],
+            control_symbols=[name for name, reserved in markers.items() if reserved],
             # The text is normalised already; scoring would not see a normalisation by the model.
             normalization_rule_name="identity",
             max_sentence_length=_MAX_BYTES,

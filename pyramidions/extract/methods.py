@@ -4,13 +4,14 @@ from pathlib import Path
 
 from pyramidions.errors import UserError
 from pyramidions.extract.core import RANKERS
+from pyramidions.hub import hub_name
 
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"
 
 
 def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
-    """Return the name of a method that selects sentences, or the path of a trained extractor.
+    """Return the name of a method that selects sentences, or the path of a trained extractor, here or on the hub.
 
     Args:
         given: either of them; a method goes before a file of the same name.
@@ -23,6 +24,6 @@ def method_or_model(given: str | Path, name: str, *others: str) -> str | Path:
     methods = (*RANKERS.names, *others)
     if str(given) in methods:
         return str(given)
-    if Path(given).exists():
+    if Path(given).exists() or hub_name(given):
         return Path(given)
     raise UserError(f"`{name}` must be one of {', '.join(methods)}, or a trained extractor, but is {str(given)!r}.")

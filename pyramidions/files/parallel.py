@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -18,6 +19,8 @@ class KilledError(UserError):
     """One of our processes was killed from outside; the work done before is kept."""
 
 
+# What a terminal or SLURM sends to every process of a group.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -56,7 +59,12 @@ def ordered_map(
     pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(os.getpid(), initializer, initargs))
     try:
         pending: deque[Future[Result]] = deque()
-        for item in islice(source, 4 * workers):
+        for item in islice(source, 1):
+            # The first item starts the workers. One that is told to stop before it is set up would take a lock of the
+            # pool with it, for which the others wait forever.
+            with _signals_blocked():
+                pending.append(pool.submit(function, item))
+        for item in islice(source, 4 * workers - 1):
             pending.append(pool.submit(function, item))
         while pending:
             result = pending.popleft().result()
@@ -69,6 +77,16 @@ def ordered_map(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Keep signals waiting; processes that are started meanwhile are born so."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def start_worker(
     parent: int, initializer: Callable[..., None] | None = None, initargs: tuple[object, ...] = ()
 ) -> None:
@@ -77,6 +95,7 @@ def start_worker(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The pool ends its workers by SIGTERM, so they must not inherit a handler of the parent.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     if initializer is not None:
         initializer(*initargs)

@@ -7,6 +7,18 @@ from typing import Any, Optional
 import torch
 
 
+def source_of(path: Path) -> dict[str, str] | None:
+    """Return what a checkpoint says about the pretrained model that it started from; None if it says nothing."""
+    try:
+        # Mapped: only what is looked at is read.
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        found = state.get("source", (state.get("task_state") or {}).get("source"))
+    except Exception:
+        # Damaged bytes make torch raise whatever it happens to run into; fairseq says that they are damaged.
+        return None
+    return found if isinstance(found, dict) else None
+
+
 @dataclass(frozen=True)
 class RunFacts:
     """What a checkpoint says about the run that wrote it.
@@ -18,6 +30,7 @@ class RunFacts:
         metric: the one that the best checkpoint is chosen by.
         best: the best value of the metric so far; None before the first validation.
         is_best: no earlier validation had a better score.
+        frozen: its --freeze; None if all weights learn.
     """
 
     updates: int
@@ -26,6 +39,7 @@ class RunFacts:
     metric: str
     best: float | None
     is_best: bool
+    frozen: str | None
 
     @classmethod
     def of(cls, path: Path) -> Optional["RunFacts"]:
@@ -43,6 +57,7 @@ class RunFacts:
                 metric=state["cfg"]["checkpoint"]["best_checkpoint_metric"],
                 best=extra.get("best"),
                 is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
+                frozen=(state["cfg"].get("task") or {}).get("freeze"),
             )
         except Exception:
             # Damaged bytes make torch raise whatever it happens to run into.

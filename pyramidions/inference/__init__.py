@@ -6,6 +6,7 @@ from pyramidions.inference.extraction_page import ExtractionPage
 from pyramidions.inference.extractor import Extractor
 from pyramidions.inference.learned_ranker import LearnedRanker
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel, export_model, load_extractor, load_model
+from pyramidions.inference.search import SamplingOptions
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
@@ -14,6 +15,7 @@ __all__ = [
     "ExplanationPage",
     "Extractor",
     "LearnedRanker",
+    "SamplingOptions",
     "SavedExtractor",
     "ExtractionPage",
     "SavedModel",

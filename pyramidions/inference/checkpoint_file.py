@@ -49,8 +49,12 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
             raise UserError(f"The weights of {path} must be finite, but {name} holds NaN or infinity.")
 
 
-def load_safely(path: Path) -> Any:
+def load_safely(path: Path, *allowed: type) -> Any:
     """Read what `torch.save` wrote, by torch's safe loading, onto the CPU.
+
+    Args:
+        path: of the file.
+        allowed: classes that it may hold beside plain values, which run no code when they are made.
 
     Raises:
         UserError: it is missing, damaged, or holds more than tensors and plain values.
@@ -69,7 +73,8 @@ def load_safely(path: Path) -> Any:
         if is_damaged(path):
             raise UserError(f"{path} is damaged or no checkpoint.")
         try:
-            return torch.load(file, map_location="cpu", weights_only=True)
+            with torch.serialization.safe_globals(list(allowed)):
+                return torch.load(file, map_location="cpu", weights_only=True)
         except Exception as error:
             # Damaged bytes can make torch raise any error.
             if isinstance(error, pickle.UnpicklingError) and "unsupported global" in str(error).lower():

@@ -1,15 +1,4 @@
-"use strict";
 // What all pages of documents share. A page defines open(number), which shows a document, and figure(), its picture.
-const all = JSON.parse(document.getElementById("data").textContent);
-const byId = id => document.getElementById(id);
-const made = (tag, properties, ...children) => {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-};
-const count = n => n.toLocaleString("en-US");
-const many = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
-const sum = (list, of) => list.reduce((total, each) => total + of(each), 0);
 const narrow = matchMedia("(max-width: 56rem)");
 const plot = {wide: 312, high: 76};
 
@@ -23,7 +12,7 @@ function begin() {
     ? `This page is full: ${many(all.left_out, "document")} of the same call ${all.left_out === 1 ? "is" : "are"} not on it, or not to the end.` : "";
   byId("more").open = !narrow.matches;
   byId("chooser").hidden = all.documents.length < 2;
-  byId("choose").append(...all.documents.map(({name}, value) => made("option", {value, textContent: name})));
+  byId("choose").append(...all.documents.map(({name, query}, value) => made("option", {value, textContent: query ? `${name}: ${query}` : name})));
   byId("choose").addEventListener("change", () => {
     open(Number(byId("choose").value));
     scrollTo(0, 0);
@@ -71,13 +60,6 @@ const onScreen = () => [firstBelow(panelEnd()), firstBelow(innerHeight)];
 // A figure is drawn anew as SVG: what is on the screen of the text, the summary, the chart, and how they came about.
 const EDGE = 24, SANS = "system-ui, sans-serif";
 const canvas = document.createElement("canvas").getContext("2d");
-function drawn(tag, attributes, text) {
-  const element = document.createElementNS(byId("curve").namespaceURI, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  // What XML cannot hold would spoil the file.
-  if (text !== undefined) element.textContent = text.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "");
-  return element;
-}
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 // The words of the summary are given as {text, apart: a space precedes, ground: its colour, if any}.
 function drawFigure({note, shown, words}) {

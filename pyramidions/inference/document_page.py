@@ -1,14 +1,11 @@
 """A page that shows documents: one HTML file that needs no network."""
 
-import json
-from importlib.resources import files
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pyramidions.errors import UserError
-
-#: most bytes of all documents on a page: browsers open it in a few seconds, and it fits in an e-mail
-MOST = 24 * 2**20
+from pyramidions.pages.frame import MOST, as_json, framed, resource
 
 
 class DocumentPage:
@@ -17,10 +14,12 @@ class DocumentPage:
     Args:
         name: of the page's own .html, .css and .js file, which follow what all pages share.
         most: bytes of all documents.
+        parts: names of further .css and .js files, which stand before the page's own.
     """
 
-    def __init__(self, name: str, most: int = MOST) -> None:
+    def __init__(self, name: str, most: int = MOST, parts: Sequence[str] = ()) -> None:
         self._name = name
+        self._scripts = ("document_page", *parts, name)
         self._most = most
         self._size = 0
         self._documents: list[str] = []
@@ -45,18 +44,10 @@ class DocumentPage:
             about: what the page says of all documents.
         """
         data = as_json({**about, "left_out": self.left_out})
-        page = _text("document_page.html").replace("@PARTS@", _text(f"{self._name}.html"), 1)
-        for place, ending in (("@STYLE@", "css"), ("@SCRIPT@", "js")):
-            page = page.replace(place, _text(f"document_page.{ending}") + _text(f"{self._name}.{ending}"), 1)
-        # The data comes last: a document may contain the name of a place.
-        return page.replace("@DATA@", f'{data[:-1]},"documents":[{",".join(self._documents)}]}}', 1)
-
-
-def as_json(data: Any) -> str:
-    """Write data so that a script element can contain it."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # No document may close the script element that contains it.
-    return text.replace("<", "\\u003c")
+        body = _text("document_page.html").replace("@PARTS@", _text(f"{self._name}.html"), 1)
+        style, script = ("".join(_text(f"{name}.{end}") for name in self._scripts) for end in ("css", "js"))
+        documents = ",".join(self._documents)
+        return framed("Documents and their summaries", body, style, script, f'{data[:-1]},"documents":[{documents}]}}')
 
 
 def full(page: Path, left_out: int, most_of_one: str) -> UserError:
@@ -75,4 +66,4 @@ def full(page: Path, left_out: int, most_of_one: str) -> UserError:
 
 
 def _text(name: str) -> str:
-    return files("pyramidions.inference").joinpath(name).read_text(encoding="utf-8")
+    return resource("pyramidions.inference", name)

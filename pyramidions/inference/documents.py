@@ -50,12 +50,14 @@ class InputText(NamedTuple):
         text: the whole text.
         size: bytes that it takes of its file.
         reference: its summary by a person, where a field of its record was named; else None.
+        query: what its summary answers; None without queries.
     """
 
     origin: Origin
     text: str
     size: int
     reference: str | None = None
+    query: str | None = None
 
 
 class Files(NamedTuple):
@@ -101,20 +103,20 @@ def read_files(
     *,
     headings: bool = False,
     reference_field: str | None = None,
+    query_field: str | None = None,
     refuse: Refuse,
 ) -> Iterator[InputText]:
     """Yield the documents of several files, of which some may not be readable.
 
     Args:
         paths: of the files.
-        field, id_field, headings, reference_field: as in `read_documents`.
+        field, id_field, headings, reference_field, query_field: as in `read_documents`.
         refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
     """
     for path in paths:
         try:
-            yield from read_documents(
-                path, field, id_field, headings=headings, reference_field=reference_field, refuse=refuse
-            )
+            fields = {"reference_field": reference_field, "query_field": query_field}
+            yield from read_documents(path, field, id_field, headings=headings, **fields, refuse=refuse)
         except UserError as error:
             refuse(error)
         except OSError as error:
@@ -128,6 +130,7 @@ def read_documents(
     *,
     headings: bool = False,
     reference_field: str | None = None,
+    query_field: str | None = None,
     refuse: Refuse,
 ) -> Iterator[InputText]:
     """Yield the documents of a file: one, or those of the lines of a .jsonl file.
@@ -140,6 +143,7 @@ def read_documents(
         headings: write headings in markdown, as `file_text` does; the text of an object in a .jsonl file is that of its
             `sections` where it has some (`sectioned_text`), unless ``field`` is the field of a summary.
         reference_field: of the objects in a .jsonl file, with the summary by a person; None to read none.
+        query_field: likewise, with the query, for files that end in .jsonl only.
         refuse: told of a document without text, and of each line that is no document, unless it is the first.
 
     Yields:
@@ -150,7 +154,7 @@ def read_documents(
             ending says; of a .jsonl file, the first line decides.
         OSError: the file cannot be read at all.
     """
-    fields = _Fields(field, id_field, reference_field, headings)
+    fields = _Fields(field, id_field, reference_field, query_field, headings)
     for document in _documents(path, fields, refuse):
         if holds_text(document.text):
             yield document
@@ -164,6 +168,7 @@ class _Fields(NamedTuple):
     text: str | None
     id: str | None
     reference: str | None
+    query: str | None
     headings: bool
 
 
@@ -181,6 +186,8 @@ def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputTex
         size = regular_size(path)
         if holds_records(path):
             yield from _json_lines(path, fields, refuse)
+        elif fields.query is not None:
+            raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
         else:
             yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size)
 
@@ -234,8 +241,14 @@ def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: 
     if fields.headings and field not in (PLAIN.target, RELEASE.target, fields.reference):
         of_sections = sectioned_text(record, place)
     text = _text(record, place, field) if of_sections is None else of_sections
-    reference = None if fields.reference is None else _reference(record, place, fields.reference)
-    return InputText(origin, text, size, reference)
+    reference, query = fields.reference, fields.query
+    return InputText(
+        origin,
+        text,
+        size,
+        None if reference is None else _other(record, place, reference, "a summary", "--reference-field"),
+        None if query is None else _other(record, place, query, "a query", "--query-field"),
+    )
 
 
 def _line(file: BinaryIO, place: str) -> bytes:
@@ -270,11 +283,11 @@ def _text(record: dict[str, Any], place: str, field: str | None) -> str:
     raise UserError(f"{place} must be a JSON object with a text under {names} (--field), but {found}.")
 
 
-def _reference(record: dict[str, Any], place: str, field: str) -> str:
+def _other(record: dict[str, Any], place: str, field: str, what: str, option: str) -> str:
     if (found := joined(record.get(field))) is not None:
         return found
     raise UserError(
-        f"{place} must be a JSON object with a summary under {field!r} (--reference-field), but "
+        f"{place} must be a JSON object with {what} under {field!r} ({option}), but "
         f"{f'it is {kind(record[field])}' if field in record else 'has none'}."
     )
 

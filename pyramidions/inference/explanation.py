@@ -1,7 +1,7 @@
 """Traces what a model read: which tokens reached its decoder, and which ones each word of the summary drew on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from pyramidions.inference.summary import Summary
+from pyramidions.inference.supported_sentences import SummarySentence, supported_sentences
 from pyramidions.nn import Transformer
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.provenance import identity, provenance, through
 
@@ -43,22 +45,57 @@ class LayerTrace(NamedTuple):
         return int((most_first < most_first[-1] / 2).sum() + 1) / len(self.reached)
 
 
+class MemoryTrace(NamedTuple):
+    """What the decoder looked at of an encoder layer's output.
+
+    Attributes:
+        layer: its number, from 1; None for the output of the encoder.
+        vectors: that the decoder could look at.
+        provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
+            pooling has none.
+        attention: (T, K), how much of its cross-attention each token of the summary spent on each, the mean over the
+            decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. None where
+            the kind of attention cannot tell.
+    """
+
+    layer: int | None
+    vectors: int
+    provenance: Tensor | None
+    attention: Tensor | None
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether it is known which tokens of the document the summary drew on."""
+        return self.provenance is not None and self.attention is not None
+
+    def drew_on(self) -> Tensor | None:
+        """Return how much each token of the summary drew on each token of the document, (T, L); None if unknown."""
+        if self.provenance is None or self.attention is None:
+            return None
+        return through(self.attention, self.provenance)
+
+
 class Trace(NamedTuple):
     """The way from tokens to what the decoder looked at.
 
     Attributes:
         layers: one entry per encoder layer; a layer owned by a pooler (funnel) is reported with that pooler.
-        memory: vectors that the decoder could look at.
-        provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
-            pooling has none.
-        attention: (T, K), how much of its cross-attention each token of the summary spent on each, the mean over the
-            decoder's layers and heads; rows sum to 1. None where the kind of attention cannot tell.
+        memory, provenance, attention: of the encoder's output, see `MemoryTrace`.
+        further: outputs of earlier layers that the decoder looked at, too.
+        seen_by_all: (L,), True at global tokens, which all others see and which see all others; None without any.
     """
 
     layers: list[LayerTrace]
     memory: int
     provenance: Tensor | None
     attention: Tensor | None
+    further: tuple[MemoryTrace, ...] = ()
+    seen_by_all: Tensor | None = None
+
+    @property
+    def memories(self) -> tuple[MemoryTrace, ...]:
+        """All that the decoder looked at, the encoder's output first."""
+        return MemoryTrace(None, self.memory, self.provenance, self.attention), *self.further
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +108,11 @@ class Explanation:
     Attributes:
         summary: as `Summarizer.summarize` returns it.
         document: the text of each token that was read, with the space, line break, or empty line before it; empty for
-            the end and for markers between sentences. L of them.
+            the end and for markers between sentences. L of them; those of a query come first.
         written: likewise, of the summary. T of them.
         trace: the way from one to the other.
         settings: of the model and of its beam search, each by its name.
+        asked: number of tokens before the document's own: the prefix, the query and its end; 0 without a query.
     """
 
     summary: Summary
@@ -82,19 +120,29 @@ class Explanation:
     written: list[str]
     trace: Trace
     settings: Mapping[str, str] = field(default_factory=dict)
+    asked: int = 0
+
+    def answering(self, query: str | None) -> "Explanation":
+        """Return the explanation with the query that its summary answers."""
+        return replace(self, summary=self.summary._replace(query=query))
 
     @property
     def reached(self) -> Tensor | None:
         """How much of each token of the document reached the decoder, (L,); None where that is unknown."""
         return self.trace.layers[-1].reached
 
-    def drew_on(self, start: int, end: int) -> Tensor | None:
+    def drew_on(self, start: int, end: int, memory: int | None = None) -> Tensor | None:
         """Return how much the summary's tokens from ``start`` to before ``end`` drew on each token of the document.
 
         That is the decoder's cross-attention, carried back through the poolings; the mean over these tokens.
 
+        Args:
+            start, end: of the tokens.
+            memory: which of `Trace.memories` they drew on; None for the mean over all.
+
         Returns:
-            (L,), which sums to 1; None where provenance or attention is unknown.
+            (L,), which sums to what the rows of `MemoryTrace.attention` do; None where provenance or attention is
+            unknown, of any of several memories.
 
         Raises:
             IndexError: there are no such tokens.
@@ -103,14 +151,27 @@ class Explanation:
             raise IndexError(
                 f"`start` and `end` must be 0 <= start < end <= {len(self.written)}, but are {start} and {end}."
             )
-        return None if self._drew_on is None else self._drew_on[start:end].mean(dim=0)
+        drew = self._drew_on if memory is None else self._drew_on_each[memory]
+        return None if drew is None else drew[start:end].mean(dim=0)
+
+    @cached_property
+    def sentences(self) -> tuple[SummarySentence, ...]:
+        """The sentences of the summary, and which sentences of the document support each."""
+        # What is asked supports nothing.
+        document = [*[""] * self.asked, *self.document[self.asked :]]
+        return supported_sentences(document, self.written, self._drew_on)
 
     @cached_property
     def _drew_on(self) -> Tensor | None:
         """How much each token of the summary drew on each token of the document, (T, L)."""
-        if self.trace.attention is None or self.trace.provenance is None:
-            return None
-        return through(self.trace.attention, self.trace.provenance)
+        known = [drew for drew in self._drew_on_each if drew is not None]
+        # Each memory is read by an attention of its own.
+        return sum(known[1:], known[0]) / len(known) if len(known) == len(self.trace.memories) else None
+
+    @cached_property
+    def _drew_on_each(self) -> list[Tensor | None]:
+        """The same for each memory alone."""
+        return [memory.drew_on() for memory in self.trace.memories]
 
 
 @torch.inference_mode()
@@ -123,14 +184,17 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
         summary: (T,), the tokens that are written.
         eos: the token that the decoder starts from.
     """
-    tokens = document[None]
-    encoded = transformer.encoder(tokens, tokens.eq(transformer.padding_idx))
+    tokens, encoder = document[None], transformer.encoder
+    padding_mask = tokens.eq(transformer.padding_idx)
+    encoded = encoder(tokens, padding_mask)
     traces = provenance(encoded.pooled, len(document))
     layers: list[LayerTrace] = []
     received = len(document)
     made_of: Tensor | None = identity(received)
-    for layer in range(len(transformer.encoder.layers)):
-        handed_on, sharpness = received, None
+    # What the outputs of layers are made of, before their pooling; the encoder's output is that of no layer.
+    read: dict[int | None, Tensor | None] = {}
+    for layer in range(len(encoder.layers)):
+        handed_on, sharpness, read[layer] = received, None, made_of
         if layer in encoded.pooled:
             pooled, made_of = encoded.pooled[layer], traces[layer]
             handed_on, sharpness = int((~pooled.padding_mask).sum()), _sharpness(pooled)
@@ -138,20 +202,32 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
         layers.append(LayerTrace(layer + 1, received, handed_on, sharpness, reached))
         received = handed_on
     # What an upsampler adds to the vectors is not followed.
-    if transformer.encoder.upsamplers:
-        made_of = None
-    memory = int((~encoded.padding_mask).sum())
-    return Trace(layers, memory, made_of, _attention(transformer, encoded.memory, encoded.padding_mask, summary, eos))
+    read[None] = None if encoder.upsamplers else made_of
+    attention = _attention(transformer, encoded.memories, summary, eos)
+    memories = [
+        MemoryTrace(None if layer is None else layer + 1, _vectors(memory), read[layer], weights)
+        for layer, memory, weights in zip(encoder.memory_layers, encoded.memories, attention, strict=True)
+    ]
+    (output,) = (memory for memory in memories if memory.layer is None)
+    further = tuple(memory for memory in memories if memory.layer is not None)
+    marked = encoder.seen_by_all(tokens, padding_mask)
+    return Trace(layers, *output[1:], further, None if marked is None else marked[0].cpu())
+
+
+def _vectors(memory: Memory) -> int:
+    x, mask = memory
+    return x.size(1) if mask is None else int((~mask).sum())
 
 
 def _attention(
-    transformer: Transformer, memory: Tensor, padding_mask: Tensor, summary: Tensor, eos: int
-) -> Tensor | None:
+    transformer: Transformer, memories: tuple[Memory, ...], summary: Tensor, eos: int
+) -> list[Tensor | None]:
+    """Return how much each token attends to each vector of each memory."""
     if not transformer.decoder.tells_weights:
-        return None
+        return [None] * len(memories)
     # A token is predicted from the one before it.
     prefix = torch.cat([summary.new_tensor([eos]), summary[:-1]])[None]
-    return transformer.decoder.cross_attention_weights(prefix, memory, padding_mask)[0].cpu()
+    return [weights[0].cpu() for weights in transformer.decoder.cross_attention_weights(prefix, memories)]
 
 
 def _sharpness(pooled: Pooled) -> float | None:

@@ -26,11 +26,14 @@ function joined(about) {
     };
   });
   return {
-    name: about.name, missing: about.missing, starts, layers, pieces: pieces.length,
+    name: about.name, query: about.query ?? "", missing: about.missing, starts, layers, pieces: pieces.length,
     tokens: sum(pieces, piece => piece.tokens), read: sum(pieces, piece => piece.read),
     document: pieces.flatMap(piece => piece.document), traced: pieces.every(piece => piece.traced),
+    memories: memoriesOf(pieces), global: new Set(pieces.flatMap((piece, at) => (piece.seen_by_all ?? []).map(token => token + starts[at]))),
+    asked: pieces.map(piece => piece.asked ?? 0),
+    sentences: pieces.flatMap((piece, at) => supportsOf(piece, starts[at])),
     words: pieces.flatMap((piece, at) => piece.words.map(word => ({
-      ...word, piece: at, drew: word.drew && {...word.drew, tokens: word.drew.tokens.map(token => token + starts[at])},
+      ...word, piece: at, drew: drewFrom(word.drew, starts[at]), each: (word.drew_on_each ?? []).map(drew => drewFrom(drew, starts[at])),
     }))),
   };
 }
@@ -38,13 +41,17 @@ function joined(about) {
 let buttons, stops, shares, shown, pinned, stop;
 function open(number) {
   data = joined(all.documents[number]);
+  offerComparison(number);
+  offerMemories();
   shown = pinned = null;
   stop = 0;
   stops = [{handed_on: data.read, everything: true}, ...data.layers];
   document.title = byId("title").textContent = data.name;
+  byId("query").textContent = data.query && `Query: ${data.query}`;
   byId("read").textContent = told();
   drawDocument();
   drawSummary();
+  drawSupport();
   byId("numbers").tBodies[0].replaceChildren(...data.layers.map((layer, i) => {
     const kept = layer.handed_on / layer.received;
     const cells = [i + 1, count(layer.received), count(layer.handed_on), percent(kept, 1), percent(layer.sharpness, 1), percent(layer.share_for_half, 1)];
@@ -52,8 +59,7 @@ function open(number) {
   }));
   byId("layer").max = data.layers.length;
   byId("x-end").textContent = count(spans.length);
-  byId("no-attention").textContent = data.traced ? "" :
-    "What single words drew on is not known: a pooling or the decoder's attention keeps no record of it.";
+  sayWhetherTraced();
   show(data.layers.length);
   draw(null);
   markSeen();
@@ -63,7 +69,8 @@ function told() {
   const whole = data.read < data.tokens
     ? `The first ${count(data.read)} of ${count(data.tokens)} tokens were read; the rest was cut off.`
     : `All ${count(data.tokens)} tokens were read`;
-  return data.read < data.tokens ? whole : data.pieces > 1 ? `${whole}, in ${data.pieces} pieces that were summarized one by one.` : `${whole}.`;
+  const end = data.read < data.tokens ? "" : data.pieces > 1 ? `, in ${data.pieces} pieces that were summarized one by one.` : ".";
+  return `${whole}${end}${data.query ? " Those of the query are among them." : ""}`;
 }
 
 // A paragraph of the document is one of the page, and so is a line; a token is a span, without the space before it.
@@ -72,15 +79,19 @@ function drawDocument() {
   let paragraph;
   spans = data.document.map((text, i) => {
     const word = text.trimStart(), before = text.slice(0, text.length - word.length), starts = data.starts[sections.length] === i;
+    const asked = data.asked[sections.length - !starts], at = starts ? 0 : i - data.starts[sections.length - 1];
     if (starts) {
       sections.push(made("section", {}));
       if (data.pieces > 1) sections.at(-1).append(made("h3", {textContent: `Piece ${sections.length} of ${data.pieces}`}));
     }
-    if (starts || before.startsWith("\n\n")) sections.at(-1).append(paragraph = made("p", {dir: "auto"}));
+    if (starts || at === asked || before.startsWith("\n\n"))
+      sections.at(-1).append(paragraph = made("p", {dir: "auto", className: at < asked ? "query" : ""}));
     else if (before.startsWith("\n")) paragraph.append("\n");
-    else if (text === "") paragraph.append(" ");
+    else if (text === "") paragraph.append(at < asked ? "" : " ");
     else if (word) paragraph.append(before);
-    const span = made("span", text === "" ? {className: "t mark", textContent: "¶"} : {className: "t", textContent: word || " "});
+    // The end of a query is the end of its paragraph.
+    const span = made("span", text === "" ? {className: "t mark", textContent: at < asked ? "" : "¶"} : {className: "t", textContent: word || " "});
+    span.classList.toggle("global", data.global.has(i));
     paragraph.append(span);
     return span;
   });
@@ -106,7 +117,12 @@ function show(number) {
   const label = `${what}: ${many(layer.handed_on, "vector")}`;
   byId("layer-label").textContent = label;
   byId("layer").setAttribute("aria-valuetext", label);
-  spans.forEach((span, i) => span.style.setProperty("--m", values ? Math.sqrt(values[i] / 1000) : 0));
+  const others = compared(number);
+  spans.forEach((span, i) => {
+    const own = values ? values[i] : 0, other = others?.get(i) ?? 0;
+    span.style.setProperty("--m", Math.sqrt(Math.max(0, own - other) / 1000));
+    span.style.setProperty("--o", Math.sqrt(Math.max(0, other - own) / 1000));
+  });
   const heights = values ? binned(Math.min(BINS, spans.length), spans.length, values.entries(), true).map(share => share / 1000) : null;
   byId("area").setAttribute("d", heights ? `M0 ${plot.high}${steps(heights)}L${plot.wide} ${plot.high}Z` : "");
   byId("left-top").textContent = heights ? axisEnd(heights) : "";
@@ -161,15 +177,15 @@ document.addEventListener("keydown", event => {
 function draw(i) {
   if (shown !== null) {
     buttons[shown].classList.remove("on");
-    for (const token of data.words[shown].drew?.tokens ?? []) spans[token].classList.remove("drew", "strongest");
+    document.querySelectorAll(".t.drew").forEach(span => span.classList.remove("drew", "strongest"));
   }
   shown = i;
-  const drew = i === null ? null : data.words[i].drew;
+  const drew = i === null ? null : drewOn(data.words[i]);
   if (i !== null) buttons[i].classList.add("on");
   byId("line").setAttribute("d", "");
   for (const id of ["right-label", "right-top", "right-zero"]) byId(id).textContent = "";
   if (!drew) {
-    byId("status").textContent = data.traced ? help : "";
+    byId("status").textContent = isTraced() ? help : "";
     return;
   }
   const most = drew.shares[0] || 1;
@@ -186,7 +202,7 @@ function draw(i) {
   const strongest = drew.tokens.slice(0, 5).map((token, rank) =>
     `${quoted(data.document[token])} ${percent(drew.shares[rank] / 1e5, 1)}`).join(", ");
   byId("status").textContent = `${quoted(data.words[i].text)} drew most on ${strongest}. The ${drew.tokens.length} tokens ` +
-    `marked got ${percent(drew.covered, 1)} of its attention.`;
+    `marked got ${percent(drew.covered, 1)} of its attention${memory === null ? "" : ` to ${named(data.memories[memory])}`}.`;
 }
 function pin(i) {
   if (pinned !== null) {
@@ -198,7 +214,7 @@ function pin(i) {
   if (i === null) return;
   buttons[i].classList.add("pinned");
   buttons[i].setAttribute("aria-pressed", "true");
-  const drew = data.words[i].drew;
+  const drew = drewOn(data.words[i]);
   if (drew) spans[drew.tokens[0]].scrollIntoView({block: "center"});
 }
 
@@ -220,7 +236,7 @@ function figure() {
   const [from, to] = seen[0] < seen[1] ? seen : [0, Math.min(300, spans.length)], ground = `rgba(${colour("--orange")}, .5)`;
   const legend = shown === null ? "." : `, orange: what ${quoted(data.words[shown].text)} drew on.`;
   return drawFigure({
-    note: `${byId("layer-label").textContent}. Blue: how much is left of a token${legend}`,
+    note: `${data.query && `Query: ${data.query} `}${byId("layer-label").textContent}. Blue: how much is left of a token${legend}`,
     shown: spans.slice(from, to),
     words: data.words.map(({text}, i) => ({text: text.trim(), apart: text.startsWith(" "), ground: i === shown && ground})),
   });

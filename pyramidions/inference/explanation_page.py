@@ -1,22 +1,25 @@
 """Shows explanations on an HTML page: one file that needs no network."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyramidions.inference.document_page import MOST, DocumentPage, as_json
+from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
+from pyramidions.inference.supported_sentences import SummarySentence, Supporting
+from pyramidions.pages.frame import MOST, as_json
+from pyramidions.text.words import UNSPACED
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
 TOKENS_A_WORD = 64
 #: most tokens of a document on a page that browsers draw at once
 MOST_TOKENS = 2**18
-# Thai, Lao, Burmese, Khmer, kana, Chinese characters.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+_PARTS = ("explanation_comparison", "explanation_memories", "explanation_support")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class ExplanationPage:
@@ -34,7 +37,7 @@ class ExplanationPage:
 
     def __init__(self, model: str = "", most: int = MOST) -> None:
         self._model = model
-        self._page = DocumentPage("explanation_page", most)
+        self._page = DocumentPage("explanation_page", most, _PARTS)
         self._settings: dict[str, str] = {}
 
     @property
@@ -42,12 +45,13 @@ class ExplanationPage:
         """The number of documents that are not on the page, or not to their end."""
         return self._page.left_out
 
-    def add(self, name: str, explanations: Iterable[Explanation]) -> list[Summary]:
+    def add(self, name: str, explanations: Iterable[Explanation], query: str | None = None) -> list[Summary]:
         """Add a document.
 
         Args:
             name: of the document, its heading.
             explanations: of its pieces in order; of a document that was read in one go, a single one.
+            query: what its summary answers. Entries of one name with different queries can be compared on the page.
 
         Returns:
             The summaries of all pieces, of those that are left out as well.
@@ -67,7 +71,8 @@ class ExplanationPage:
         missing = len(summaries) - len(kept)
         self._page.left_out += missing > 0
         if kept:
-            about = as_json({"name": name, "missing": missing})
+            asked = {} if query is None else {"query": query}
+            about = as_json({"name": name, "missing": missing, **asked})
             self._page.add(f'{about[:-1]},"pieces":[{",".join(kept)}]}}')
         return summaries
 
@@ -86,7 +91,7 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
         model: what to call the model.
     """
     page = ExplanationPage(model)
-    page.add(name, [explanation])
+    page.add(name, [explanation], explanation.summary.query)
     return page.html()
 
 
@@ -100,14 +105,34 @@ def _piece(explanation: Explanation) -> dict[str, Any]:
             reached.append(_rounded(layer.reached.clamp(min=0), 1000))
         last = layer.reached
         layers.append(_layer(layer, None if last is None else len(reached) - 1))
+    traced = explanation.trace
+    memories = [{"layer": each.layer, "vectors": each.vectors, "traced": each.is_traced} for each in traced.memories]
+    seen = traced.seen_by_all
     return {
         "tokens": explanation.summary.document_tokens,
         "read": explanation.summary.read_tokens,
+        "asked": explanation.asked,
         "document": explanation.document,
         "layers": layers,
         "reached": reached,
-        "traced": explanation.trace.attention is not None and explanation.trace.provenance is not None,
+        "traced": all(memory.is_traced for memory in traced.memories),
+        **({"memories": memories} if traced.further else {}),
+        **({} if seen is None else {"seen_by_all": seen.nonzero()[:, 0].tolist()}),
+        "sentences": [_sentence(sentence) for sentence in explanation.sentences],
         "words": [_word(explanation, start, end) for start, end in words(explanation.written)],
+    }
+
+
+def _sentence(sentence: SummarySentence) -> dict[str, Any]:
+    def places(supporting: Sequence[Supporting]) -> list[tuple[int, int, float]]:
+        return [(each.start, each.end, round(each.share, 4)) for each in supporting]
+
+    return {
+        "text": sentence.text,
+        "recall": sentence.recall,
+        "enough": sentence.is_supported,
+        "by_words": places(sentence.by_words),
+        "by_attention": None if sentence.by_attention is None else places(sentence.by_attention),
     }
 
 
@@ -137,20 +162,28 @@ def words(written: list[str]) -> list[tuple[int, int]]:
 
 
 def _word(explanation: Explanation, start: int, end: int) -> dict[str, Any]:
-    word: dict[str, Any] = {"text": "".join(explanation.written[start:end]), "drew": None}
-    shares = explanation.drew_on(start, end)
+    text = "".join(explanation.written[start:end])
+    word: dict[str, Any] = {"text": text, "drew": _drew(explanation.drew_on(start, end))}
+    if explanation.trace.further:
+        memories = range(len(explanation.trace.memories))
+        word["drew_on_each"] = [_drew(explanation.drew_on(start, end, memory)) for memory in memories]
+    return word
+
+
+def _drew(shares: Tensor | None) -> dict[str, Any] | None:
+    """Return the tokens with the largest shares; None where shares are unknown, or all zero."""
     if shares is None:
-        return word
+        return None
     # Of equal shares the earlier token comes first.
     best = shares.argsort(descending=True, stable=True)[:TOKENS_A_WORD]
     best = best[shares[best] > 0]
-    if len(best):
-        word["drew"] = {
-            "tokens": best.tolist(),
-            "shares": _rounded(shares[best], 100_000),
-            "covered": round(float(shares[best].sum()), 5),
-        }
-    return word
+    if not len(best):
+        return None
+    return {
+        "tokens": best.tolist(),
+        "shares": _rounded(shares[best], 100_000),
+        "covered": round(float(shares[best].sum()), 5),
+    }
 
 
 def _rounded(shares: Tensor, parts: int) -> list[int]:

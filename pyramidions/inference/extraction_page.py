@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.extract.extraction import Extraction
-from pyramidions.inference.document_page import MOST, DocumentPage, as_json
+from pyramidions.inference.document_page import DocumentPage
+from pyramidions.pages.frame import MOST, as_json
 
 #: most sentences of a document on a page that browsers draw at once
 MOST_SENTENCES = 2**16

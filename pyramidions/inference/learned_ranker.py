@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from pyramidions.device import found_device
 from pyramidions.extract import Ranker
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.device import found_device
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING

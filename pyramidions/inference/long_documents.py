@@ -24,15 +24,21 @@ class Part(NamedTuple):
         tokenized: a whole document, its beginning, a piece, a section, or selected sentences.
         coverage: what this is of the document.
         text: its own text, where it does not follow the part before it in the document; else None.
+        query: what stands before it, or None.
     """
 
     tokenized: TokenizedText
     coverage: Coverage = Coverage()
     text: str | None = None
+    query: str | None = None
+
+    def of(self, number: int) -> "Part":
+        """Say which document, of those that are summarized, this is a part of."""
+        return self._replace(tokenized=self.tokenized._replace(number=number))
 
     def about(self, summary: Summary) -> Summary:
-        """Say in a summary what it covers."""
-        return summary._replace(coverage=self.coverage)
+        """Say in a summary what it covers, and what it answers."""
+        return summary._replace(coverage=self.coverage, query=self.query)
 
 
 class LongReader:
@@ -62,64 +68,73 @@ class LongReader:
         self._types = types if isinstance(types, SectionTypes) else section_types(types)
         self._selecting = selecting or selection()
 
-    def parts(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[Part]:
+    def parts(self, text: str, name: str, on_read: OnRead | None = None, query: str | None = None) -> Iterator[Part]:
         """Yield the parts of a document in order, at least one.
 
         Args:
             text: the document.
             name: what an error calls it.
             on_read: progress callback.
+            query: stands before each part; None for a model that answers none.
 
         Raises:
-            UserError: the document is not a string, or holds no text.
+            UserError: the document is not a string, or holds no text; or as `Reader.asking`.
         """
+        parts = self._parts(text, name, on_read, self.reader.asking(query))
+        yield from parts if query is None else (part._replace(query=query) for part in parts)
+
+    def _parts(self, text: str, name: str, on_read: OnRead | None, reader: Reader) -> Iterator[Part]:
         if self.long in ("chunk", "merge"):
-            yield from map(Part, self.reader.pieces(text, name, on_read))
+            yield from map(Part, reader.pieces(text, name, on_read))
             return
-        head = self.reader.head(text, name, on_read)
+        head = reader.head(text, name, on_read)
         if self.long == "sections":
-            yield from self._sections(text, head)
+            yield from self._sections(text, head, reader)
         elif self.long == "extract" and head.whole > head.read:
-            yield self._selection(text, head)
+            yield self._selection(text, head, reader)
         else:
             yield Part(head)
 
-    def _sections(self, text: str, head: TokenizedText) -> Iterator[Part]:
+    def _sections(self, text: str, head: TokenizedText, reader: Reader) -> Iterator[Part]:
         found = list(self._types.sections(outline(text), self._types.write))
         if not found:
             yield Part(head, Coverage(note="no section of a type in the table: the text was read from its beginning"))
             return
         # The lengths that decoding allows are those of the whole summary.
-        read = [self.reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
+        read = [reader.head(section.text, section.heading)._replace(share=len(found)) for section in found]
         left_out = max(head.whole - head.around - sum(each.whole - each.around for each in read), 0)
         for section, tokenized in zip(found, read, strict=True):
             yield Part(tokenized, Coverage(section.heading, left_out=left_out), section.text)
             left_out = 0
 
-    def _selection(self, text: str, head: TokenizedText) -> Part:
+    def _selection(self, text: str, head: TokenizedText, reader: Reader) -> Part:
         found = outline(text)
         sentences = found.sentences
         if not sentences:
             return Part(head, Coverage(note="no sentence: the text was read from its beginning"))
-        ranker, reader = self._selecting.ranker, self.reader
-        chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.max_source_positions, ranker.stops)
+        ranker = self._selecting.ranker
+        chosen = select_tokens(found, ranker.rank(found), reader.tokenizer, reader.budget, ranker.stops)
         selected = "\n".join(sentences[place].text for place in chosen)
-        tokenized = self.reader.head(selected, "a selection")
+        tokenized = reader.head(selected, "a selection")
         coverage = Coverage(sentences=(len(chosen), len(sentences)), selected_by=self._selecting.method)
         return Part(tokenized._replace(whole=head.whole), coverage, selected)
 
 
-def merge(documents: Sequence[list[Summary]], reader: Reader, write: Write) -> list[list[Summary]]:
+def merge(
+    documents: Sequence[list[Summary]], reader: Reader, write: Write, queries: Sequence[str | None] | None = None
+) -> list[list[Summary]]:
     """Replace the summaries of a document's pieces by a summary of these summaries, until it is one.
 
     Args:
         documents: the summaries of the pieces of each document; a single one stays as it is.
         reader: of the model.
         write: summarizes.
+        queries: that of each document; None for a model that answers none.
 
     Returns:
         A single summary for each document, in their order, with those of its pieces.
     """
+    readers = [reader.asking(query) for query in queries or [None] * len(documents)]
     current = [list(summaries) for summaries in documents]
     lengths = [sum(summary.document_tokens for summary in summaries) for summaries in documents]
     notes: list[str | None] = [None] * len(current)
@@ -127,11 +142,11 @@ def merge(documents: Sequence[list[Summary]], reader: Reader, write: Write) -> l
         parts: list[list[TokenizedText]] = []
         for index in unfinished:
             text = " ".join(summary.text for summary in current[index])
-            pieces = list(reader.pieces(text, "a summary")) if text.strip() else []
+            pieces = list(readers[index].pieces(text, "a summary")) if text.strip() else []
             length = sum(piece.whole for piece in pieces)
             # A model whose summaries are as long as what they summarize would never end.
             if len(pieces) > 1 and length >= lengths[index]:
-                pieces = [reader.head(text, "a summary")]
+                pieces = [readers[index].head(text, "a summary")]
                 notes[index] = "the summaries of its pieces were truncated, because they are as long as the text"
             lengths[index] = length
             parts.append(pieces)
@@ -152,6 +167,7 @@ def _of_pieces(summary: Summary, pieces: Sequence[Summary], note: str | None) ->
         shortened_to=None,
         coverage=Coverage(note=note),
         pieces=tuple(pieces),
+        query=pieces[0].query,
     )
 
 
@@ -166,4 +182,5 @@ def joined(summaries: Sequence[Summary]) -> Summary:
         sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         sum(summary.read_tokens for summary in summaries),
         pieces=tuple(summaries),
+        query=summaries[0].query,
     )

@@ -1,17 +1,21 @@
 """The model card of an exported model."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
+from urllib.parse import quote as quote_url
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
+from pyramidions.inference.card_scores import read_scores, scores_table, table
 from pyramidions.inference.extractor import WORDS
+from pyramidions.inference.front_matter import card_fields, front_matter
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
+from pyramidions.inference.settings import reading_of
 from pyramidions.markdown import plain
 from pyramidions.models.parse import extractor_spec_of, spec_of
-from pyramidions.scoring import LABELS
-from pyramidions.strict_json import parse_json
 
 
 def model_card(
@@ -20,8 +24,14 @@ def model_card(
     data: DataFolder | None = None,
     scores: Path | None = None,
     licence: str | None = None,
+    *,
+    for_transformers: bool = False,
+    languages: Sequence[str] = (),
+    datasets: Sequence[str] = (),
 ) -> str:
     """Return a model card in Markdown, which also states what is unknown.
+
+    Its front matter is what the Hugging Face hub searches; it holds what is known, and nothing else.
 
     Args:
         model: the model.
@@ -29,21 +39,48 @@ def model_card(
         data: what it was trained on.
         scores: a file written by `pyramidions score --json`.
         licence: of the weights.
+        for_transformers: the model is exported in the format of transformers.
+        languages: of documents and summaries, as ISO 639 codes.
+        datasets: names on the hub of the datasets that it was trained on; if it is one, the scores are on it. Without
+            any, that of the data is named.
 
     Raises:
         UserError: the data was made with another tokenizer, or a file is damaged.
     """
     purpose, use, limits = _SUMMARIZES if isinstance(model, SavedModel) else _EXTRACTS
+    if isinstance(model, SavedModel) and model.queries:
+        purpose, use = _ANSWERS
+    kind = "a Pyramidion Transformer (Pietruszka et al. 2022)"
+    if isinstance(model, SavedModel) and for_transformers:
+        kind, use = "a Transformer for the library transformers", _USE_IN_TRANSFORMERS + _marks(model)
+    figures = None if scores is None else read_scores(scores).systems
+    # What is wrong with the data is told before the front matter asks what they are.
+    training = "Not said." if data is None else _data(model, data)
     sections = [
-        f"# {plain(name)}\n\n{purpose}; a Pyramidion Transformer (Pietruszka et al. 2022).",
+        front_matter(
+            card_fields(model, name, figures, licence, for_transformers, languages, datasets, _corpus(data).get("hub"))
+        ),
+        f"# {plain(name)}\n\n{purpose}; {kind}.",
         use.format(name=repr(name), word=quote(name)),
-        f"## Model\n\n{_table(('', ''), _rows(model).items())}",
-        f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
-        f"## Scores\n\n{'Not said.' if scores is None else _scores(scores)}",
+        f"## Model\n\n{table(('', ''), _rows(model).items())}",
+        *_started_from(model),
+        f"## Training data\n\n{training}",
+        f"## Scores\n\n{'Not said.' if scores is None else scores_table(scores)}",
         f"## Licence\n\n{plain(licence or '') or 'Not said.'}",
         f"## Limits\n\n{limits}",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def renamed(card: str, name: str) -> str:
+    """Return a model card whose examples use the model by another name, such as OWNER/NAME on the hub."""
+    card = re.sub(r"""from_pretrained\((['"]).*\1\)""", lambda _: f"from_pretrained({name!r})", card)
+    return re.sub(
+        r"^(pyramidions extract paper\.txt --method ).*$",
+        lambda found: found[1] + quote(name),
+        card,
+        flags=re.MULTILINE,
+    )
 
 
 # What a model does, how to use it, and what to beware of.
@@ -53,11 +90,51 @@ _SUMMARIZES = (
     'Summarizer.from_pretrained({name}).summarize(["A long document ..."])\n```',
     "Summaries contain mistakes that read well: check them against the document before you use them.",
 )
+_ANSWERS = (
+    "Answers queries about long documents",
+    _SUMMARIZES[1].replace('"])', '"], query="What ...?")'),
+)
 _EXTRACTS = (
     "Extracts sentences from long documents",
     "```bash\npyramidions extract paper.txt --method {word}\n```",
     "Extracts are sentences of the document, but out of their context they may mislead.",
 )
+
+
+_USE_IN_TRANSFORMERS = (
+    "```python\nfrom transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n\n"
+    "tokenizer = AutoTokenizer.from_pretrained({name})\n"
+    "model = AutoModelForSeq2SeqLM.from_pretrained({name})\n"
+    'inputs = tokenizer("A long document ...", truncation=True, return_tensors="pt")\n'
+    "summary = model.generate(**inputs)[0]\n"
+    "print(tokenizer.decode(summary, skip_special_tokens=True))\n```"
+)
+
+
+def _marks(model: SavedModel) -> str:
+    """Say how transformers is told of global tokens, which no config of it has."""
+    count = model.config.global_tokens
+    if not count or "sliding_window" not in model.config.self_attention:
+        return ""
+    return (
+        f"\n\nThe first {'token is' if count == 1 else f'{count} tokens are'} global. Before `generate`:\n\n"
+        '```python\nmask = inputs["attention_mask"].clone()\n'
+        f'mask[:, {count}:] = 0\ninputs["global_attention_mask"] = mask\n```'
+    )
+
+
+def _started_from(model: SavedModel | SavedExtractor) -> list[str]:
+    """Return the section about the pretrained model, if there is one."""
+    origin = model.origin if isinstance(model, SavedModel) else None
+    if origin is None:
+        return []
+    name, licence = plain(origin.source), plain(origin.licence or "") or "not said"
+    if origin.on_hub:
+        place = f"[{name}](https://huggingface.co/{quote_url(origin.source)}) at commit {plain(origin.revision or '')}"
+    else:
+        place = f"the folder {name}"
+    family = {"bart": "BART", "led": "LED", "pegasus": "PEGASUS"}.get(origin.family, plain(origin.family))
+    return [f"## Source\n\nThe weights started from {place}, a {family}; its licence: {licence}."]
 
 
 def _rows(model: SavedModel | SavedExtractor) -> dict[str, str]:
@@ -66,12 +143,15 @@ def _rows(model: SavedModel | SavedExtractor) -> dict[str, str]:
     if isinstance(model, SavedModel):
         layers += f" + {model.config.decoder_layers}"
         summary = {"longest summary": f"{model.max_target_positions} tokens", "decoding": _decoding(model)}
+        reading = {name: plain(value) for name, value in reading_of(model.config).items()}
     else:
+        reading = {}
         summary = {"extract": _selection(model)}
     return {
         "parameters": f"{millions:.1f}M",
         "layers": f"{layers}, {config.embed_dim} wide",
         "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
+        **reading,
         "pooling": _pooling(model),
         "longest document": _longest_document(model),
         "vocabulary": f"{model.tokenizer.vocab_size} pieces",
@@ -122,9 +202,27 @@ def _data(model: SavedModel | SavedExtractor, data: DataFolder) -> str:
             )
         means = (f"{counts[side]['mean']:,.0f}" for side in ("source_tokens", "target_tokens"))
         rows.append((split, f"{counts['documents']:,}", *means, plain(origin["sha256"])))
-    table = _table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
+    splits = table(("split", "documents", "tokens of a document", "of its summary", "SHA-256 of the input"), rows)
     pairs = data.manifest["settings"].get("pairs", {}).get("train", {})
-    return "\n\n".join([table, *_how_to_read(pairs)])
+    return "\n\n".join([*_from(_corpus(data)), splits, *_how_to_read(pairs)])
+
+
+def _corpus(data: DataFolder | None) -> dict[str, str]:
+    """Return what the manifest says of the known corpus that train comes from; nothing if it names none."""
+    found = None if data is None else data.manifest["settings"].get("corpus")
+    if not isinstance(found, dict) or "train" not in (found.get("splits") or ()):
+        return {}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _from(corpus: dict[str, str]) -> list[str]:
+    """Return the sentence about a known corpus."""
+    if "name" not in corpus:
+        return []
+    config = f", configuration {corpus['config']}" if "config" in corpus else ""
+    hub = f" ({corpus['hub']} on the Hugging Face hub)" if "hub" in corpus else ""
+    licence = corpus.get("licence", "not said")
+    return [plain(f"Documents of the corpus {corpus['name']}{config}{hub}; its licence: {licence}.")]
 
 
 def _how_to_read(pairs: dict[str, Any]) -> list[str]:
@@ -150,30 +248,3 @@ def _how_to_read(pairs: dict[str, Any]) -> list[str]:
             "with `--select` and a trained extractor if you have one."
         ]
     return [f"Documents of train are sentences that {method} selected: use `--long extract --select {method}`."]
-
-
-def _scores(path: Path) -> str:
-    try:
-        found = parse_json(path.read_bytes())
-        # A file of scores has the figures of the metrics that were known when it was written.
-        names = [name for name in LABELS if all(name in means for means in found["systems"].values())]
-        rows = [
-            (
-                plain(system),
-                *(f"{m['mean']:.1f} [{m['low']:.1f}, {m['high']:.1f}]" for m in (means[name] for name in names)),
-            )
-            for system, means in found["systems"].items()
-        ]
-        signature = plain(found["signature"])
-    except FileNotFoundError:
-        raise UserError(f"The scores {path} do not exist.") from None
-    except IsADirectoryError:
-        raise UserError(f"The scores {path} must be a file, but are a folder.") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path} must be as written by `pyramidions score --json`.") from None
-    return f"{_table(('', *(LABELS[name] for name in names)), rows)}\n\nMeans with 95% intervals. {signature}"
-
-
-def _table(head: tuple[str, ...], rows: Any) -> str:
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)

@@ -9,53 +9,27 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
+from pyramidions.hub import HubName, fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
-from pyramidions.models import ExtractorConfig, PyramidionConfig
-from pyramidions.models.config import EncoderConfig, shown
-from pyramidions.strict_json import parse_json
-from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
+from pyramidions.inference.export_folder import (
+    CONFIG,
+    TOKENIZERS,
+    WEIGHTS,
+    ForTransformersError,
+    check_hashes,
+    read_config,
+    require,
+)
+from pyramidions.inference.model_kinds import EXTRACTOR, KINDS, SUMMARIZER, ModelKind
+from pyramidions.inference.origin import Origin, origin_of
+from pyramidions.models.config import shown
+from pyramidions.text.tokenizer import Tokenizer
 
-WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
-#: In an export of 0.1.0, which lists no files, the first.
-TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
-FORMAT = 2
 #: How an extractor selects sentences; checkpoints and exports may lack it.
 SELECTION = ("extract_words", "redundancy", "mmr_weight")
 #: In this order a folder's checkpoint is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
-
-
-class ModelKind(NamedTuple):
-    """A kind of model.
-
-    Attributes:
-        name: as config.json of an export says.
-        task: of fairseq, that trains it.
-        config: has its fields.
-        purpose: what it does, and how to use it, as an error says of the model ``path``.
-    """
-
-    name: str
-    task: str
-    config: type[EncoderConfig]
-    purpose: str
-
-
-SUMMARIZER = ModelKind(
-    "summarizer",
-    "long_document_summarization",
-    PyramidionConfig,
-    "writes summaries: use `pyramidions summarize {path}`, or Summarizer in Python",
-)
-EXTRACTOR = ModelKind(
-    "extractor",
-    "extractive_summarization",
-    ExtractorConfig,
-    "extracts sentences: use `pyramidions extract --method {path}`, or Extractor in Python",
-)
-_KINDS = {kind.name: kind for kind in (SUMMARIZER, EXTRACTOR)}
 
 
 class FoundModel(NamedTuple):
@@ -70,6 +44,8 @@ class FoundModel(NamedTuple):
         weights: by name.
         tokenizer: of its texts.
         selection: what there is of `SELECTION`, by name.
+        origin: of the weights that it started from, if it says so.
+        queries: whether a query stands before each document.
     """
 
     path: Path
@@ -80,19 +56,24 @@ class FoundModel(NamedTuple):
     weights: dict[str, Tensor]
     tokenizer: Tokenizer
     selection: dict[str, Any]
+    origin: Origin | None
+    queries: Any = False
 
 
 def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
-    """Read a checkpoint of fairseq-train, the best in a folder of them, or an exported folder.
+    """Read a checkpoint of fairseq-train, the best in a folder of them, or an exported folder, here or on the hub.
 
     Args:
-        path: of the checkpoint or the folder.
+        path: of the checkpoint or the folder; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION of an export
+            on the Hugging Face hub.
         wanted: kinds of models that will do.
 
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another kind or architecture.
     """
     path = Path(path)
+    if on_hub := hub_name(path):
+        return _from_hub(on_hub, wanted)
     if not path.exists():
         raise UserError(f"The model {path} does not exist.")
     if path.is_file():
@@ -135,19 +116,36 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
         weights,
         _tokenizer(path, task["tokenizer"]),
         _selection(task),
+        origin_of(state.get("source", task.get("source"))),
+        task.get("queries", False),
     )
 
 
+def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundModel:
+    # The weights of another kind of model are not worth their download.
+    folder, commit = fetch(name, [CONFIG])
+    config = folder / CONFIG
+    if not config.is_file():
+        raise UserError(f"{name} on the hub must be a model that `pyramidions export` wrote, but has no {CONFIG}.")
+    try:
+        about = read_config(config)
+    except ForTransformersError:
+        raise UserError(
+            f"{name} on the hub is a model of transformers: `pyramidions import {name}` makes a checkpoint of it, if "
+            "it is a BART, LED, PEGASUS or BigBird-PEGASUS."
+        ) from None
+    _refuse_other(Path(str(name)), _kind(about), wanted)
+    return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
+
+
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
-    _require(folder, CONFIG)
+    require(folder, CONFIG)
     about = read_config(folder / CONFIG)
     vocabulary = next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
-    _require(folder, WEIGHTS, vocabulary)
-    kind = _KINDS[about.get("kind", SUMMARIZER.name)]
+    require(folder, WEIGHTS, vocabulary)
+    kind = _kind(about)
     _refuse_other(folder, kind, wanted)
-    for name, expected in about.get("sha256", {}).items():
-        if file_hash(folder / name) != expected:
-            raise UserError(f"{folder / name} is damaged: its SHA-256 is not the one in {CONFIG}.")
+    check_hashes(folder, about.get("sha256", {}))
     try:
         weights = load_file(folder / WEIGHTS)
     except SafetensorError as error:
@@ -155,13 +153,13 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     check_weights(weights, folder / WEIGHTS)
     tokenizer = Tokenizer.from_file(folder / vocabulary)
     lengths = (about.get("max_source_positions"), about.get("max_target_positions"))
-    return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about))
+    origin = origin_of(about.get("source"))
+    queries = about.get("queries", False)
+    return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about), origin, queries)
 
 
-def _require(folder: Path, *names: str) -> None:
-    for name in names:
-        if not (folder / name).is_file():
-            raise UserError(f"The exported model {folder} lacks {name}.")
+def _kind(about: Mapping[str, Any]) -> ModelKind:
+    return KINDS[about.get("kind", SUMMARIZER.name)]
 
 
 def _selection(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,33 +171,6 @@ def _refuse_other(path: Path, kind: ModelKind, wanted: tuple[ModelKind, ...]) ->
         raise UserError(f"The model {path} {kind.purpose.format(path=path)}.")
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Read config.json of an export; it has `model`, and maybe `kind` and `sha256` (neither in exports of 0.1.0).
-
-    Raises:
-        UserError: it is damaged, or of something else.
-    """
-    try:
-        about = parse_json(path.read_bytes())
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}.") from None
-    if not isinstance(about, dict) or "format" not in about:
-        raise UserError(f"{path} must be as written by `pyramidions export`.")
-    if about["format"] is True or about["format"] not in (1, FORMAT):
-        raise UserError(f"{path} must be of format 1 or {FORMAT}, but is of {shown(about['format'])}.")
-    config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise UserError(f"{path} is damaged: `kind` must be {' or '.join(_KINDS)}, but is {shown(kind)}.")
-    if not isinstance(config, dict):
-        raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
-    if hashes != {} and not (isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, t} for t in TOKENIZERS)):
-        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZERS[0]}.")
-    if about["format"] == 1:
-        # An axis of one kind in 0.1.0; it is called `stack` today.
-        config.pop("residual", None)
-    return about
-
-
 def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:
     if not isinstance(model_bytes, bytes):
         raise UserError(f"The tokenizer in {path} must be bytes, but is {shown(model_bytes)}.")
@@ -207,24 +178,3 @@ def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:
         return Tokenizer.from_bytes(model_bytes)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Refuse to replace what is no export.
-
-    Raises:
-        UserError: there is a file, or a folder that holds anything else.
-    """
-    if file := next((parent for parent in folder.parents if parent.exists() and not parent.is_dir()), None):
-        raise UserError(f"The folder of an export must lie in a folder, but {file} is a file.")
-    rule = f"The folder of an export must be new, empty or an older export, but {folder}"
-    if folder.exists() and not folder.is_dir():
-        raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
-    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if others := found - {WEIGHTS, CONFIG, CARD, *TOKENIZERS} if CONFIG in found else found:
-        raise UserError(f"{rule} holds {min(others)}.")
-    if found:
-        try:
-            read_config(folder / CONFIG)
-        except (OSError, UserError):
-            raise UserError(f"{rule} holds a {CONFIG} of something else.") from None

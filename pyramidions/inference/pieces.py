@@ -21,7 +21,7 @@ def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterato
     piece: list[str] = []
     sentence = 0  # where the last sentence of the piece begins
     for some in tokens:
-        starts = _markers(some) if has_markers else _sentence_starts(some)
+        starts = _markers(some) if has_markers else sentence_starts(some)
         for index, token in enumerate(some):
             if index in starts:
                 sentence = len(piece)
@@ -42,7 +42,7 @@ def _markers(tokens: list[str]) -> set[int]:
     return {index for index, token in enumerate(tokens) if not token}
 
 
-def _sentence_starts(tokens: list[str]) -> set[int]:
+def sentence_starts(tokens: list[str]) -> set[int]:
     """Return which tokens begin a sentence, but for the first token, before which a sentence may have begun."""
     # Sentences and tokens share their visible characters; spaces may differ.
     ends = set(accumulate(map(_visible, split_line(" ".join("".join(tokens).split())))))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.inference.pieces import pieces
+from pyramidions.models.config import shown
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -19,13 +20,17 @@ class TokenizedText(NamedTuple):
         tokens: those that the model reads, as `Tokenizer.surfaces` gives them, without prefix and end of the text.
         whole: number of tokens of the whole document or piece, prefix and end included.
         share: how many parts of a document share the lengths that decoding allows for its summary.
-        around: number of tokens that are read beside: the prefix, and the end of the text.
+        around: number of tokens that are read beside: the prefix, the query, and the end of the text.
+        number: of the document among those that are summarized, from 1; 0 for what was itself written.
+        query: ids of what stands before it, as `Tokenizer.asked` gives them; empty without a query.
     """
 
     tokens: list[str]
     whole: int
     share: int = 1
     around: int = 1
+    number: int = 0
+    query: tuple[int, ...] = ()
 
     @property
     def read(self) -> int:
@@ -38,17 +43,54 @@ class Reader:
 
     Args:
         tokenizer: the model's.
-        max_source_positions: most tokens that the model reads, prefix and end of the text included.
+        max_source_positions: most tokens that the model reads, prefix, query and end of the text included.
+        queries: the model answers queries; see `asking`.
 
     Raises:
         UserError: these leave no room for a token.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_source_positions: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, max_source_positions: int, queries: bool = False) -> None:
         self.tokenizer = tokenizer
         self.max_source_positions = max_source_positions
+        self.queries = queries
+        self._query: tuple[int, ...] = ()
         self._most = tokenizer.room(max_source_positions, "max_source_positions")
         self._around = max_source_positions - self._most
+
+    def asking(self, query: str | None) -> "Reader":
+        """Return what reads documents behind a query: documents are cut, queries never.
+
+        Args:
+            query: None for a model that answers none.
+
+        Raises:
+            UserError: the model needs a query and there is none, or the other way round; or the query is no text, holds
+                none, or has more tokens than half of what the model reads.
+        """
+        check_queries(self.queries, query is not None)
+        if query is None:
+            return self
+        if not isinstance(query, str):
+            raise UserError(f"`query` must be a text, but is a {type(query).__name__}.")
+        if not self.tokenizer.normalize(query):
+            raise UserError("`query` must hold text, but holds none.")
+        asked = tuple(self.tokenizer.asked(query))
+        if len(asked) > (most := self.tokenizer.query_room(self.max_source_positions, "max_source_positions")):
+            raise UserError(
+                f"`query` must have at most {most:,} tokens with its end, half of what the model reads, but has "
+                f"{len(asked):,}: {shown(query)}."
+            )
+        reader = Reader(self.tokenizer, self.max_source_positions, queries=True)
+        reader._query = asked
+        reader._most -= len(asked)
+        reader._around += len(asked)
+        return reader
+
+    @property
+    def budget(self) -> int:
+        """Most tokens that the model reads beside the query, prefix and end of the text included."""
+        return self.max_source_positions - len(self._query)
 
     def head(self, text: str, name: str, on_read: OnRead | None = None) -> TokenizedText:
         """Return the head of a document, as long as the model reads; the other tokens are counted.
@@ -66,7 +108,7 @@ class Reader:
         for tokens in self._tokens(text, name, on_read):
             head += tokens[: self._most - len(head)]
             whole += len(tokens)
-        return TokenizedText(head, whole, around=self._around)
+        return TokenizedText(head, whole, around=self._around, query=self._query)
 
     def pieces(self, text: str, name: str, on_read: OnRead | None = None) -> Iterator[TokenizedText]:
         """Yield a whole document in pieces, each as long as the model reads.
@@ -75,7 +117,7 @@ class Reader:
         """
         tokens = self._tokens(text, name, on_read)
         for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None):
-            yield TokenizedText(piece, len(piece) + self._around, around=self._around)
+            yield TokenizedText(piece, len(piece) + self._around, around=self._around, query=self._query)
 
     def _tokens(self, text: str, name: str, on_read: OnRead | None) -> Iterator[list[str]]:
         if not isinstance(text, str):
@@ -86,6 +128,22 @@ class Reader:
             yield tokens
         if not holds_text:
             raise UserError(f"A document must hold text, but {name} holds none.")
+
+
+def check_queries(queries: bool, given: bool) -> None:
+    """Refuse a query for a model that answers none, and no query for one that does.
+
+    Args:
+        queries: the model answers queries.
+        given: there is a query.
+
+    Raises:
+        UserError: they differ.
+    """
+    if queries and not given:
+        raise UserError("The model answers queries: give `query`.")
+    if given and not queries:
+        raise UserError("`query` must not be given: the model was trained without queries.")
 
 
 def _watched(texts: Iterable[str], on_read: OnRead | None) -> Iterator[str]:

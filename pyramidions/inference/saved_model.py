@@ -1,7 +1,7 @@
 """Trained models from disk, ready to compute, and their export."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -15,19 +15,10 @@ from torch import nn
 from pyramidions.errors import UserError
 from pyramidions.extract.selection import MMR_WEIGHT, REDUNDANCY
 from pyramidions.files.atomic import atomic_folder, sync
-from pyramidions.inference.model_files import (
-    CARD,
-    CONFIG,
-    EXTRACTOR,
-    FORMAT,
-    SELECTION,
-    SUMMARIZER,
-    WEIGHTS,
-    FoundModel,
-    ModelKind,
-    find_model,
-    refuse_foreign,
-)
+from pyramidions.inference.export_folder import CARD, CONFIG, FORMAT, WEIGHTS, refuse_foreign
+from pyramidions.inference.model_files import SELECTION, FoundModel, find_model
+from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER, ModelKind
+from pyramidions.inference.origin import Origin
 from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
 from pyramidions.models.config import LONGEST_TEXT, check_lengths, config_as, shown
 from pyramidions.models.names_0_1 import rename_from_0_1
@@ -49,6 +40,8 @@ class SavedModel:
         tokenizer: of documents and summaries.
         max_source_positions: most tokens of a document, its end included.
         max_target_positions: most tokens of a summary, its end included.
+        origin: of the weights that it started from; None if it started from nothing, or does not say.
+        queries: it answers queries, and was trained on documents with one before each.
     """
 
     kind: ClassVar[ModelKind] = SUMMARIZER
@@ -57,6 +50,8 @@ class SavedModel:
     tokenizer: Tokenizer
     max_source_positions: int
     max_target_positions: int
+    origin: Origin | None = None
+    queries: bool = False
 
     @property
     def network(self) -> nn.Module:
@@ -96,6 +91,8 @@ class SavedExtractor:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that writes summaries: a checkpoint of fairseq-train, the best in a folder of them, or an export.
 
+    An export may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
+
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
     """
@@ -117,6 +114,8 @@ def _summarizer(found: FoundModel) -> SavedModel:
     source, target, tokenizer = found.source, found.target, found.tokenizer
     with _damaged_settings(found):
         check_lengths(source, target)
+        if not isinstance(found.queries, bool):
+            raise UserError(f"`queries` must be true or false, but is {shown(found.queries)}.")
         # As the task tells the model in training.
         config = config_as(PyramidionConfig, {**found.config, "max_source_positions": source})
         transformer = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id, target)
@@ -124,7 +123,7 @@ def _summarizer(found: FoundModel) -> SavedModel:
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
     _fill(transformer, found)
-    return SavedModel(transformer, config, tokenizer, source, target)
+    return SavedModel(transformer, config, tokenizer, source, target, found.origin, found.queries)
 
 
 def _extractor(found: FoundModel) -> SavedExtractor:
@@ -190,9 +189,6 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
         UserError: the folder holds something else.
         OSError: it cannot be written; `filename` is the folder.
     """
-    # A link stays one: the folder that it names is replaced.
-    folder = Path(folder).resolve()
-    refuse_foreign(folder)
     # Of a model that extracts, no decoder owns the embeddings.
     weights = {name: value.contiguous() for name, value in model.network.state_dict().items()}
     if _OWNER in weights:
@@ -202,6 +198,10 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
     settings: dict[str, Any] = {"max_source_positions": model.max_source_positions}
     if isinstance(model, SavedModel):
         settings["max_target_positions"] = model.max_target_positions
+        if model.origin is not None:
+            settings["source"] = model.origin.known()
+        if model.queries:
+            settings["queries"] = True
     else:
         settings |= {name: getattr(model, name) for name in SELECTION}
     about = {
@@ -212,6 +212,23 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
         "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
     files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}
+    write_export(folder, files)
+
+
+def write_export(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of an export; the folder appears whole or not at all.
+
+    Args:
+        folder: to be made, or replaced where it is an older export.
+        files: by name.
+
+    Raises:
+        UserError: the folder holds something else.
+        OSError: it cannot be written; `filename` is the folder.
+    """
+    # A link stays one: the folder that it names is replaced.
+    folder = Path(folder).resolve()
+    refuse_foreign(folder)
     try:
         with atomic_folder(folder) as partial:
             for name, content in files.items():

@@ -1,11 +1,15 @@
 """Decoding settings: the user's, or else the model's defaults, with lengths lowered for short documents."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypedDict
 
 from pyramidions.errors import UserError
+from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.saved_model import SavedModel
-from pyramidions.nn import BeamSearch
+from pyramidions.nn import BeamSearch, Sampling, Writer
 from pyramidions.text.tokenizer import EOS
 
 _GRID = 64  # of document lengths, in tokens
@@ -26,6 +30,28 @@ class Bounds(NamedTuple):
     shortened_to: int | None
 
 
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How summaries are sampled, in place of beam search.
+
+    Attributes:
+        temperature: above 0; below 1 probable tokens become more probable, above 1 less.
+        top_k: how many of the most probable tokens each token is sampled from; 0 for all.
+        top_p: probability, above 0 and at most 1, of the most probable tokens, from which each token is sampled.
+        seed: random seed, at least 0. A sampled summary depends on it, on the document, and on how many came before.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 1
+
+    def seed_of(self, document: TokenizedText) -> int:
+        """Return the seed for sampling the summary of a document or a part."""
+        told = f"{self.seed} {document.number} {' '.join(document.tokens)}"
+        return int.from_bytes(blake2b(told.encode(), digest_size=7).digest(), "big")
+
+
 class DecodingOptions(TypedDict, total=False):
     """Options of decoding; None, or no value, uses the model's decoding default."""
 
@@ -34,6 +60,7 @@ class DecodingOptions(TypedDict, total=False):
     max_len: int | None  #: most tokens of a summary, without its end; at most as many as the model writes
     length_penalty: float | None  #: above 1 favours long summaries
     no_repeat_ngram: int | None  #: a summary holds each n-gram of this n at most once; 0 allows all
+    sampling: SamplingOptions | None  #: sample summaries instead of searching for the most probable ones
 
 
 class DecodingSettings(NamedTuple):
@@ -50,6 +77,7 @@ class DecodingSettings(NamedTuple):
     lowers_min: bool
     lowers_max: bool
     prefix: tuple[int, ...] = ()
+    sampling: SamplingOptions | None = None
 
     def for_length(self, tokens: int, share: int = 1) -> Bounds:
         """Return the lengths of the summary of a document of so many tokens, its end included.
@@ -68,17 +96,18 @@ class DecodingSettings(NamedTuple):
             least = min(least, length // 2, most)
         return Bounds(least, most, most if most < longest else None)
 
-    def beam_search(self, bounds: Bounds) -> BeamSearch:
-        """Build the search for summaries of these lengths."""
-        return BeamSearch(
-            self.beam,
-            bounds.least,
-            bounds.most,
-            self.length_penalty,
-            self.no_repeat_ngram,
-            eos=EOS,
-            best=1,
-            prefix=self.prefix,
+    def writer(self, bounds: Bounds, documents: Sequence[TokenizedText]) -> Writer:
+        """Build what writes summaries of these lengths of a batch of documents."""
+        rules = (bounds.least, bounds.most, self.length_penalty, self.no_repeat_ngram, EOS)
+        if self.sampling is None:
+            return BeamSearch(self.beam, *rules, best=1, prefix=self.prefix)
+        return Sampling(
+            *rules,
+            self.prefix,
+            seeds=[self.sampling.seed_of(document) for document in documents],
+            temperature=self.sampling.temperature,
+            top_k=self.sampling.top_k,
+            top_p=self.sampling.top_p,
         )
 
 
@@ -94,14 +123,17 @@ def decoding_settings(
     max_len: int | None = None,
     length_penalty: float | None = None,
     no_repeat_ngram: int | None = None,
+    sampling: SamplingOptions | None = None,
 ) -> DecodingSettings:
-    """Return how a model decodes documents of any length; `None` uses its own default.
+    """Return how a model decodes documents of any length; `None` uses its own default, and no sampling.
 
     Raises:
         UserError: an argument breaks a rule.
     """
     require_numbers(Integral, beam=beam, min_len=min_len, max_len=max_len, no_repeat_ngram=no_repeat_ngram)
     require_numbers(Real, length_penalty=length_penalty)
+    if sampling is not None:
+        _check_sampling(sampling, beam=beam, length_penalty=length_penalty)
     config = model.config
     # One position is the end of the text.
     longest = model.max_target_positions - 1
@@ -125,18 +157,34 @@ def decoding_settings(
         min_len is None,
         max_len is None,
         model.tokenizer.prefix,
+        sampling,
     )
     # If the bounds of a long document keep the rules, so do those of a short one.
     try:
-        found.beam_search(found.for_length(2**30))
+        found.writer(found.for_length(2**30), [])
     except ValueError as error:
         raise UserError(str(error)) from None
     return found
 
 
+def _check_sampling(sampling: SamplingOptions, **of_search: float | None) -> None:
+    for name, value in of_search.items():
+        if value is not None:
+            raise UserError(f"`{name}` is an option of beam search, but is {value} with sampling.")
+    for name, kind in (("temperature", Real), ("top_k", Integral), ("top_p", Real), ("seed", Integral)):
+        _require_number(kind, name, getattr(sampling, name))
+    if sampling.seed < 0:
+        raise UserError(f"`seed` must be at least 0, but is {sampling.seed}.")
+
+
 def require_numbers(kind: type, **arguments: Any) -> None:
     """Refuse arguments that are neither None nor numbers of a kind."""
     for name, value in arguments.items():
-        if value is not None and not isinstance(value, kind):
-            rule = "a whole number" if kind is Integral else "a number"
-            raise UserError(f"`{name}` must be {rule}, but is {value!r}.")
+        if value is not None:
+            _require_number(kind, name, value)
+
+
+def _require_number(kind: type, name: str, value: Any) -> None:
+    if not isinstance(value, kind):
+        rule = "a whole number" if kind is Integral else "a number"
+        raise UserError(f"`{name}` must be {rule}, but is {value!r}.")

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from pyramidions.device import found_device
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.device import found_device
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD
 

@@ -5,30 +5,41 @@ from dataclasses import asdict
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.parse import spec_of
-from pyramidions.nn import BeamSearch
+from pyramidions.nn import Writer
 
 # Parts of the names of fields about training and decoding, which do not describe the model.
 _NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 
 
-def settings(model: SavedModel, search: BeamSearch) -> dict[str, str]:
+def settings(model: SavedModel, writer: Writer) -> dict[str, str]:
     """Return a description of a model and of its decoding, by name."""
     config = model.config
     name, changes = _nearest(config)
     parameters = sum(p.numel() for p in model.transformer.parameters())
     changed = ", ".join(f"{field} {value}" for field, value in changes.items())
-    repeats = f"none of {search.no_repeat_ngram} tokens" if search.no_repeat_ngram else "allowed"
+    repeats = f"none of {writer.no_repeat_ngram} tokens" if writer.no_repeat_ngram else "allowed"
     return {
         "architecture": f"{name} with {changed}" if changed else name,
         "parameters": f"{parameters:,}",
         "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
+        **reading_of(config),
         "pooling": _pooling(config),
         "reads at most": f"{model.max_source_positions:,} tokens",
-        "beam": f"{search.beam}",
-        "length of a summary": f"{search.min_len:,} to {search.max_len:,} tokens",
-        "length penalty": f"{search.length_penalty:g}",
+        **writer.in_words,
+        "length of a summary": f"{writer.min_len:,} to {writer.max_len:,} tokens",
+        "length penalty": f"{writer.length_penalty:g}",
         "repeated n-grams": repeats,
     }
+
+
+def reading_of(config: PyramidionConfig) -> dict[str, str]:
+    """Say how the decoder reads the encoder, where that is another way than to attend to all of its output."""
+    if (config.memories, config.cross_attention) == ("last", "full"):
+        return {}
+    kinds = f"{config.cross_attention} {config.cross_attention_args}".removesuffix(" {}")
+    entries = [entry.strip() for entry in config.memories.split(",")]
+    read = ["its output" if entry == "last" else f"layer {entry}" for entry in entries]
+    return {"cross-attention": kinds, "reads of the encoder": ", ".join(read)}
 
 
 def _nearest(config: PyramidionConfig) -> tuple[str, dict[str, object]]:

@@ -80,7 +80,8 @@ def summarize_documents(
         yield from results
         return
     for group in chunks(results, BATCHES * batch_size):
-        merged = merge([result.summaries for result in group], summarizer.reader, write)
+        queries = [result.summaries[0].query for result in group]
+        merged = merge([result.summaries for result in group], summarizer.reader, write, queries)
         for result, summaries in zip(group, merged, strict=True):
             yield result._replace(summaries=summaries)
 
@@ -132,9 +133,9 @@ def explain_documents(
     page = ExplanationPage(model)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:
-        for document in documents:
-            explanations = _explanations(document, reader, summarizer, decoding, on_progress)
-            summaries = page.add(document.origin.name, explanations)
+        for number, document in enumerate(documents, 1):
+            explanations = _explanations(document, number, reader, summarizer, decoding, on_progress)
+            summaries = page.add(document.origin.name, explanations, document.query)
             on_progress(document.size)
             yield Summarized(document.origin, summaries)
         file.write(page.html().encode())
@@ -143,29 +144,35 @@ def explain_documents(
 
 
 def _explanations(
-    document: InputText, reader: LongReader, summarizer: Summarizer, decoding: DecodingSettings, on_progress: Progress
+    document: InputText,
+    number: int,
+    reader: LongReader,
+    summarizer: Summarizer,
+    decoding: DecodingSettings,
+    on_progress: Progress,
 ) -> Iterator[Explanation]:
     normalised = summarizer.model.tokenizer.normalize
     whole = LineBreaks(document.text, normalised)
-    for part in _read(document, reader, on_progress):
+    for part in _read(document, number, reader, on_progress):
         line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
         explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
-        yield replace(explanation, summary=part.about(explanation.summary))
+        summary = part.about(explanation.summary)._replace(sentences=explanation.sentences)
+        yield replace(explanation, summary=summary)
 
 
-def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
+def _read(document: InputText, number: int, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
     bytes_each = document.size / len(document.text)
 
     def on_read(characters: int) -> None:
         on_progress(bytes_each * characters)
 
-    return reader.parts(document.text, document.origin.name, on_read)
+    return (part.of(number) for part in reader.parts(document.text, document.origin.name, on_read, document.query))
 
 
 def _parts(documents: Iterable[InputText], reader: LongReader, on_progress: Progress) -> Iterator[_SizedPart]:
-    for document in documents:
+    for number, document in enumerate(documents, 1):
         left: float = document.size
-        parts = _read(document, reader, on_progress)
+        parts = _read(document, number, reader, on_progress)
         part = next(parts)
         for following in parts:
             size = min(left, document.size * sum(map(len, part.tokenized.tokens)) / len(document.text))

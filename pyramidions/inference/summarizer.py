@@ -11,25 +11,27 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.data.section_types import SectionTypes
+from pyramidions.device import found_device
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.device import found_device
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
-from pyramidions.inference.long_documents import LongReader, joined, merge
-from pyramidions.inference.reader import OnRead, Reader, TokenizedText
+from pyramidions.inference.long_documents import LongReader, Part, joined, merge
+from pyramidions.inference.queries import with_queries
+from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.inference.search import (
     Bounds,
     DecodingOptions,
     DecodingSettings,
+    SamplingOptions,
     decoding_settings,
     require_numbers,
 )
 from pyramidions.inference.selection_model import selection
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
-from pyramidions.nn import BeamSearch, Hypothesis, NoSummaryError
+from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.text.tokenizer import EOS, PAD
 
 
@@ -51,15 +53,20 @@ class Summarizer:
     def __init__(self, model: SavedModel, device: str | torch.device | None = None) -> None:
         self.model = model
         self.device = found_device(device)
-        self.reader = Reader(model.tokenizer, model.max_source_positions)
+        self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries)
         self._transformer = model.transformer.to(self.device).eval()
 
     @classmethod
     def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "Summarizer":
-        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
+        """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
+
+        Args:
+            path: of any of them; what is no path here may name an export on the Hugging Face hub, OWNER/NAME or
+                OWNER/NAME@REVISION, where the revision is a branch, a tag or a commit.
+            device: as in the class.
 
         Raises:
-            UserError: there is none, or it is damaged; or there is no such device.
+            UserError: there is none, or it is damaged, or the hub cannot be reached; or there is no such device.
         """
         found = found_device(device)
         return cls(load_model(path), found)
@@ -68,11 +75,13 @@ class Summarizer:
         self,
         texts: Iterable[str],
         *,
+        query: str | Iterable[str] | None = None,
         beam: int | None = None,
         min_len: int | None = None,
         max_len: int | None = None,
         length_penalty: float | None = None,
         no_repeat_ngram: int | None = None,
+        sampling: SamplingOptions | None = None,
         batch_size: int = 8,
         long: str = "truncate",
         section_types: str | Path | None = None,
@@ -88,11 +97,14 @@ class Summarizer:
 
         Args:
             texts: the documents; each must hold text. They are read one by one and not kept.
+            query: what the summary of each document answers, or a list of one query for each document; for a model that
+                was trained with queries, and only for such a model.
             beam: hypotheses of a document.
             min_len: fewest tokens of a summary, without its end.
             max_len: most tokens of a summary, without its end; at most as many as the model writes.
             length_penalty: above 1 favours long summaries.
             no_repeat_ngram: a summary holds each n-gram of this n at most once; 0 allows all.
+            sampling: sample summaries in this way instead of searching for the most probable ones.
             batch_size: documents that are read at once.
             long: what becomes of a document that is longer than the model reads: "truncate" reads its beginning;
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
@@ -108,6 +120,7 @@ class Summarizer:
         Raises:
             UserError: an argument that breaks a rule, or a document without text.
         """
+        check_queries(self.model.queries, query is not None)
         if isinstance(texts, str):
             raise UserError("`texts` must be a list of documents, but is a single text: put it in brackets.")
         if not isinstance(texts, Iterable):
@@ -115,9 +128,13 @@ class Summarizer:
         require_numbers(Integral, batch_size=batch_size)
         if batch_size < 1:
             raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
-        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram)
+        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
         reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
-        parts = [list(reader.parts(text, f"document {number}", on_read)) for number, text in enumerate(texts, 1)]
+        parts: list[list[Part]] = []
+        queries: list[str | None] = []
+        for number, (text, asked) in enumerate(with_queries(texts, query), 1):
+            queries.append(asked)
+            parts.append([part.of(number) for part in reader.parts(text, f"document {number}", on_read, asked)])
 
         def write(tokenized: list[TokenizedText]) -> list[Summary]:
             return self.write(tokenized, decoding, batch_size)
@@ -125,7 +142,7 @@ class Summarizer:
         found = iter(write([part.tokenized for of_document in parts for part in of_document]))
         summaries = [[part.about(next(found)) for part in of_document] for of_document in parts]
         if long == "merge":
-            summaries = merge(summaries, self.reader, write)
+            summaries = merge(summaries, self.reader, write, queries)
         return [joined(of_document) for of_document in summaries]
 
     def long_reader(
@@ -163,10 +180,9 @@ class Summarizer:
         found: dict[int, Summary] = {}
         # Those of one batch have the same bounds.
         for bounds, alike in groupby(longest_first, lambda i: _bounds(documents[i], decoding)):
-            search = decoding.beam_search(bounds)
             for batch in chunks(alike, batch_size):
-                ids = [self._ids(documents[index]) for index in batch]
-                best = self._best(ids, search)
+                read = [documents[index] for index in batch]
+                best = self._best([self._ids(document) for document in read], decoding.writer(bounds, read))
                 found.update((i, self._summary(documents[i], b, bounds)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
@@ -174,6 +190,7 @@ class Summarizer:
         self,
         text: str,
         *,
+        query: str | None = None,
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> Explanation:
@@ -181,6 +198,7 @@ class Summarizer:
 
         Args:
             text: the document.
+            query: what the summary answers, as in `summarize`.
             on_read, decoding: as in `summarize`, which writes the same.
 
         Raises:
@@ -188,12 +206,14 @@ class Summarizer:
         """
         settings = decoding_settings(self.model, **decoding)
         _require_single(text)
-        return self.explain_tokenized(self.reader.head(text, "`text`", on_read), self._line_breaks(text), settings)
+        head = self.reader.asking(query).head(text, "`text`", on_read)._replace(number=1)
+        return self.explain_tokenized(head, self._line_breaks(text), settings).answering(query)
 
     def explain_pieces(
         self,
         text: str,
         *,
+        query: str | None = None,
         on_read: OnRead | None = None,
         **decoding: Unpack[DecodingOptions],
     ) -> Iterator[Explanation]:
@@ -201,6 +221,7 @@ class Summarizer:
 
         Args:
             text: the document.
+            query: what the summaries answer, as in `summarize`.
             on_read, decoding: as in `summarize`.
 
         Yields:
@@ -212,8 +233,8 @@ class Summarizer:
         settings = decoding_settings(self.model, **decoding)
         _require_single(text)
         line_breaks = self._line_breaks(text)
-        for piece in self.reader.pieces(text, "`text`", on_read):
-            yield self.explain_tokenized(piece, line_breaks, settings)
+        for piece in self.reader.asking(query).pieces(text, "`text`", on_read):
+            yield self.explain_tokenized(piece._replace(number=1), line_breaks, settings).answering(query)
 
     @torch.inference_mode()
     def explain_tokenized(
@@ -230,28 +251,29 @@ class Summarizer:
             UserError: no summary keeps the rules of decoding.
         """
         bounds = _bounds(document, decoding)
-        search = decoding.beam_search(bounds)
+        writer = decoding.writer(bounds, [document])
         ids = self._ids(document)
-        (best,) = self._best([ids], search)
-        prefix = [""] * len(self.model.tokenizer.prefix)
+        (best,) = self._best([ids], writer)
+        prefix, asked = [""] * len(self.model.tokenizer.prefix), self.model.tokenizer.spellings(document.query)
         return Explanation(
             self._summary(document, best, bounds),
-            [*prefix, *line_breaks.restore(document.tokens), ""],
+            [*prefix, *asked, *line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, ids.to(self.device), best.tokens, EOS),
-            about_model(self.model, search),
+            about_model(self.model, writer),
+            len(prefix) + len(asked) if asked else 0,
         )
 
     def _line_breaks(self, text: str) -> LineBreaks:
         return LineBreaks(text, self.model.tokenizer.normalize)
 
     def _ids(self, document: TokenizedText) -> Tensor:
-        return torch.tensor(self.model.tokenizer.framed(self.model.tokenizer.ids_of(document.tokens)))
+        return torch.tensor(self.model.tokenizer.framed(self.model.tokenizer.ids_of(document.tokens), document.query))
 
-    def _best(self, documents: list[Tensor], search: BeamSearch) -> list[Hypothesis]:
+    def _best(self, documents: list[Tensor], writer: Writer) -> list[Hypothesis]:
         batch = pad_sequence(documents, batch_first=True, padding_value=PAD)
         try:
-            return [best for best, *_ in search(self._transformer, batch.to(self.device))]
+            return [best for best, *_ in writer(self._transformer, batch.to(self.device))]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from pyramidions.inference.supported_sentences import SummarySentence
+
 
 class Coverage(NamedTuple):
     """What a summary covers of a document that was not simply read from its beginning.
@@ -33,6 +35,8 @@ class Summary(NamedTuple):
         shortened_to: limit of tokens without the end, if it was lowered for a short document; else None.
         coverage: what else there is to say of that.
         pieces: the summaries of the document's pieces or sections that it joins or summarizes; empty without any.
+        sentences: and which sentences of the document support each; None where it was not explained.
+        query: what it answers; None without a query.
     """
 
     text: str
@@ -43,6 +47,8 @@ class Summary(NamedTuple):
     shortened_to: int | None = None
     coverage: Coverage = Coverage()
     pieces: "tuple[Summary, ...]" = ()
+    sentences: tuple[SummarySentence, ...] | None = None
+    query: str | None = None
 
     @property
     def was_cut(self) -> bool:

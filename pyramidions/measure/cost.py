@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -15,9 +15,9 @@ from pyramidions.measure.parts import CostPart
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.models.config import MAX_TARGET_POSITIONS
 from pyramidions.nn import Transformer
-from pyramidions.nn.pooling import Pooler
+from pyramidions.nn.attention import SegmentsAttention
 
-_MARKER = 2
+_MARKER = 3
 _META = torch.device("meta")
 _READS_DEVICE = Tensor.device.__get__
 
@@ -114,24 +114,29 @@ def model_of(config: PyramidionConfig, lengths: Lengths) -> Transformer:
 
 
 def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
-    """Count what a model costs while it computes the loss of random tokens, none of them padding.
+    """Count what a model costs while it computes the loss of random tokens, without padding and without queries.
 
-    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token.
+    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token. Of one with
+    attention inside units, these are as long as its segments.
 
     Args:
         model: in training mode.
         lengths: of the batch.
     """
     source, prefix, target = (
-        torch.randint(model.padding_idx + 1, lengths.vocab_size, (lengths.batch, length))
+        torch.randint(
+            1 + max(_MARKER, model.padding_idx, model.encoder.separator_idx or 0),
+            lengths.vocab_size,
+            (lengths.batch, length),
+        )
         for length in (lengths.source, lengths.target, lengths.target)
     )
-    if any(cast(Pooler, pooler).reads_units for pooler in model.encoder.poolers.values()):
-        source.fill_(_MARKER)
+    if model.encoder.marker_idx is not None:
+        source[:, :: _longest_segment(model)] = _MARKER
     counter = PartCounter(model)
     with counter.counting():
         encoded = model.encoder(source, source.eq(model.padding_idx), [lengths.source] * lengths.batch)
-        features = model.decoder.features(prefix, encoded.memory, encoded.attention_mask)
+        features = model.decoder.features(prefix, encoded.memories)
         counter.enter(CostPart.OUTPUT)
         log_probs = model.decoder.logits(features).log_softmax(dim=-1)
         log_probs.gather(-1, target[..., None]).sum()
@@ -140,6 +145,12 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
         {part: counts[part] for part in CostPart} for counts in (counter.products, counter.weighted, counter.kept)
     )
     return Cost(lengths, products, weighted, kept, sum(parameter.numel() for parameter in model.parameters()))
+
+
+def _longest_segment(model: Transformer) -> int:
+    """Return the positions of the longest segment within which attention stays; 1 where none does."""
+    segments = (module for module in model.encoder.modules() if isinstance(module, SegmentsAttention))
+    return max((segment.segment_length for segment in segments), default=1)
 
 
 @contextmanager

@@ -20,12 +20,14 @@ class CorpusSize(NamedTuple):
         vocab_size: pieces, specials included.
         source: "mean" and "p95" of a document's tokens.
         target: "mean", "min" and "max" of a summary's tokens.
+        has_queries: documents have queries; a scorer that reads them decides then what is kept.
     """
 
     documents: int
     vocab_size: int
     source: Mapping[str, float]
     target: Mapping[str, float]
+    has_queries: bool = False
 
 
 class Tier(NamedTuple):
@@ -219,6 +221,8 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
     fields = {**tier.fields, "pooling_lengths": ",".join(str(by and source // by) for by in tier.pooled)}
     if corpus.target["min"] < PyramidionConfig.decoding_min_length:
         fields["decoding_min_length"] = corpus.target["min"]
+    if corpus.has_queries:
+        fields["scorer"] = "query"
     return fields
 
 

@@ -16,7 +16,7 @@ from pyramidions.nn.pooling import POOLING
 
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
-_LENGTH_OPTIONS = ("block_size", "bucket_size", "window")
+_LENGTH_OPTIONS = ("block_size", "bucket_size", "compressed", "max_window", "segment_length", "stride", "window")
 
 
 class Comparison(NamedTuple):
@@ -67,7 +67,13 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     for options in scorers:
         if "coordinate" in options:
             options["coordinate"] %= embed_dim
-    entries = [-(-pooled[layer] // by) if layer in pooled else None for layer in range(config.encoder_layers)]
+    lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2), vocab_size=61)
+    # The text is made of units that fill segments, so that no more vectors come out of it.
+    segments = max((options.get("segment_length", 0) for options in attention), default=0)
+    most = -(-lengths.source // segments) if segments else longest
+    entries = [
+        min(most, -(-pooled[layer] // by)) if layer in pooled else None for layer in range(config.encoder_layers)
+    ]
     config = replace(
         config,
         embed_dim=embed_dim,
@@ -80,7 +86,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         attention_dropout=0.0,
         activation_dropout=0.0,
     )
-    return config, Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2), vocab_size=61)
+    return config, lengths
 
 
 def _options(text: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from omegaconf import DictConfig
 
-_MARKER = "<n>"
+_MARKERS = ("<n>", "<t>")
 
 
 def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -36,5 +36,5 @@ def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
 
 
 def marker_of(dictionary: Any) -> int | None:
-    """Return the index of the sentence marker in a dictionary, or None if it has none."""
-    return int(dictionary.indices[_MARKER]) if _MARKER in dictionary.indices else None
+    """Return the index of the marker of sentences or turns in a dictionary, or None if it has none."""
+    return next((int(dictionary.indices[name]) for name in _MARKERS if name in dictionary.indices), None)

@@ -1,16 +1,18 @@
 """From a spec to a model: the one place that reads both specs and registries."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any
 
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import MAX_TARGET_POSITIONS, Config, ExtractorConfig, PyramidionConfig, config_as
+from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, PyramidionConfig
+from pyramidions.models.markers import NEEDS_MARKERS, marker_of_units
 from pyramidions.models.parse import extractor_spec_of, spec_of
-from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
+from pyramidions.models.queries import reads_query
 from pyramidions.models.spec import (
     AttentionSpec,
     DecoderSpec,
@@ -46,32 +48,6 @@ from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.upsampling import UPSAMPLING
 
-_NEEDS_MARKERS = "needs a vocabulary with sentence markers: prepare the data with --sentence-markers."
-
-
-def preset(name: str, **overrides: Any) -> PyramidionConfig:
-    """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
-
-    Raises:
-        UserError: an unknown architecture or field.
-    """
-    return _preset(name, PRESETS, PyramidionConfig, overrides)
-
-
-def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
-    """Return the config of an architecture that extracts by name, e.g. ``extractor_preset("extractor", embed_dim=64)``.
-
-    Raises:
-        UserError: an unknown architecture or field.
-    """
-    return _preset(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
-
-
-def _preset(name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]) -> Config:
-    if name not in presets:
-        raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
-    return config_as(kind, {**presets[name], **overrides})
-
 
 def build(
     config: PyramidionConfig,
@@ -79,6 +55,7 @@ def build(
     padding_idx: int = 1,
     marker_idx: int | None = None,
     max_target_positions: int = MAX_TARGET_POSITIONS,
+    separator_idx: int | None = 2,
 ) -> Transformer:
     """Build a model with freshly initialised weights.
 
@@ -88,6 +65,7 @@ def build(
         padding_idx: the token that is padding.
         marker_idx: the token between sentences, or None if the vocabulary has none.
         max_target_positions: tokens of the longest summary; of documents the config says it.
+        separator_idx: the token between a query and its document; None for documents without queries.
 
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
@@ -96,7 +74,8 @@ def build(
     embedding = _embedding(spec, vocab_size, padding_idx)
     builder = _Builder(spec, vocab_size)
     with _rules_of_parts():
-        encoder = builder.encoder(spec.encoder, embedding, _marker_of_poolings(spec.encoder, marker_idx), marker_idx)
+        unit_marker = marker_of_units(spec.encoder, marker_idx)
+        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx)
         return Transformer(encoder, builder.decoder(spec.decoder, embedding, max_target_positions), padding_idx)
 
 
@@ -109,24 +88,14 @@ def build_extractor(
         UserError: the vocabulary has no sentence marker.
     """
     if marker_idx is None:
-        raise UserError(f"An extractor {_NEEDS_MARKERS}")
+        raise UserError(
+            "An extractor needs a vocabulary with sentence markers: prepare the data with --sentence-markers."
+        )
     spec = extractor_spec_of(config)
     embedding = _embedding(spec, vocab_size, padding_idx)
     with _rules_of_parts():
         encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
         return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
-
-
-def _marker_of_poolings(spec: EncoderSpec, marker_idx: int | None) -> int | None:
-    """Return the marker if a pooling reads it; otherwise None, and the encoder does not look for it.
-
-    Raises:
-        UserError: a pooling reads it, but there is none.
-    """
-    reading = [pooling.pooler.kind for pooling in spec.poolings.values() if POOLING[pooling.pooler.kind].reads_units]
-    if reading and marker_idx is None:
-        raise UserError(f"`pooling` {reading[0]!r} {_NEEDS_MARKERS}")
-    return marker_idx if reading else None
 
 
 def _embedding(spec: ExtractorSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
@@ -159,6 +128,7 @@ class _Setting:
     ffn_embed_dim: int
     vocab_size: int
     activation_dropout: float
+    normalize_before: bool
 
 
 class _Builder:
@@ -171,6 +141,8 @@ class _Builder:
 
     def __init__(self, spec: ExtractorSpec, vocab_size: int) -> None:
         self.spec = spec
+        #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
+        self._numbers = count()
         self.setting = asdict(
             _Setting(
                 embed_dim=spec.embed_dim,
@@ -179,11 +151,17 @@ class _Builder:
                 ffn_embed_dim=spec.ffn_embed_dim,
                 vocab_size=vocab_size,
                 activation_dropout=spec.activation_dropout,
+                normalize_before=spec.normalize_before,
             )
         )
 
     def encoder(
-        self, spec: EncoderSpec, embedding: nn.Embedding, marker_idx: int | None, known_marker: int | None
+        self,
+        spec: EncoderSpec,
+        embedding: nn.Embedding,
+        marker_idx: int | None,
+        known_marker: int | None,
+        separator_idx: int | None = None,
     ) -> Encoder:
         """Make an encoder.
 
@@ -192,21 +170,23 @@ class _Builder:
             embedding: of tokens.
             marker_idx: the marker, if units are asked for.
             known_marker: that of the vocabulary, or None.
+            separator_idx: as in `build`.
         """
         if spec.global_markers and known_marker is None:
-            raise UserError(f"`global_markers` {_NEEDS_MARKERS}")
+            raise UserError(f"`global_markers` {NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
 
         def stage(of: StageSpec) -> Stage:
             layers = next(built)
+            memory = (self.norm() or nn.Identity()) if of.is_memory else None
             if of.pooling is None:
-                return Stage(layers)
+                return Stage(layers, memory=memory)
             pooler, upsampler = self.pooler(of.pooling, of.longest), of.pooling.upsampler
             up = None
             if upsampler is not None:
                 up = UPSAMPLING.build(upsampler.kind, upsampler.options, **self.setting, window=of.pooling.window)
-            return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up)
+            return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up, memory)
 
         return Encoder(
             self.embedder(spec.embedder, embedding, spec.longest),
@@ -215,6 +195,10 @@ class _Builder:
             self.norm(),
             marker_idx,
             Marking(spec.global_tokens, known_marker if spec.global_markers else None),
+            separator_idx,
+            spec.global_query,
+            reads_query(spec),
+            spec.memories,
         )
 
     def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int) -> Decoder:
@@ -269,8 +253,8 @@ class _Builder:
             shares_query_key=attention.shares_query_key,
             joins_heads=True,
         )
-        if spec.reads == "memory":
-            return CrossAttention(projections, attention)
+        if spec.reads is not None:
+            return CrossAttention(projections, attention, spec.reads)
         return SelfAttention(projections, attention, spec.is_causal, self.global_rows(spec, attention, projections))
 
     def global_rows(self, spec: AttentionSpec, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
@@ -291,14 +275,15 @@ class _Builder:
 
     def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
         dropout = self.spec.attention_dropout
-        return ATTENTION.build(
-            spec.attention.kind, spec.attention.options, **self.setting, dropout=dropout, max_length=longest
-        )
+        given = {**self.setting, "dropout": dropout, "max_length": longest, "layer": next(self._numbers)}
+        return ATTENTION.build(spec.attention.kind, spec.attention.options, **given)
 
     def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
         given: dict[str, Any] = {**self.setting, "k": spec.length, "window": spec.window}
         if spec.scorer is not None:
-            given["scorer"] = SCORER.build(spec.scorer.kind, spec.scorer.options, **self.setting, stride=spec.window)
+            given["scorer"] = SCORER.build(
+                spec.scorer.kind, spec.scorer.options, **self.setting, stride=spec.window, k=spec.length
+            )
         if spec.layer is not None:
             given["layer"], given["confined_to"] = self.pooling_layer(spec.layer, longest)
         return POOLING.build(spec.pooler.kind, spec.pooler.options, **given)

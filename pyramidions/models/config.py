@@ -53,7 +53,11 @@ class EncoderConfig:
     num_heads: int = field(default=8, metadata={"help": "attention heads"})
     encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
 
-    self_attention: str = _choice("full", ATTENTION.names, f"attention among source positions {_per('layer')}")
+    self_attention: str = _choice(
+        "full",
+        tuple(name for name in ATTENTION.names if not ATTENTION[name].crosses_only),
+        f"attention among source positions {_per('layer')}",
+    )
     self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
     encoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
     encoder_projections_args: str = _options("projections of the encoder's self-attention")
@@ -66,6 +70,9 @@ class EncoderConfig:
     )
     global_markers: bool = field(
         default=False, metadata={"help": "sentence markers see everything and are seen everywhere, too"}
+    )
+    global_query: bool = field(
+        default=False, metadata={"help": "the query's tokens see everything and are seen everywhere, too"}
     )
     global_projections: str = _choice(
         NONE,
@@ -113,7 +120,8 @@ class EncoderConfig:
         "plain",
         STACK.names,
         "how layers are composed; recomputing keeps of each layer (but one inside a pooler) its "
-        "input only, and computes the rest again in the backward pass",
+        "input only, and computes the rest again in the backward pass; reversible, for pre-norm models, keeps nothing "
+        "of a layer: sublayers add to two streams in turn, so that inputs can be computed back",
     )
     stack_args: str = _options("stack")
     checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
@@ -138,12 +146,26 @@ class PyramidionConfig(EncoderConfig):
     """
 
     decoder_layers: int = field(default=2, metadata={"help": "decoder layers"})
+    memories: str = field(
+        default="last",
+        metadata={
+            "help": "what a decoder layer reads of the encoder, in that order: last for its output, and numbers of "
+            "encoder layers (from 1) for theirs before pooling, e.g. 2,last"
+        },
+    )
     cross_attention: str = _choice(
         "full",
         tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
-        f"attention from the decoder to the encoder's output {_per('layer')}",
+        "attention from the decoder to what it reads of the encoder (one kind, or one per layer with commas in "
+        "between; of several memories all that for each, with semicolons in between)",
     )
-    cross_attention_args: str = _options("cross-attention", "layer")
+    cross_attention_args: str = field(
+        default="{}",
+        metadata={
+            "help": "options of the cross-attention, as a JSON object, or a list of them, one per layer; of several "
+            "memories one for all, or a list of all that, one per memory"
+        },
+    )
     decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
     decoder_projections_args: str = _options("projections of the decoder's self-attention")
     cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")

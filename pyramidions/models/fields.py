@@ -63,11 +63,31 @@ class FieldReader:
 
     def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
-        text: str = getattr(self.config, name)
+        options = _parsed(getattr(self.config, f"{name}_args"), f"{name}_args")
+        return self._each(name, registry, count, unit, getattr(self.config, name), options)
+
+    def each_of_several(
+        self, name: str, registry: Registry[Any], several: int, count: int, unit: str
+    ) -> list[list[Part]]:
+        """Return what `each` does for each of ``several``; a field has one entry for all of these, or one for each."""
+        kinds = getattr(self.config, name).split(";")
+        options = _parsed(getattr(self.config, f"{name}_args"), f"{name}_args")
+        # Of one there is no list around the list.
+        options = options if several > 1 and isinstance(options, list) else [options]
+        for field, given in ((name, kinds), (f"{name}_args", options)):
+            if len(given) not in (1, several):
+                raise UserError(
+                    f"`{field}` must have one entry, or one per memory, but has {len(given)} for {several}: "
+                    f"{shown(getattr(self.config, field))}."
+                )
+        entries = zip(kinds * (several // len(kinds)), options * (several // len(options)), strict=True)
+        return [self._each(name, registry, count, unit, *entry) for entry in entries]
+
+    def _each(self, name: str, registry: Registry[Any], count: int, unit: str, text: str, value: Any) -> list[Part]:
         kinds = [kind.strip() for kind in text.split(",")]
         for kind in kinds:
             _check_kind(name, kind, registry.names)
-        options = self._each_options(f"{name}_args")
+        options = self._each_options(f"{name}_args", value)
         for field, given in ((name, kinds), (f"{name}_args", options)):
             if len(given) not in (1, count):
                 raise UserError(
@@ -80,8 +100,7 @@ class FieldReader:
             options *= count
         return [Part(kind, chosen) for kind, chosen in zip(kinds, options, strict=True)]
 
-    def _each_options(self, name: str) -> list[dict[str, Any]]:
-        value = _parsed(getattr(self.config, name), name)
+    def _each_options(self, name: str, value: Any) -> list[dict[str, Any]]:
         options = value if isinstance(value, list) else [value]
         if not options or not all(isinstance(entry, dict) for entry in options):
             raise UserError(
@@ -131,6 +150,26 @@ def _parsed(text: str, name: str) -> Any:
         return parse_json(text)
     except ValueError as error:
         raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
+
+
+def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:
+    """Return what a decoder reads: the numbers of encoder layers (from 0), and None for the encoder's output.
+
+    Args:
+        text: the field ``memories``.
+        layers: encoder layers.
+
+    Raises:
+        UserError: no number of a layer, an entry given twice, or no ``last``.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    numbers = [str(number) for number in range(1, layers + 1)]
+    if entries.count("last") != 1 or len({*entries}) < len(entries) or not {*entries} <= {"last", *numbers}:
+        raise UserError(
+            f"`memories` must be `last` and numbers of encoder layers, from 1 to {layers}, each once, but is "
+            f"{shown(text)}."
+        )
+    return tuple(None if entry == "last" else int(entry) - 1 for entry in entries)
 
 
 def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:

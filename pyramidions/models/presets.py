@@ -1,32 +1,27 @@
 """Architectures: each the fields in which it differs from the defaults of its config."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
+
+from pyramidions.errors import UserError
+from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
 
 _BLOCKS: dict[str, Any] = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 512}'}
 
-# Pietruszka et al. 2022, table 6 and appendix D.1
-_DEEP: dict[str, Any] = {
-    "embed_dim": 768,
-    "ffn_embed_dim": 3072,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "decoding_beam": 2,
-}
+# The base size of all but the shallow models
+_SIX: dict[str, Any] = {"embed_dim": 768, "ffn_embed_dim": 3072, "encoder_layers": 6, "decoder_layers": 6}
 
-# Table 4: a Transpooler that selects by other means.
+# Pietruszka et al. 2022, table 6 and appendix D.1
+_DEEP: dict[str, Any] = {**_BLOCKS, **_SIX, "decoding_beam": 2}
+
+# Table 4 of the paper: a Transpooler that selects by other means.
 _TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
 
-# Beltagy et al. 2020, section 7: the base size, which is BART's, with its post-norm and embeddings.
-_LED: dict[str, Any] = {
-    "embed_dim": 768,
-    "ffn_embed_dim": 3072,
+# Lewis et al. 2020 (BART), the base size, with positions for 16,384 tokens
+_BART: dict[str, Any] = {
+    **_SIX,
     "num_heads": 12,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
-    "self_attention": "sliding_window",
-    "self_attention_args": '{"window": 1024}',
-    "global_tokens": 1,
-    "global_projections": "dense",
     "feed_forward_args": '{"activation": "gelu"}',
     "encoder_positions": "learned",
     "encoder_positions_args": '{"length": 16384}',
@@ -37,7 +32,99 @@ _LED: dict[str, Any] = {
     "decoding_beam": 4,
 }
 
-#: The architectures of the paper, and LED: name to the fields that differ from `PyramidionConfig`'s defaults.
+# Beltagy et al. 2020, section 7
+_LED: dict[str, Any] = {
+    **_BART,
+    "self_attention": "sliding_window",
+    "self_attention_args": '{"window": 1024}',
+    "global_tokens": 1,
+    "global_projections": "dense",
+}
+
+
+def _hybrid(kind: str, **options: Any) -> dict[str, Any]:
+    """Return windows of 128 tokens in either direction alternating with another kind, as in the code of HEPOS."""
+    return {
+        **_BART,
+        "self_attention": ",".join(["sliding_window", kind] * 3),
+        "self_attention_args": json.dumps([{"window": 256}, options] * 3),
+    }
+
+
+# Huang et al. 2021, section 3: heads of the cross-attention take turns with the positions.
+_HEPOS: dict[str, Any] = {"cross_attention": "hepos", "cross_attention_args": '{"stride": 4}'}
+
+# What Huang et al. 2021 compare in table 4, with the options of their code
+_STRIDE: dict[str, Any] = {
+    **_BART,
+    "self_attention": "strided",
+    "self_attention_args": '{"stride": 32, "window": 256}',
+}
+_LINFORMER: dict[str, Any] = {**_BART, "self_attention": "linformer", "self_attention_args": '{"compressed": 256}'}
+_LSH_WINDOW = _hybrid("lsh", bucket_size=64, num_hashes=4, local_heads=0)
+_SINKHORN = _hybrid("sinkhorn", bucket_size=64, iterations=7, temperature=0.7)
+
+# Zaheer et al. 2020, table 8 (ITC, base size)
+_BIGBIRD: dict[str, Any] = {
+    **_BART,
+    "self_attention": "bigbird",
+    "self_attention_args": '{"block_size": 64, "window_blocks": 3, "global_blocks": 1, "random_blocks": 3}',
+}
+
+# Ours: the decoder reads what was pooled, and with each head a quarter of what was there before.
+_LOOK_BACK: dict[str, Any] = {
+    **_BART,
+    **_BLOCKS,
+    "pooling_lengths": "None,None,2048,512,None,None",
+    "memories": "last,3",
+    "cross_attention": "full;hepos",
+    "cross_attention_args": '[{}, {"stride": 4}]',
+}
+
+# Kitaev et al. 2020: all heads hash, in a model of base size. Two tables of 128 hold positions for 16,384 tokens.
+_REFORMER: dict[str, Any] = {
+    "embed_dim": 768,
+    "ffn_embed_dim": 3072,
+    "num_heads": 12,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "self_attention": "lsh",
+    "self_attention_args": '{"bucket_size": 64, "num_hashes": 4, "local_heads": 0}',
+    "stack": "reversible",
+    "normalize_before": True,
+    "feed_forward_args": '{"chunk_size": 1024}',
+    "encoder_positions": "axial",
+    "encoder_positions_args": '{"shape": [128, 128]}',
+    "decoder_positions": "axial",
+    "decoder_positions_args": '{"shape": [32, 32]}',
+    "no_scale_embedding": True,
+    "decoding_beam": 4,
+}
+
+# Rohde et al. 2021: a layer over the sentences' first vectors. Documents are longer than BART reads, so that tokens see
+# windows, as in LED, and not each other.
+_HAT: dict[str, Any] = {
+    **_BART,
+    "encoder_layers": 7,
+    "self_attention": ",".join(["sliding_window"] * 6 + ["full"]),
+    "self_attention_args": json.dumps([{"window": 1024}] * 6 + [{}]),
+    "pooling": "markers",
+    "pooling_lengths": "None,None,None,None,None,1024,None",
+    "memories": "6,last",
+}
+
+# Zhu et al. 2020: layers inside turns, then over turns with who speaks, all of the Transformer's base size.
+_HMNET: dict[str, Any] = {
+    **_BART,
+    "encoder_layers": 12,
+    "self_attention": ",".join(["segments"] * 6 + ["full"] * 6),
+    "pooling": "markers",
+    "pooling_args": '{"role_tokens": 4, "numbers": true}',
+    "pooling_lengths": ",".join(["None"] * 5 + ["1024"] + ["None"] * 6),
+    "memories": "6,last",
+}
+
+#: The architectures of the paper and of others: name to the fields that differ from `PyramidionConfig`'s defaults.
 PRESETS: dict[str, dict[str, Any]] = {
     "vanilla": {},
     "blockwise": _BLOCKS,
@@ -54,11 +141,22 @@ PRESETS: dict[str, dict[str, Any]] = {
     "transpooler_random": {**_TRANSPOOLER, "scorer": "random"},
     "transpooler_mean": {**_TRANSPOOLER, "pooling": "mean"},
     "transpooler_max": {**_TRANSPOOLER, "pooling": "max"},
-    "deep_blockwise": {**_BLOCKS, **_DEEP},
-    "deep_pyramidion": {**_BLOCKS, **_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
+    "deep_blockwise": _DEEP,
+    "deep_pyramidion": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
     "led": _LED,
     # Pooled from the middle on: the lower layers of a trained LED expect a vector's neighbours beside it.
     "led_pyramidion": {**_LED, "pooling_lengths": "None,None,2048,512,None,None"},
+    "stride": _STRIDE,
+    "bigbird": _BIGBIRD,
+    "linformer": _LINFORMER,
+    "sinkhorn": _SINKHORN,
+    "lsh_window": _LSH_WINDOW,
+    "lsh_hepos": {**_LSH_WINDOW, **_HEPOS},
+    "sinkhorn_hepos": {**_SINKHORN, **_HEPOS},
+    "look_back": _LOOK_BACK,
+    "reformer": _REFORMER,
+    "hat": _HAT,
+    "hmnet": _HMNET,
 }
 
 # Small enough to learn in minutes on a CPU: one layer reads tokens, three read sentences. All heads of the first are
@@ -89,3 +187,27 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
         "pooling_lengths": "2048,1024,None,None,None",
     },
 }
+
+
+def preset(name: str, **overrides: Any) -> PyramidionConfig:
+    """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
+
+    Raises:
+        UserError: an unknown architecture or field.
+    """
+    return _preset(name, PRESETS, PyramidionConfig, overrides)
+
+
+def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
+    """Return the config of an architecture that extracts by name, e.g. ``extractor_preset("extractor", embed_dim=64)``.
+
+    Raises:
+        UserError: an unknown architecture or field.
+    """
+    return _preset(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
+
+
+def _preset(name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]) -> Config:
+    if name not in presets:
+        raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
+    return config_as(kind, {**presets[name], **overrides})

@@ -10,16 +10,19 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from omegaconf import II, DictConfig
 from torch import Tensor
 
+from pyramidions.errors import UserError
 from pyramidions.models.architectures import marker_of, register_presets
 from pyramidions.models.builder import build
-from pyramidions.models.config import PyramidionConfig
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
+from pyramidions.nn.attention import CoreAttention
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
+from pyramidions.nn.memory import Memory
 
 _CACHE = "pyramidions"
 
@@ -56,14 +59,14 @@ class PyramidionEncoder(FairseqEncoder):
             encoded = self.core(tokens, tokens.eq(self.dictionary.pad()), lengths)
         return {
             # (B, K, D) -> (K, B, D)
-            "encoder_out": [encoded.memory.transpose(0, 1)],
-            "encoder_padding_mask": [encoded.padding_mask],
+            "encoder_out": [memory.x.transpose(0, 1) for memory in encoded.memories],
+            "encoder_padding_mask": [_mask(memory) for memory in encoded.memories],
             "encoder_embedding": [],
             "encoder_states": [],
             "src_tokens": [],
             "src_lengths": [],
             "pooled": encoded.pooled,
-            "padded": encoded.attention_mask is not None,
+            "padded": [memory.padding_mask is not None for memory in encoded.memories],
         }
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> dict[str, Any]:
@@ -117,12 +120,8 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
             cache = incremental_state[_CACHE]
             assert cache is not None
             prev_output_tokens = prev_output_tokens[:, cache.length :]
-        # (K, B, D) -> (B, K, D)
-        memory = encoder_out["encoder_out"][0].transpose(0, 1)
-        masks = encoder_out["encoder_padding_mask"] if encoder_out.get("padded", True) else []
-        mask = masks[0] if masks else None
         with in_evaluation_without_cudnn_attention(self):
-            x = self.core.features(prev_output_tokens, memory, mask, cache)
+            x = self.core.features(prev_output_tokens, _memories(encoder_out), cache)
         if not features_only:
             x = self.core.logits(x)
         return x, {"attn": [None], "inner_states": None, "pooled": encoder_out.get("pooled", {})}
@@ -183,7 +182,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
         longest_source, longest_target = task.max_positions()
-        core = build(config, len(target), target.pad(), marker_of(target), longest_target)
+        core = build(config, len(target), target.pad(), marker_of(target), longest_target, target.eos())
+        _refuse_longer(core.encoder, longest_source, config.max_source_positions or MAX_SOURCE_POSITIONS)
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))
 
@@ -209,6 +209,33 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         if strict:
             refuse_architecture(state_dict, self)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def _refuse_longer(encoder: Encoder, asked: int, longest: int) -> None:
+    """Refuse documents that are longer than weights are for, which only some attention kinds have."""
+    tied = [kind for kind in encoder.modules() if isinstance(kind, CoreAttention) and kind.longest is not None]
+    if tied and asked > longest:
+        raise UserError(
+            f"--max-source-positions must be at most {longest}, for which {type(tied[0]).__name__} has weights, but is "
+            f"{asked}."
+        )
+
+
+def _mask(memory: Memory) -> Tensor:
+    """Return the mask that others expect of an encoder, where there is no padding, too: (B, K)."""
+    if memory.padding_mask is not None:
+        return memory.padding_mask
+    return torch.zeros(memory.x.shape[:2], dtype=torch.bool, device=memory.x.device)
+
+
+def _memories(encoder_out: dict[str, Any]) -> tuple[Memory, ...]:
+    outputs, masks = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"] or [None]
+    padded = encoder_out.get("padded", [True] * len(outputs))
+    # (K, B, D) -> (B, K, D)
+    return tuple(
+        Memory(x.transpose(0, 1), mask if known else None)
+        for x, mask, known in zip(outputs, masks, padded, strict=True)
+    )
 
 
 def _documents(order: Tensor, width: int, held: int) -> Optional[Tensor]:

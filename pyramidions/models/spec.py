@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,23 @@ class AttentionSpec:
     Attributes:
         attention: the kind, between projected heads.
         projections: of queries, keys, values and the output.
-        reads: the layer's own sequence, or the memory.
+        reads: the layer's own sequence (None), or the memory of this number (from 0).
         is_causal: position i sees positions up to i.
         global_projections: of what marked positions see, or None for the same.
     """
 
     attention: Part
     projections: Part
-    reads: Literal["itself", "memory"] = "itself"
+    reads: int | None = None
     is_causal: bool = False
     global_projections: Part | None = None
 
     @property
     def name(self) -> str:
         """Its name in a layer."""
-        return "self_attention" if self.reads == "itself" else "cross_attention"
+        if self.reads is None:
+            return "self_attention"
+        return f"cross_attention_{self.reads + 1}" if self.reads else "cross_attention"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class LayerSpec:
     @property
     def self_attention(self) -> AttentionSpec:
         """The sublayer of that name."""
-        (found,) = (s for s in self.sublayers if isinstance(s, AttentionSpec) and s.reads == "itself")
+        (found,) = (s for s in self.sublayers if isinstance(s, AttentionSpec) and s.reads is None)
         return found
 
 
@@ -92,12 +94,14 @@ class StageSpec:
         longest: positions that the first of them reads at most.
         pooling: what follows, or None.
         inner: stages between pooling and upsampling.
+        is_memory: the decoder reads what the layers hand on.
     """
 
     layers: tuple[LayerSpec, ...]
     longest: int
     pooling: PoolingSpec | None = None
     inner: tuple["StageSpec", ...] = ()
+    is_memory: bool = False
 
     def all_stages(self) -> "Iterator[StageSpec]":
         """Yield this stage and all within it, in the order in which their layers run."""
@@ -123,15 +127,20 @@ class EncoderSpec:
         embedder: of source tokens.
         stages: run one after the other.
         stack: composes their layers.
+        memories: what the decoder reads, in that order: by its number (from 0) the output of a stage that is a memory,
+            or None for that of the last layer.
         global_tokens: so many at the beginning of a document are global.
         global_markers: sentence markers are global.
+        global_query: the tokens of the query are global.
     """
 
     embedder: EmbedderSpec
     stages: tuple[StageSpec, ...]
     stack: Part
+    memories: tuple[int | None, ...] = (None,)
     global_tokens: int = 0
     global_markers: bool = False
+    global_query: bool = False
 
     def all_stages(self) -> Iterator[StageSpec]:
         """Yield all stages, inner ones too, in the order in which their layers run."""

@@ -20,11 +20,13 @@ U    units of a text: its sentences, turns or sections
 ===  ==========================================================
 """
 
-from pyramidions.nn.beam_search import BeamSearch, Hypothesis, NoSummaryError
+from pyramidions.nn.beam_search import BeamSearch
 from pyramidions.nn.decoder import Decoder, DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
+from pyramidions.nn.sampling import Sampling
 from pyramidions.nn.sentence_ranker import SentenceRanker
 from pyramidions.nn.transformer import Transformer
+from pyramidions.nn.writer import Hypothesis, NoSummaryError, Writer
 
 __all__ = [
     "BeamSearch",
@@ -34,6 +36,8 @@ __all__ = [
     "Encoder",
     "Hypothesis",
     "NoSummaryError",
+    "Sampling",
     "SentenceRanker",
     "Transformer",
+    "Writer",
 ]

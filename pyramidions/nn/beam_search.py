@@ -8,26 +8,8 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.ngram import block_repeated_ngrams
 from pyramidions.nn.transformer import Transformer
-
-
-class Hypothesis(NamedTuple):
-    """One summary of a document.
-
-    Attributes:
-        tokens: (T,), with the end, without the start.
-        score: sum of ``token_scores`` / T ** length penalty.
-        token_scores: (T,), log-probability of each token.
-    """
-
-    tokens: Tensor
-    score: float
-    token_scores: Tensor
-
-
-class NoSummaryError(ValueError):
-    """No summary is possible: scores are NaN, or n-gram blocking forbids every token."""
+from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
 
 class _Rows(NamedTuple):
@@ -50,14 +32,7 @@ class _Rows(NamedTuple):
         )
 
 
-def _with_scores(prefix: _Rows, logits: Tensor) -> _Rows:
-    """Score the tokens that summaries begin with, by the ``logits`` (B, T, V) of each."""
-    log_probs = logits.float().log_softmax(dim=-1)
-    scores = log_probs.gather(2, prefix.tokens[:, 1:, None]).squeeze(2)
-    return prefix._replace(token_scores=scores, totals=scores.sum(dim=1, keepdim=True))
-
-
-class BeamSearch:
+class BeamSearch(Writer):
     """Writes each document's most probable summaries, token by token.
 
     The semantics are those of fairseq's `SequenceGenerator` (Ott et al. 2019): a step looks at the ``2 * beam`` best
@@ -67,14 +42,8 @@ class BeamSearch:
 
     Args:
         beam: hypotheses of a document, at least 1.
-        min_len: fewest tokens of a summary, without its end.
-        max_len: most tokens of a summary, without its end; there the end is forced.
-        length_penalty: power of the length, the end included, that divides a hypothesis's sum of log-probabilities;
-            above 1 favours long summaries.
-        no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
-        eos: the token that ends a summary, and starts it for the decoder.
+        min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix: as in `Writer`.
         best: how many finished hypotheses of a document are returned at most; None returns all.
-        prefix: tokens that every summary begins with. They count like any others, with their log-probabilities.
 
     Raises:
         ValueError: an argument that breaks a rule.
@@ -93,54 +62,25 @@ class BeamSearch:
     ) -> None:
         if beam < 1:
             raise ValueError(f"`beam` must be at least 1, but is {beam}.")
-        if not 0 <= min_len <= max_len:
-            raise ValueError(
-                f"`min_len` must be at least 0 and at most `max_len`, but is {min_len}, and `max_len` is {max_len}."
-            )
-        if not math.isfinite(length_penalty):
-            raise ValueError(f"`length_penalty` must be finite, but is {length_penalty}.")
-        if no_repeat_ngram < 0:
-            raise ValueError(f"`no_repeat_ngram` must be at least 0, but is {no_repeat_ngram}.")
-        if len(prefix) > max_len:
-            raise ValueError(
-                f"`max_len` must be at least {len(prefix)}, the tokens that every summary begins with, "
-                f"but is {max_len}."
-            )
+        super().__init__(min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix)
         if best is not None and not 1 <= best <= beam:
             raise ValueError(f"`best` must be at least 1 and at most `beam`, {beam}, but is {best}.")
         self.beam = beam
-        self.min_len = min_len
-        self.max_len = max_len
-        self.length_penalty = length_penalty
-        self.no_repeat_ngram = no_repeat_ngram
-        self.eos = eos
         self.best = best
-        self.prefix = tuple(prefix)
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        return {"beam": f"{self.beam}"}
 
     @torch.no_grad()
     @without_cudnn_attention()
     def __call__(
         self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """Summarize a batch.
-
-        Args:
-            transformer: in evaluation mode.
-            tokens: (B, L), the documents.
-            padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
-
-        Returns:
-            Of each document its finished hypotheses, the best first: at least one, at most ``beam``; their tensors
-            are on the model's device.
-
-        Raises:
-            ValueError: the model is in training mode; or its vocabulary lacks the end, or is too small for the beam;
-                or n-gram blocking leaves no summary of a document; or scores are not numbers.
-        """
         self._check(transformer)
         pad = transformer.padding_idx
         encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
-        memory, mask = encoded.memory, encoded.attention_mask
+        memories = encoded.memories
         finished: list[list[Hypothesis]] = [[] for _ in range(len(tokens))]
         documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
@@ -153,10 +93,11 @@ class BeamSearch:
         unread = live.tokens.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
             staying: Tensor | None = None
-            logits = transformer.decoder(live.tokens[:, -unread:], memory, mask, cache)
+            logits = transformer.decoder(live.tokens[:, -unread:], memories, cache)
             unread = 1
             if logits.size(1) > 1:
-                live = _with_scores(live, logits[:, :-1])
+                scores = given_scores(live.tokens[:, 1:], logits[:, :-1])
+                live = live._replace(token_scores=scores, totals=scores.sum(dim=1, keepdim=True))
             log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), live.tokens[:, 1:], pad)
             rows, token, totals = self._candidates(log_probs, live.totals)
             scores = log_probs[rows, token]
@@ -171,9 +112,9 @@ class BeamSearch:
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
                     staying = on_device(left, tokens.device)
-                    mask = None if mask is None else mask.index_select(0, staying)
-                    memory, rows, token, scores, totals, ends = (
-                        x.index_select(0, staying) for x in (memory, rows, token, scores, totals, ends)
+                    memories = tuple(memory.select(staying) for memory in memories)
+                    rows, token, scores, totals, ends = (
+                        x.index_select(0, staying) for x in (rows, token, scores, totals, ends)
                     )
             # (B, 2W) -> (B, W): the best that do not end, in their order
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
@@ -183,29 +124,12 @@ class BeamSearch:
         return [self._ranked(hypotheses) for hypotheses in finished]
 
     def _check(self, transformer: Transformer) -> None:
-        vocabulary, pad = transformer.decoder.embedder.tokens.num_embeddings, transformer.padding_idx
-        if transformer.training:
-            raise ValueError("The model must be in evaluation mode to search, but is in training mode.")
+        super()._check(transformer)
+        vocabulary = transformer.decoder.embedder.tokens.num_embeddings
         if self.beam > vocabulary - 2:
             raise ValueError(
                 f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {self.beam}."
             )
-        for name, token in (("eos", self.eos), *(("prefix", token) for token in self.prefix)):
-            if not 0 <= token < vocabulary or token == pad:
-                raise ValueError(
-                    f"`{name}` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {token}."
-                )
-
-    def _rule_out(self, log_probs: Tensor, written: Tensor, pad: int) -> Tensor:
-        """Forbid, in place where possible, tokens that may not follow ``written`` (BW, T): (BW, V) -> (BW, V)."""
-        log_probs[:, pad] = -math.inf
-        length = written.size(1)
-        if length == self.max_len:
-            end = log_probs[:, self.eos].clone()
-            log_probs.fill_(-math.inf)[:, self.eos] = end
-        elif length < self.min_len:
-            log_probs[:, self.eos] = -math.inf
-        return block_repeated_ngrams(log_probs, written, self.no_repeat_ngram) if self.no_repeat_ngram else log_probs
 
     def _candidates(self, log_probs: Tensor, totals: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows, tokens and sums of each document's best continuations: (BW, V), (B, W) -> 3 x (B, C)."""
@@ -225,7 +149,7 @@ class BeamSearch:
         sums, ending = torch.stack([totals, ends.to(totals.dtype)]).tolist()
         # NaN counts as the highest score, so that it stays once it is there.
         if any(total != total for row in sums for total in row):
-            raise NoSummaryError("The model's scores must be numbers, but are NaN.")
+            raise self._nan()
         return [
             (document, column, sums[document][column])
             for document, row in enumerate(ending)
@@ -251,8 +175,5 @@ class BeamSearch:
 
     def _ranked(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         if not hypotheses:
-            raise NoSummaryError(
-                f"No summary of {self.min_len} to {self.max_len} tokens was found that holds every "
-                f"{self.no_repeat_ngram}-gram once at most (`no_repeat_ngram`)."
-            )
+            raise self._impossible()
         return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: self.best]

@@ -35,10 +35,17 @@ class Embedder(nn.Module):
         self.scale = math.sqrt(tokens.embedding_dim) if scale else 1.0
         self.dropout = Dropout(dropout)
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """Embed ``tokens`` (B, L), the first of which has position ``start``: (B, L, D)."""
+    def forward(self, tokens: Tensor, start: int = 0, position: Tensor | None = None) -> Tensor:
+        """Embed tokens: (B, L) -> (B, L, D).
+
+        Args:
+            tokens: (B, L).
+            start: the position of the first.
+            position: (B, L), that of each instead, below L.
+        """
         x = self.tokens(tokens) * self.scale
         if self.positions is not None:
             end = start + tokens.size(1)
-            x = x + self.positions(torch.arange(start, end, device=tokens.device), end).to(x.dtype)
+            position = torch.arange(start, end, device=tokens.device) if position is None else position
+            x = x + self.positions(position, end).to(x.dtype)
         return self.dropout(x if self.norm is None else self.norm(x))

@@ -1,30 +1,34 @@
 """The encoder: an embedder and stages."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.attention import SelfAttention, UnitAttention
 from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.marks import Marking
-from pyramidions.nn.pooling import Pooled
+from pyramidions.nn.marks import Marking, Marks, query_marks
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.pooling import Pooled, Pooler
+from pyramidions.nn.roles import Roles
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.stage import Stage
+from pyramidions.nn.units import Units
 
 
 class Encoded(NamedTuple):
     """What the decoder reads.
 
     Attributes:
-        memory: (B, K, D).
+        memory: (B, K, D), the output of the last layer.
         padding_mask: (B, K), True at padding.
         pooled: the output of each pooler, by the number of the layer before it (from 0).
         attention_mask: `padding_mask`, or None if there is known to be no padding: attention without a mask is faster.
         sequence: the memory with what else is known about its vectors.
+        memories: what the decoder reads, in the order in which it does: the memory, and the outputs of earlier layers.
     """
 
     memory: Tensor
@@ -32,6 +36,7 @@ class Encoded(NamedTuple):
     pooled: dict[int, Pooled]
     attention_mask: Tensor | None
     sequence: Sequence
+    memories: tuple[Memory, ...]
 
 
 class Encoder(nn.Module):
@@ -44,6 +49,11 @@ class Encoder(nn.Module):
         norm: normalises the output (pre-norm models), or None.
         marker_idx: the token at which a unit of the text starts, or None if the vocabulary has none.
         marking: which tokens are global, or None.
+        separator_idx: the token between a query and its document; None for documents without queries.
+        global_query: the tokens of the query are global.
+        reads_query: a part reads `Sequence.query`.
+        memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
+            None for the output.
     """
 
     def __init__(
@@ -54,6 +64,10 @@ class Encoder(nn.Module):
         norm: nn.LayerNorm | None = None,
         marker_idx: int | None = None,
         marking: Marking | None = None,
+        separator_idx: int | None = None,
+        global_query: bool = False,
+        reads_query: bool = False,
+        memories: tuple[int | None, ...] = (None,),
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -62,20 +76,39 @@ class Encoder(nn.Module):
         #: what follows the layer of that number (from 0)
         self.poolers = nn.ModuleDict()
         self.upsamplers = nn.ModuleDict()
+        self.memory_norms = nn.ModuleDict()
         run = 0
         for stage in self.all_stages():
             run += len(stage.layers)
-            for parts, part in ((self.poolers, stage.pooler), (self.upsamplers, stage.upsampler)):
+            for parts, part in (
+                (self.poolers, stage.pooler),
+                (self.upsamplers, stage.upsampler),
+                (self.memory_norms, stage.memory),
+            ):
                 if part is not None:
                     parts[str(run - 1)] = part
         self.stack = stack
         self.norm = norm
+        self.memories = memories
         self.marker_idx = marker_idx
         self.marking = marking or Marking()
+        self.separator_idx = separator_idx
+        self.global_query = global_query
+        self.reads_query = reads_query
 
     def all_stages(self) -> list[Stage]:
         """Return all stages, inner ones too, in the order in which their layers run."""
         return [inner for stage in self.stages for inner in stage.all_stages()]
+
+    @property
+    def _restarts_in_units(self) -> bool:
+        """Whether positions count from the start of each unit: the first layer stays inside, and a pooler numbers them.
+
+        Without such a pooler nobody behind would know which unit comes first.
+        """
+        attention = next((stage.layers[0].function(SelfAttention) for stage in self.all_stages() if stage.layers), None)
+        inside = attention is not None and isinstance(attention.attention, UnitAttention)
+        return inside and any(cast(Pooler, pooler).numbers_units for pooler in self.poolers.values())
 
     def forward(
         self,
@@ -100,25 +133,72 @@ class Encoder(nn.Module):
             raise ValueError("`marked` needs attention that reads marks, but no layer has one.")
         lengths = lengths_of(padding_mask) if lengths is None else lengths
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
-        units, marks = self.units(tokens, padding_mask), self.marking(tokens, padding_mask, marked)
-        sequence = Sequence(self.embedder(tokens), padding_mask, position, lengths, units, marks)
+        query = self._query(tokens, padding_mask)
+        units, marks = self.units(tokens, padding_mask), self._marks(tokens, padding_mask, marked, query)
+        read = query if self.reads_query else None
+        # What stays inside a unit must not learn how long those before it are.
+        place = Units(units).places if units is not None and self._restarts_in_units else None
+        x = self.embedder(tokens, position=place)
+        roles = self._roles(tokens, units)
+        sequence = Sequence(x, padding_mask, position, lengths, units, marks, read, roles)
         poolings: list[Pooled] = []
+        made: list[Sequence] = []
         for stage in self.stages:
-            sequence, further = stage(sequence, self.stack)
-            poolings += further
+            passed = stage(sequence, self.stack)
+            sequence, poolings, made = passed.sequence, poolings + passed.poolings, made + passed.memories
         x = sequence.x if self.norm is None else self.norm(sequence.x)
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
-        return Encoded(x, sequence.padding_mask, pooled, sequence.attention_mask, sequence._replace(x=x))
+        sequence = sequence._replace(x=x)
+        memories = (sequence if number is None else made[number] for number in self.memories)
+        return Encoded(
+            x,
+            sequence.padding_mask,
+            pooled,
+            sequence.attention_mask,
+            sequence,
+            tuple(Memory(memory.x, memory.attention_mask) for memory in memories),
+        )
+
+    def seen_by_all(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
+        """Return which tokens are global, (B, L); None if none is."""
+        marks = self._marks(tokens, padding_mask, None, self._query(tokens, padding_mask))
+        return None if marks is None else marks.marked
+
+    def _marks(self, tokens: Tensor, padding_mask: Tensor, marked: Tensor | None, query: Marks | None) -> Marks | None:
+        if query is not None and self.global_query:
+            marked = query.marked if marked is None else marked | query.marked
+        return self.marking(tokens, padding_mask, marked)
+
+    @property
+    def memory_layers(self) -> tuple[int | None, ...]:
+        """The layer (from 0) whose output each of the memories is, None for the output of the encoder."""
+        layers = [int(layer) for layer in self.memory_norms]
+        return tuple(None if number is None else layers[number] for number in self.memories)
+
+    def _query(self, tokens: Tensor, padding_mask: Tensor) -> Marks | None:
+        if self.separator_idx is None or not (self.global_query or self.reads_query):
+            return None
+        return query_marks(tokens, padding_mask, self.separator_idx)
+
+    def _roles(self, tokens: Tensor, units: Tensor | None) -> Roles | None:
+        reads = any(cast(Pooler, pooler).reads_roles for pooler in self.poolers.values())
+        if not reads or units is None or self.marker_idx is None:
+            return None
+        return Roles(tokens, units, self.embedder.tokens, self.marker_idx)
 
     def units(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
         """Return the number of the unit that each token stands in, -1 at padding: (B, L).
 
-        A unit starts with its document, and at each marker. None for an encoder without a marker.
+        A unit starts with its document, and at each marker; a query before the document is a unit of its own. None for
+        an encoder without a marker.
         """
         if self.marker_idx is None:
             return None
         real = ~padding_mask
         starts = tokens.eq(self.marker_idx) | (real.cumsum(dim=1) == 1)
+        if self.separator_idx is not None:
+            # (B, L), the token before each
+            starts[:, 1:] |= tokens[:, :-1] == self.separator_idx
         return ((starts & real).cumsum(dim=1) - 1).masked_fill(padding_mask, -1)
 
 

@@ -46,9 +46,13 @@ class Sublayer(nn.Module):
         """(B, L, D) -> (B, L, D)."""
         return self.leaving(x + self.branch(x, context))
 
+    def step_branch(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
+        """Return what a cached step adds to ``x``; shapes as in `SublayerFunction.step`."""
+        return self.dropout(self.function.step(self.entering(x), context, state))
+
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Compute one cached step; shapes as in `SublayerFunction.step`."""
-        return self.leaving(x + self.dropout(self.function.step(self.entering(x), context, state)))
+        return self.leaving(x + self.step_branch(x, context, state))
 
     def leaving(self, x: Tensor) -> Tensor:
         """Return the sublayer's output, given the sum ``x``: (B, L, D) -> (B, L, D)."""
@@ -77,8 +81,12 @@ class Layer(nn.Module):
 
     def function(self, kind: type[Function]) -> Function | None:
         """Return the layer's first function of this ``kind``, or None."""
+        return next(iter(self.functions(kind)), None)
+
+    def functions(self, kind: type[Function]) -> list[Function]:
+        """Return the layer's functions of this ``kind``, in their order."""
         functions = (cast(Sublayer, sublayer).function for sublayer in self.sublayers.values())
-        return next((function for function in functions if isinstance(function, kind)), None)
+        return [function for function in functions if isinstance(function, kind)]
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """(B, L, D) -> (B, L, D)."""

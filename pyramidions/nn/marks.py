@@ -64,6 +64,25 @@ class Marks:
         return Marks(marked & (marked.cumsum(dim=1) <= self.marked.sum(dim=1, keepdim=True)), self.most)
 
 
+def query_marks(tokens: Tensor, padding_mask: Tensor, separator: int) -> Marks:
+    """Mark the query that stands before each document: all up to the first separator, which is marked, too.
+
+    A separator with nothing behind it ends the document, which then has no query. The host waits for a GPU to learn
+    how long the queries are.
+
+    Args:
+        tokens: (B, L).
+        padding_mask: (B, L), True at padding.
+        separator: the token between query and document.
+    """
+    real = ~padding_mask
+    separators = tokens.eq(separator) & real
+    document = real & (separators.cumsum(dim=1) > separators.long())
+    marked = real & ~document & document.any(dim=1, keepdim=True)
+    # On the meta device, where costs are counted, documents have no queries.
+    return Marks(marked, 0 if tokens.is_meta else int(marked.sum(dim=1).max()))
+
+
 class Marking(NamedTuple):
     """Which tokens of a text are marked.
 
@@ -93,6 +112,6 @@ class Marking(NamedTuple):
             marked = marked | (tokens.eq(self.token) & real)
         if further is not None:
             marked = marked | (further & real)
-        # Whoever counts costs without values gets the most that there may be.
+        # On the meta device, where costs are counted, it is the most that there may be.
         most = tokens.size(1) if tokens.is_meta else int(marked.sum(dim=1).max())
         return Marks(marked, most)

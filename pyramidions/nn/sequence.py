@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.roles import Roles
 
 
 class Sequence(NamedTuple):
@@ -23,6 +24,9 @@ class Sequence(NamedTuple):
             provenance.
         marks: the vectors that all others read, and that read all others; None if there are none, and after a pooling
             without provenance.
+        query: the vectors of the query that stands before the document; None if nothing reads it, and after a pooling
+            without provenance.
+        roles: who speaks in each unit; None if nothing reads it, and after a pooling without provenance.
     """
 
     x: Tensor
@@ -31,6 +35,8 @@ class Sequence(NamedTuple):
     lengths: list[int] | None = None
     unit: Tensor | None = None
     marks: Marks | None = None
+    query: Marks | None = None
+    roles: Roles | None = None
 
     @property
     def leads_unit(self) -> Tensor:

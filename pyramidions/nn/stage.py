@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -13,7 +14,22 @@ from pyramidions.nn.pooling import Pooled, Pooler
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import NOBODY, LayerContext, Watcher
+from pyramidions.nn.units import Units
 from pyramidions.nn.upsampling import Upsampler
+
+
+class Passed(NamedTuple):
+    """What a stage returns.
+
+    Attributes:
+        sequence: its output.
+        poolings: the output of each pooler in it, in their order.
+        memories: in the order in which layers made them.
+    """
+
+    sequence: Sequence
+    poolings: list[Pooled]
+    memories: list[Sequence]
 
 
 class Stage:
@@ -27,6 +43,7 @@ class Stage:
         pooler: follows them, or None.
         inner: run on what the pooler handed on.
         upsampler: brings their output back to the length before pooling, or None.
+        memory: makes a memory of what the layers hand on (a norm, in pre-norm models); None if no decoder reads it.
     """
 
     def __init__(
@@ -35,11 +52,13 @@ class Stage:
         pooler: Pooler | None = None,
         inner: "tuple[Stage, ...]" = (),
         upsampler: Upsampler | None = None,
+        memory: nn.Module | None = None,
     ) -> None:
         self.layers = layers
         self.pooler = pooler
         self.inner = inner
         self.upsampler = upsampler
+        self.memory = memory
 
     def all_stages(self) -> "Iterator[Stage]":
         """Yield this stage and all within it, in the order in which their layers run."""
@@ -47,24 +66,32 @@ class Stage:
         for stage in self.inner:
             yield from stage.all_stages()
 
-    def __call__(self, sequence: Sequence, stack: Stack) -> tuple[Sequence, list[Pooled]]:
-        """Return the stage's output and that of each pooler in it; ``stack`` composes the layers."""
+    def __call__(self, sequence: Sequence, stack: Stack) -> Passed:
+        """Run the stage; ``stack`` composes the layers."""
         context = PoolingContext(_cannot_be_received)
-        for confined_to, group in groupby(self.layers, key=lambda layer: layer.confined_to):
-            sequence, context = self._run(list(group), confined_to, sequence, stack)
+        for confined_to, layers in self._passes(stack):
+            sequence, context = self._run(layers, confined_to, sequence, stack)
+        memories = [] if self.memory is None else [sequence._replace(x=self.memory(sequence.x))]
         if self.pooler is None:
-            return sequence, []
+            return Passed(sequence, [], memories)
         unpooled = sequence
         pooled: Pooled = self.pooler(unpooled, context)
         lengths = pooled.lengths or _kept(self.pooler, unpooled.lengths)
         sequence = pooled.sequence(unpooled, lengths)
         poolings = [pooled]
         for stage in self.inner:
-            sequence, further = stage(sequence, stack)
-            poolings += further
+            passed = stage(sequence, stack)
+            sequence, poolings, memories = passed.sequence, poolings + passed.poolings, memories + passed.memories
         if self.upsampler is not None:
             sequence = unpooled._replace(x=self.upsampler(sequence.x, unpooled))
-        return sequence, poolings
+        return Passed(sequence, poolings, memories)
+
+    def _passes(self, stack: Stack) -> list[tuple[int | None, list[Layer]]]:
+        """Return layers that run together, with the blocks that confine their attention."""
+        groups = groupby(self.layers, key=lambda layer: layer.confined_to)
+        passes = [(confined_to, list(layers)) for confined_to, layers in groups]
+        # Blocks of different sizes are then left to the layers.
+        return [(None, self.layers)] if stack.streams > 1 and len(passes) > 1 else passes
 
     def _run(
         self, layers: list[Layer], confined_to: int | None, sequence: Sequence, stack: Stack
@@ -76,13 +103,15 @@ class Stage:
         read: list[Tensor] = []
         watchers: Mapping[nn.Module, Watcher] = NOBODY if attention is None else {attention: read.append}
         marks = None if sequence.marks is None else sequence.marks.packed(layout.pack)
-        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks)
+        # Blocks cut units, but no attention that stays inside blocks reads units.
+        units = None if sequence.unit is None or confined_to is not None else Units(sequence.unit)
+        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks, units=units)
         x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
 
         def received() -> Tensor:
             if attention is None:
                 return _cannot_be_received()
-            return layout.unpack(attention.received(read[0], layout.attention_mask, marks))
+            return layout.unpack(attention.received(read[0], layout.attention_mask, marks, units))
 
         return sequence._replace(x=x), PoolingContext(received)
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.units import Units
 
 #: receives what a function reads
 Watcher = Callable[[Tensor], None]
@@ -20,18 +22,18 @@ class LayerContext(NamedTuple):
     Attributes:
         padding_mask: (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written
             positions each query must not see, in the form that attention kinds with `masks_by_query` take.
-        memory: (B, K, D), what cross-attention reads, or None.
-        memory_padding_mask: (B, K), True at padding, or its `as_bias`, or None.
+        memories: what cross-attention reads: each sublayer one of them, by its place.
         watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass over whole
             sequences.
         marks: positions of the layers' own input that all others read, and that read all others; or None.
+        units: of the text, in which the positions of the layers' own input stand; None if nobody knows.
     """
 
     padding_mask: Tensor | None = None
-    memory: Tensor | None = None
-    memory_padding_mask: Tensor | None = None
+    memories: tuple[Memory, ...] = ()
     watchers: Mapping[nn.Module, Watcher] = NOBODY
     marks: Marks | None = None
+    units: Units | None = None
 
 
 class State(ABC):

@@ -27,4 +27,4 @@ class Transformer(nn.Module):
         ``marked`` (B, L) is True at source tokens that are global beside those of the config.
         """
         encoded = self.encoder(source, source.eq(self.padding_idx), marked=marked)
-        return self.decoder(target_prefix, encoded.memory, encoded.attention_mask)
+        return self.decoder(target_prefix, encoded.memories)

@@ -1,1 +1,1 @@
-"""Pretrained models of others as ours: BART, LED and PEGASUS."""
+"""Pretrained models of others as ours: BART, LED, PEGASUS and BigBird-PEGASUS."""

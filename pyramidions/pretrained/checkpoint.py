@@ -13,13 +13,12 @@ from pyramidions.models.fitting import VOCABULARY, fingerprint_of
 _MODEL, _TASK = "pyramidion", "long_document_summarization"
 
 
-def write_checkpoint(path: Path, model: SavedModel, about: dict[str, Any]) -> None:
+def write_checkpoint(path: Path, model: SavedModel) -> None:
     """Write a model that no update has changed yet; the file appears whole or not at all.
 
     Args:
         path: the file.
-        model: the model.
-        about: where it comes from, in plain values.
+        model: the model, which says where its weights come from.
 
     Raises:
         OSError: it cannot be written.
@@ -32,7 +31,7 @@ def write_checkpoint(path: Path, model: SavedModel, about: dict[str, Any]) -> No
         "max_source_positions": model.max_source_positions,
         "max_target_positions": model.max_target_positions,
     }
-    state = {
+    state: dict[str, Any] = {
         "args": None,
         "cfg": {
             "model": {"_name": _MODEL, **asdict(model.config)},
@@ -45,7 +44,7 @@ def write_checkpoint(path: Path, model: SavedModel, about: dict[str, Any]) -> No
         ],
         "task_state": {**lengths, "tokenizer": model.tokenizer.model_bytes},
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
-        "source": about,
+        "source": None if model.origin is None else model.origin.known(),
     }
     with atomic_file(path) as file:
         torch.save(state, file)

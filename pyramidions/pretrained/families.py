@@ -11,8 +11,8 @@ from pyramidions.models.config import config_as, shown
 from pyramidions.pretrained.source import Source
 from pyramidions.registry import fits, type_name
 
-# Transformers' names of activations, and ours.
-_ACTIVATIONS = {
+#: Transformers' names of activations, and ours.
+ACTIVATIONS = {
     "relu": "relu",
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -33,6 +33,8 @@ class Family:
         learns_positions: positions are a table; else sinusoids, as Vaswani et al. (2017) publish them.
         unused_positions: rows of the tables of positions in front, which no token has.
         windowed: the encoder's attention is Longformer's.
+        in_blocks: the encoder's attention is BigBird's, and projections have no biases unless the config says so.
+        final_norm: what the norm of the last layer's output is called.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Family:
     learns_positions: bool = True
     unused_positions: int = 0
     windowed: bool = False
+    in_blocks: bool = False
+    final_norm: str = "layer_norm"
 
 
 FAMILIES = {
@@ -49,6 +53,14 @@ FAMILIES = {
         Family("bart", unused_positions=2),
         Family("led", windowed=True),
         Family("pegasus", normalize_before=True, normalizes_embeddings=False, learns_positions=False),
+        Family(
+            "bigbird_pegasus",
+            normalize_before=True,
+            normalizes_embeddings=False,
+            in_blocks=True,
+            # It stands behind the last layer, whatever its name says.
+            final_norm="layernorm_embedding",
+        ),
     )
 }
 
@@ -117,6 +129,8 @@ def shape_of(source: Source) -> Shape:
     }
     if family.windowed:
         values |= _windows(read, values["encoder_layers"])
+    if family.in_blocks:
+        values |= _blocks(read)
     return Shape(family, config_as(PyramidionConfig, values), *lengths, _ids(_Settings(source, source.generation)))
 
 
@@ -171,12 +185,12 @@ class _Settings:
 
     def activation(self) -> str:
         name = self.one("activation_function", str)
-        if name not in _ACTIVATIONS:
+        if name not in ACTIVATIONS:
             raise UserError(
-                f"`activation_function` in the config of {self.path} must be one of {', '.join(_ACTIVATIONS)}, "
+                f"`activation_function` in the config of {self.path} must be one of {', '.join(ACTIVATIONS)}, "
                 f"but is {shown(name)}."
             )
-        return _ACTIVATIONS[name]
+        return ACTIVATIONS[name]
 
 
 def _lengths(read: _Settings, family: Family) -> tuple[int, int]:
@@ -204,6 +218,19 @@ def _windows(read: _Settings, layers: int) -> dict[str, Any]:
         "global_tokens": 1,
         "global_projections": "dense",
     }
+
+
+def _blocks(read: _Settings) -> dict[str, Any]:
+    """Return the encoder's attention: that of BigBird, unless the config says that it is full."""
+    kinds = ("block_sparse", "original_full")
+    if (kind := read.one("attention_type", str, kinds[0])) not in kinds:
+        raise UserError(
+            f"`attention_type` in the config of {read.path} must be {' or '.join(kinds)}, but is {shown(kind)}."
+        )
+    if kind == kinds[1]:
+        return {}
+    options = {"block_size": read.one("block_size", int), "random_blocks": read.one("num_random_blocks", int)}
+    return {"self_attention": "bigbird", "self_attention_args": json.dumps(options)}
 
 
 def _decoding(read: _Settings, longest: int) -> dict[str, Any]:

@@ -8,17 +8,24 @@ from typing import Any, NamedTuple
 import torch
 
 from pyramidions.errors import UserError
+from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
 from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.poolers import spread_scores
 from pyramidions.pretrained.source import Source, read_source
-from pyramidions.pretrained.tokenizers import SpecialIds, import_tokenizer
+from pyramidions.pretrained.tokenizers import SpecialIds, from_vocabulary, import_tokenizer
 from pyramidions.pretrained.transfer import Transfer, pretrained_weights, transferred
+from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS
 
 _STARTS = {EOS: "</s>", BOS: "<s>"}
+#: Beginnings of the fields in which a model may differ from the pretrained one: it reads its weights all the same.
+_MAY_DIFFER = (
+    *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
+    *("dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
+)
 
 
 class Imported(NamedTuple):
@@ -29,8 +36,7 @@ class Imported(NamedTuple):
         original: with the architecture that it was trained with; the same if nothing else was asked for.
         transfer: what became of the weights.
         spread: scorers that were scaled to begin with scores that spread.
-        family: of the model.
-        licence: of the weights, as its card says, or None.
+        origin: of the weights.
         unused: embeddings that no piece of the tokenizer had.
     """
 
@@ -38,13 +44,22 @@ class Imported(NamedTuple):
     original: SavedModel
     transfer: Transfer
     spread: list[str]
-    family: str
-    licence: str | None
+    origin: Origin
     unused: int
+
+    @property
+    def family(self) -> str:
+        """The family of the model."""
+        return self.origin.family
+
+    @property
+    def licence(self) -> str | None:
+        """The licence of the weights, as their card says."""
+        return self.origin.licence
 
 
 def import_model(
-    path: Path,
+    path: str | Path,
     *,
     max_source_positions: int | None = None,
     max_target_positions: int | None = None,
@@ -54,7 +69,8 @@ def import_model(
     """Read a pretrained model.
 
     Args:
-        path: a folder as the Hugging Face hub has it: config, weights, tokenizer.
+        path: a folder as the Hugging Face hub has it: config, weights, tokenizer; or what is no path here,
+            OWNER/NAME or OWNER/NAME@REVISION on the hub.
         max_source_positions: tokens of the longest document; as pretrained if None.
         max_target_positions: tokens of the longest summary; likewise.
         changes: fields of the config that shall differ.
@@ -64,29 +80,41 @@ def import_model(
         UserError: a file is missing or damaged; the model is of another family, or what it is made of ours cannot be;
             or what is asked for breaks a rule.
     """
-    source = read_source(path)
+    source = read_source(path, shape_of)
+    path = source.path
     shape = shape_of(source)
     vocab_size = source.config.get("vocab_size")
     if not isinstance(vocab_size, int):
         raise UserError(f"The config of {path} must say `vocab_size`, but does not.")
     ids = {name: shape.ids.get(name) for name in ("bos", "pad", "eos", "start")}
-    found = import_tokenizer(path, vocab_size, SpecialIds(**ids))
+    said = SpecialIds(**ids)
+    if source.vocabulary is None:
+        found = import_tokenizer(path, vocab_size, said)
+    else:
+        found = from_vocabulary(source.vocabulary, vocab_size, said)
     weights = pretrained_weights(source, shape, torch.tensor(found.rows))
     base = {**asdict(shape.config), "decoder_start": _start(source, found.id_of(shape.ids["start"]))}
+    origin = Origin(source.name, shape.family.name, source.commit, source.licence)
     lengths = (max_source_positions or shape.max_source_positions, max_target_positions or shape.max_target_positions)
     check_lengths(*lengths)
 
     def of(config: PyramidionConfig, source_length: int, target_length: int) -> tuple[SavedModel, Transfer]:
         transformer, transfer = transferred(weights, config, target_length, seed)
-        return SavedModel(transformer, config, found.tokenizer, source_length, target_length), transfer
+        return SavedModel(transformer, config, found.tokenizer, source_length, target_length, origin), transfer
 
     own = config_as(PyramidionConfig, base)
     asked = config_as(PyramidionConfig, _longer({**base, **(changes or {})}, shape, lengths))
+    for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
+        if getattr(asked, name) != getattr(own, name):
+            raise UserError(
+                f"`{name}` must be {getattr(own, name)}, as in the pretrained {shape.family.name}, but is "
+                f"{getattr(asked, name)}."
+            )
     original, _ = of(own, shape.max_source_positions, shape.max_target_positions)
     model, transfer = of(asked, *lengths)
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
-    return Imported(model, original, transfer, spread, shape.family.name, source.licence, found.unused)
+    return Imported(model, original, transfer, spread, origin, found.unused)
 
 
 def _start(source: Source, start: int) -> str:
@@ -98,13 +126,36 @@ def _start(source: Source, start: int) -> str:
     return _STARTS[start]
 
 
+def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionConfig) -> None:
+    """Refuse a config that takes the weights of a pretrained model for something else.
+
+    Args:
+        asked: what the weights should become.
+        made: what they became.
+        own: of the pretrained model.
+
+    Raises:
+        UserError: a field that must not differ does, or a table of positions has not the length that is asked for.
+    """
+
+    def read(config: PyramidionConfig, name: str) -> Any:
+        value = getattr(config, name)
+        return parse_json(value) if name.endswith("_args") else value
+
+    for name in asdict(own):
+        is_learned = name.endswith("_args") and getattr(own, name.removesuffix("_args")) == "learned"
+        right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")
+        if not name.startswith(_MAY_DIFFER) and read(asked, name) != read(right, name):
+            raise UserError(f"`{name}` must be {getattr(right, name)}, {why}, but is {getattr(asked, name)}.")
+
+
 def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> dict[str, Any]:
     """Return the fields of a model for texts of these lengths."""
     values["max_source_positions"] = lengths[0]
-    if shape.family.learns_positions:
-        # A table is as long as what was pretrained, or longer.
-        pretrained = (shape.max_source_positions, shape.max_target_positions)
-        for coder, length, known in zip(("encoder", "decoder"), lengths, pretrained, strict=True):
+    # A table is as long as what was pretrained, or longer.
+    pretrained = (shape.max_source_positions, shape.max_target_positions)
+    for coder, length, known in zip(("encoder", "decoder"), lengths, pretrained, strict=True):
+        if values[f"{coder}_positions"] == "learned":
             values[f"{coder}_positions_args"] = f'{{"length": {max(length, known)}}}'
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])

@@ -30,8 +30,8 @@ def log_likelihood(
     """
     total, tokens = 0.0, 0
     for document in documents:
-        source = _framed(tokenizer, document.source, max_source_positions, "max_source_positions")
-        target = _framed(tokenizer, document.target, max_target_positions, "max_target_positions")
+        source = truncated(tokenizer, document.source, max_source_positions, "max_source_positions")
+        target = truncated(tokenizer, document.target, max_target_positions, "max_target_positions")
         given = torch.tensor([[EOS, *target[:-1]]])
         logits = transformer(torch.tensor([source]), given)
         log_probs = logits[0].float().log_softmax(-1)
@@ -42,5 +42,16 @@ def log_likelihood(
     return total / tokens
 
 
-def _framed(tokenizer: Tokenizer, text: str, most: int, name: str) -> list[int]:
+def truncated(tokenizer: Tokenizer, text: str, most: int, name: str) -> list[int]:
+    """Return the token ids of a text as a model reads it: framed, and ``most`` of them at most.
+
+    Args:
+        tokenizer: the model's.
+        text: any.
+        most: tokens, the frame included.
+        name: of the argument that says ``most``, for errors.
+
+    Raises:
+        UserError: the frame alone is longer.
+    """
     return tokenizer.framed(tokenizer.encode(text)[: tokenizer.room(most, name)])

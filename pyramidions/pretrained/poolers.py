@@ -10,16 +10,16 @@ from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.scorer import LinearScorer
 
 #: Variance of the logits of a fresh scorer: as many as from scratch, so that most pairs of a tournament are decided.
-_VARIANCE = 2.0
+VARIANCE = 2.0
 
 
 def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
-    """Scale the weights of fresh linear scorers, in place, so that the logits of a layer's output vary by `_VARIANCE`.
+    """Scale the weights of fresh linear scorers, in place, so that the logits of a layer's output vary by `VARIANCE`.
 
     A post-norm layer ends in a norm with gains g and biases b, whose output has about the mean b and the variance g
     squared in each of its dimensions. With weights w the logits then have the variance of the sum of (w g) squared, and
     the mean of the sum of w b, which the scorer's bias takes away. No document is needed. A pre-norm layer ends in a
-    sum, of which nothing is known without documents: its scorers stay as they are.
+    sum, of which nothing is known without documents: its scorers stay as they are, and `calibrate` scales them.
 
     Args:
         encoder: of the model.
@@ -43,7 +43,7 @@ def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
 @torch.no_grad()
 def _spread(linear: nn.Linear, gain: Tensor, bias: Tensor) -> None:
     varying = (linear.weight * gain).square().sum()
-    linear.weight *= (_VARIANCE / varying.clamp_min(1e-12)).sqrt()
+    linear.weight *= (VARIANCE / varying.clamp_min(1e-12)).sqrt()
     linear.bias.copy_(-(linear.weight * bias).sum(dim=1))
 
 

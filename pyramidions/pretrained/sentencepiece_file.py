@@ -5,7 +5,7 @@ pieces stand in the order of their ids, so that another order is another numberi
 that hold settings, the later ones win.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyramidions.errors import UserError
@@ -69,13 +69,19 @@ def read_model(data: bytes, name: object) -> ModelFile:
     return ModelFile(pieces, bytes(others))
 
 
-def write_model(pieces: Iterable[ModelPiece], others: bytes) -> bytes:
-    """Return a model whose first four pieces are `<s>`, `<pad>`, `</s>` and `<unk>`."""
+def write_model(pieces: Iterable[ModelPiece], others: bytes, ids: Sequence[int] = range(len(SPECIALS))) -> bytes:
+    """Return a model.
+
+    Args:
+        pieces: in the order of their ids.
+        others: all other fields, as they are stored.
+        ids: of `<s>`, `<pad>`, `</s>` and `<unk>`; -1 for one that the model has not.
+    """
     data = bytearray()
     for piece in pieces:
         score = bytes([_SCORE << 3 | _FOUR_BYTES]) + piece.score if piece.score else b""
         data += _bytes(_PIECES, _bytes(_TEXT, piece.text.encode()) + score + _number(_TYPE, piece.kind))
-    settings = b"".join(_number(number, i) for i, number in enumerate(_SPECIAL_IDS))
+    settings = b"".join(_number(number, i) for i, number in zip(ids, _SPECIAL_IDS, strict=True))
     settings += b"".join(_bytes(number, name.encode()) for number, name in zip(_SPECIAL_NAMES, SPECIALS, strict=True))
     return bytes(data) + others + _bytes(_SETTINGS, settings)
 
@@ -127,6 +133,8 @@ def _varint(data: bytes, start: int) -> tuple[int, int]:
 
 def _as_varint(value: int) -> bytes:
     data = bytearray()
+    # Negative numbers are stored as 64 bits.
+    value %= 1 << 64
     while value >= 0x80:
         data.append(value & 0x7F | 0x80)
         value >>= 7

@@ -1,6 +1,7 @@
 """Reads a pretrained model from a folder as the Hugging Face hub keeps it: configs, weights and licence."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,13 +10,21 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from pyramidions.errors import UserError
+from pyramidions.hub import fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
 from pyramidions.models.config import shown
+from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
+from pyramidions.pretrained.tokenizers import JSON, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
 from pyramidions.strict_json import parse_json
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json")
+# What is read of a model on the hub.
+_ABOUT = (CONFIG, GENERATION, CARD)
+_TOKENIZERS = (SENTENCEPIECE, JSON, VOCABULARY, MERGES, SETTINGS)
+_SAFE_WEIGHTS = (*WEIGHTS[:2], "model-*-of-*.safetensors")
+_PICKLED_WEIGHTS = (*WEIGHTS[2:], "pytorch_model-*-of-*.bin")
 
 
 class Source(NamedTuple):
@@ -23,31 +32,58 @@ class Source(NamedTuple):
 
     Attributes:
         path: of the folder.
+        name: on the hub, or of the folder.
+        commit: on the hub, or None.
         config: of the architecture.
         generation: how it writes; what generation_config.json does not say, config.json may.
         weights: by name, in the floating-point format of the files.
         licence: as the model card says, or None.
+        vocabulary: of an archive of fairseq; None where the tokenizer is a file of the folder.
     """
 
     path: Path
+    name: str
+    commit: str | None
     config: dict[str, Any]
     generation: dict[str, Any]
     weights: dict[str, Tensor]
     licence: str | None
+    vocabulary: Vocabulary | None = None
 
 
-def read_source(path: Path) -> Source:
-    """Read a folder.
+def read_source(place: str | Path, check: Callable[[Source], object] | None = None) -> Source:
+    """Read a folder, a model on the hub, or an archive of fairseq.
+
+    Args:
+        place: of the folder or the archive; or what is no path here, OWNER/NAME or OWNER/NAME@REVISION on the hub.
+        check: refuses a model by its settings; the source that it gets lacks the weights, which are downloaded
+            afterwards.
 
     Raises:
-        UserError: a file is missing or damaged, or the weights are not plain finite numbers.
+        UserError: a file is missing or damaged, or the weights are not plain finite numbers; or the hub has no such
+            model, refuses, or cannot be reached.
     """
+    path, commit = Path(place), None
+    if name := hub_name(place):
+        path, commit = fetch(name, _ABOUT)
+    if is_archive(path) and not (path / CONFIG).exists():
+        archive = read_archive(path)
+        own, config = archive_name(path), archive.config
+        return Source(path, own, None, config, config, archive.weights, None, archive.vocabulary)
     if not path.is_dir():
         kind = "is a file" if path.exists() else "does not exist"
         raise UserError(f"A pretrained model must be a folder, but {path} {kind}.")
     config = _read_json(path / CONFIG)
     generation = _read_json(path / GENERATION) if (path / GENERATION).exists() else {}
-    return Source(path, config, config | generation, _weights(path), _licence(path / CARD))
+    own = name.name if name else path.resolve().name
+    source = Source(path, own, commit, config, config | generation, {}, _licence(path / CARD))
+    if check is not None:
+        check(source)
+    if name:
+        fetch(name, [*_TOKENIZERS, *_SAFE_WEIGHTS], commit)
+        if not any((path / safe).is_file() for safe in WEIGHTS[:2]):
+            fetch(name, _PICKLED_WEIGHTS, commit)
+    return source._replace(weights=_weights(path))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

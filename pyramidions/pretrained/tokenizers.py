@@ -6,7 +6,7 @@ embeddings in another order, and its tokenizer gets the same ids: no table has t
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple
@@ -26,8 +26,9 @@ from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
 
 SENTENCEPIECE, JSON, VOCABULARY, MERGES = "spiece.model", "tokenizer.json", "vocab.json", "merges.txt"
+SETTINGS = "tokenizer_config.json"
 #: of PEGASUS: reserved ids, behind the first two pieces, that spiece.model does not list
-_OFFSET = 103
+OFFSET = 103
 #: Embeddings may have so many rows more than there are pieces; fairseq's BART has 936.
 _MOST_UNUSED = 1024
 
@@ -40,6 +41,13 @@ class SpecialIds(NamedTuple):
     eos: int | None = None
     unk: int | None = None
     start: int | None = None  # of the decoder
+
+
+class Vocabulary(NamedTuple):
+    """Byte-level BPE: pieces with their ids, and pairs of pieces in the order in which they are merged."""
+
+    pieces: dict[str, int]
+    merges: list[tuple[str, str]]
 
 
 class ImportedTokenizer(NamedTuple):
@@ -66,7 +74,7 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds) -> Importe
     Args:
         folder: as the Hugging Face hub has it.
         vocab_size: rows of the embeddings.
-        said: the ids that the model's config says.
+        said: ids of special tokens, by the model's config.
 
     Raises:
         UserError: there is none, it is of another kind, or it does not fit the embeddings or the config.
@@ -89,8 +97,7 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds) -> Importe
 def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
     model = read_model((folder / SENTENCEPIECE).read_bytes(), SENTENCEPIECE)
     offset = _offset(folder)
-    reserved = ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
-    pieces = [*model.pieces[:2], *map(ModelPiece, reserved), *model.pieces[2:]]
+    pieces = [*model.pieces[:2], *map(ModelPiece, reserved(offset)), *model.pieces[2:]]
     return _sentencepiece(pieces, model.others, vocab_size, said)
 
 
@@ -107,8 +114,9 @@ def _sentencepiece(pieces: list[ModelPiece], others: bytes, vocab_size: int, sai
     pieces = [*pieces, *map(ModelPiece, unused)]
     # The unknown piece may have any name.
     found = {SPECIALS[3] if piece.kind == UNKNOWN else piece.text: i for i, piece in enumerate(pieces)}
-    # PEGASUS has no <s>: a row that no text has stands in, the last before <unk>.
-    rows = _order(found, said, vocab_size, spare=found.get(f"<unk_{_OFFSET - 1}>"))
+    # PEGASUS has no <s>: what its decoder starts from stands in, or a row that no text has, the last before <unk>.
+    starts = said.start if said.start not in (said.pad, said.eos) else None
+    rows = _order(found, said, vocab_size, spare=found.get(f"<unk_{OFFSET - 1}>") if starts is None else starts)
     special = [
         pieces[row]._replace(text=name, kind=UNKNOWN if name == SPECIALS[3] else CONTROL)
         for row, name in zip(rows, SPECIALS, strict=False)
@@ -117,13 +125,18 @@ def _sentencepiece(pieces: list[ModelPiece], others: bytes, vocab_size: int, sai
     return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
 
 
+def reserved(offset: int) -> list[str]:
+    """Return the names of so many pieces that spiece.model does not list; they stand behind its first two."""
+    return ["<mask_1>", "<mask_2>", *(f"<unk_{number}>" for number in range(2, offset))] if offset else []
+
+
 def _offset(folder: Path) -> int:
-    settings = folder / "tokenizer_config.json"
+    settings = folder / SETTINGS
     try:
         found = parse_json(settings.read_bytes()) if settings.exists() else {}
     except ValueError as error:
         raise UserError(f"{settings.name} is damaged: {error}.") from None
-    offset = found.get("offset", _OFFSET) if isinstance(found, dict) else None
+    offset = found.get("offset", OFFSET) if isinstance(found, dict) else None
     if not isinstance(offset, int) or not 0 <= offset <= _MOST_UNUSED:
         raise UserError(f"{settings.name} must have a whole number from 0 to {_MOST_UNUSED} as `offset`.")
     return offset
@@ -169,9 +182,19 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
 
 
 def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    return _of_bpe(lambda bpe: bpe.from_file(str(folder / VOCABULARY), str(folder / MERGES)), vocab_size, said)
+
+
+def from_vocabulary(vocabulary: Vocabulary, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Make BART's tokenizer of its vocabulary; other arguments and errors are those of `import_tokenizer`."""
+    return _of_bpe(lambda bpe: bpe(vocab=vocabulary.pieces, merges=vocabulary.merges), vocab_size, said)
+
+
+def _of_bpe(make: Callable[[Any], Any], vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+    """Make BART's tokenizer of what a function makes of the library's class."""
     tokenizers = library()
     try:
-        model = tokenizers.models.BPE.from_file(str(folder / VOCABULARY), str(folder / MERGES))
+        model = make(tokenizers.models.BPE)
     except Exception as error:  # the library raises nothing narrower
         raise UserError(f"{VOCABULARY} and {MERGES} must be those of byte-level BPE, but are not ({error}).") from None
     tokenizer = tokenizers.Tokenizer(model)

@@ -1,5 +1,6 @@
 """Gives a model of ours the weights of a pretrained one, whose architecture may differ."""
 
+import re
 from dataclasses import dataclass, field
 
 import torch
@@ -14,8 +15,8 @@ from pyramidions.pretrained.names import EMBEDDING, renamed
 from pyramidions.pretrained.source import Source
 from pyramidions.text.tokenizer import PAD
 
-_POSITIONS = tuple(f"{coder}.embedder.positions.weight" for coder in ("encoder", "decoder"))
-_TIED = "decoder.embedder.tokens.weight"
+POSITIONS = tuple(f"{coder}.embedder.positions.weight" for coder in ("encoder", "decoder"))
+TIED = "decoder.embedder.tokens.weight"
 
 
 @dataclass
@@ -46,10 +47,12 @@ def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str,
     Raises:
         UserError: a weight is missing, or has no place, or another shape; or sinusoids are not those of the family.
     """
-    found = {name: value.float() for name, value in renamed(source.weights).items()}
-    for name, length in zip(_POSITIONS, (shape.max_source_positions, shape.max_target_positions), strict=True):
+    found = {name: value.float() for name, value in renamed(source.weights, shape.family.final_norm).items()}
+    for name, length in zip(POSITIONS, (shape.max_source_positions, shape.max_target_positions), strict=True):
         if name not in found:
             continue
+        if (dimensions := found[name].dim()) != 2:
+            raise UserError(f"{name} of {source.path} must have two dimensions, but has {dimensions}.")
         if shape.family.learns_positions:
             found[name] = found[name][shape.family.unused_positions :].contiguous()
         else:
@@ -60,9 +63,13 @@ def pretrained_weights(source: Source, shape: Shape, order: Tensor) -> dict[str,
             f"The tokenizer must fit the embedding of {source.path}, but has {len(order):,} pieces for "
             f"{len(embedding):,} rows."
         )
-    found[EMBEDDING] = found[_TIED] = embedding[order]
+    found[EMBEDDING] = found[TIED] = embedding[order]
     with torch.device("meta"):
         expected = build(shape.config, len(order), PAD, max_target_positions=shape.max_target_positions).state_dict()
+    if shape.family.in_blocks and not source.config.get("use_bias"):
+        # Ours have biases, and start without an effect.
+        absent = [name for name in expected.keys() - found.keys() if re.search(r"\.projections\.\w+\.bias$", name)]
+        found |= {name: torch.zeros(expected[name].shape) for name in absent}
     head = f"The weights of {source.path} do not fit its config:"
     for name in sorted(expected.keys() ^ found.keys()):
         raise UserError(f"{head} {name} {'is missing' if name in expected else 'has no place in the model'}.")
@@ -99,9 +106,9 @@ def transferred(
         if value is None:
             value = weights.get(name.replace(".global_rows.", "."))
             done.new.append(name)
-        elif name in _POSITIONS and len(own) != len(value):
+        elif name in POSITIONS and len(own) != len(value):
             done.extended[name] = (len(value), len(own))
-            value = _extended(value, len(own))
+            value = extended(value, len(own))
         else:
             done.taken.append(name)
         if value is None:
@@ -113,7 +120,12 @@ def transferred(
     return model, done
 
 
-def _extended(table: Tensor, rows: int) -> Tensor:
+def extended(table: Tensor, rows: int) -> Tensor:
+    """Return a table of positions with more rows, which are copies of its own.
+
+    Raises:
+        UserError: it would have to shrink.
+    """
     if rows < len(table):
         raise UserError(f"The pretrained model has {len(table)} positions, and they cannot shrink to {rows}.")
     return table.repeat(-(-rows // len(table)), 1)[:rows]

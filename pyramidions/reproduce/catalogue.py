@@ -1,4 +1,4 @@
-"""The rows of the paper's tables and figures, what the paper reports of them, and the jobs that they need."""
+"""The rows of the papers' tables and figures, what the papers report of them, and the jobs that they need."""
 
 import csv
 from collections.abc import Iterable
@@ -9,16 +9,24 @@ from pydantic import BaseModel, BeforeValidator
 
 from pyramidions.errors import UserError
 
-#: Tables and figures made of rows that are trained and scored.
-QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8")
+#: Systems for long documents that a lecture of 2021 compares, by corpus.
+LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
+#: Tables made of rows that are trained and scored.
+QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *LECTURE_TABLES)
 #: Table 10 times the rows of these.
 TIMED_TABLES = ("table2", "table7", "table8")
-#: The paper's figures of a row.
-FIGURES = ("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high")
+#: A paper's figures of a row.
+FIGURES = ("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high", "rl")
+#: Files of the folder of configs that hold rows; the first must be there.
+_FILES = ("paper.csv", "lecture.csv")
+#: Behind the name of a corpus that is prepared with sentence markers.
+MARKED = "-with-markers"
 
 #: The steps of a row, by table.
 _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
+    # No paper times these: benchmarks/ does.
+    **dict.fromkeys(LECTURE_TABLES, ("train", "generate", "score")),
     "table10": ("time",),
     "figure4": ("time-training",),
 }
@@ -26,24 +34,33 @@ _STEPS = {
 ORDER = ("train", "generate", "score", "time", "time-training")
 
 
+_OptionalInt = Annotated[int | None, BeforeValidator(lambda cell: cell or None)]
+_Layers = Annotated[int, BeforeValidator(lambda cell: cell or 0)]
+
+
 class PaperRow(BaseModel, frozen=True):
-    """One row of configs/paper.csv.
+    """One row of paper.csv or lecture.csv among the configs.
 
     Attributes:
-        table: "table2", "table3", "table4", "table7", "table8" or "figure4".
+        table: "table2", "table3", "table4", "table7", "table8", "figure4" or one of `LECTURE_TABLES`.
         row: its number in the paper or, where it has none, a name.
-        config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one.
-        data: the corpus, "arxiv" or "pubmed".
-        starts_from: the config whose trained model it is fine-tuned from, or "".
-        reference: the config that its times are compared with.
+        config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we
+            have no such model, and only the published figures.
+        data: the corpus, such as "arxiv".
+        starts_from: the config whose trained model ours is fine-tuned from, or "" for nothing.
+        reference: the config that its times are compared with; "" if it is not timed.
         architecture: as the paper calls it, in lower case.
-        encoder_lengths: what each encoder layer consumes; a comma repeats a length, ">" marks a pooling in between.
-        decoder_length: how many representations the decoder reads.
+        encoder_lengths: what each encoder layer consumes; a comma repeats a length, ">" marks a pooling in between; ""
+            if the paper does not say.
+        decoder_length: how many representations the decoder reads; None if the paper does not say.
         block_size: of the attention; None without blocks.
-        encoder_layers: how many.
-        decoder_layers: how many.
-        paper: what the paper reports, by the names in `FIGURES`: seconds a batch, and ROUGE-1 and -2 in percent with
-            95% intervals; without what it does not report.
+        encoder_layers: how many ours has; 0 without a config.
+        decoder_layers: likewise.
+        pretrained: the weights that the published system starts from; "" for none, or where that is not known.
+        sentence_markers: whether it reads documents with a marker between sentences.
+        note: what the paper says of the row besides, such as the significance of its figures.
+        paper: what the paper reports, by the names in `FIGURES`: seconds a batch, and ROUGE in percent, with 95%
+            intervals where it has them; without what it does not report. "rl" is the summary-level ROUGE-L.
     """
 
     table: str
@@ -54,31 +71,49 @@ class PaperRow(BaseModel, frozen=True):
     reference: str
     architecture: str
     encoder_lengths: str
-    decoder_length: int
-    block_size: Annotated[int | None, BeforeValidator(lambda cell: cell or None)]
-    encoder_layers: int
-    decoder_layers: int
+    decoder_length: _OptionalInt
+    block_size: _OptionalInt
+    encoder_layers: _Layers
+    decoder_layers: _Layers
+    pretrained: str = ""
+    note: str = ""
+    sentence_markers: Annotated[bool, BeforeValidator(lambda cell: cell or False)] = False
     paper: dict[str, float]
+
+    @property
+    def corpus(self) -> str:
+        """The corpus as it is prepared for the row."""
+        return f"{self.data}{MARKED}" if self.sentence_markers else self.data
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What composes the row's run from base.yaml, in Hydra's syntax."""
+        group, _, name = self.config.partition("/")
+        # First the corpus: how long to train is said for a pretrained model there, and replaced.
+        corpus = (f"+corpus={self.data}",) if self.table in LECTURE_TABLES else ()
+        return (*corpus, f"+{group}={name}")
 
 
 def read_catalogue(configs: Path) -> list[PaperRow]:
-    """Read paper.csv in the folder of configs.
+    """Read paper.csv and, if it is there, lecture.csv in the folder of configs.
 
     Raises:
-        UserError: there is no such file.
+        UserError: there is no paper.csv.
     """
-    path = configs / "paper.csv"
-    if not path.is_file():
-        raise UserError(f"--configs must be the folder that holds paper.csv, but is {configs}.")
-    with path.open(newline="", encoding="utf-8") as file:
-        return [
-            PaperRow.model_validate({**line, "paper": {key: line[key] for key in FIGURES if line[key]}})
-            for line in csv.DictReader(file)
-        ]
+    if not (configs / _FILES[0]).is_file():
+        raise UserError(f"--configs must be the folder that holds {_FILES[0]}, but is {configs}.")
+    rows = []
+    for path in (configs / name for name in _FILES):
+        if path.is_file():
+            with path.open(newline="", encoding="utf-8") as file:
+                for line in csv.DictReader(file):
+                    paper = {key: line[key] for key in FIGURES if line.get(key)}
+                    rows.append(PaperRow.model_validate({**line, "paper": paper}))
+    return rows
 
 
 def rows_of(catalogue: list[PaperRow], table: str) -> list[PaperRow]:
-    """Return the rows of a table or figure, in the paper's order; table 10 is made of rows of other tables."""
+    """Return the rows of a table or figure, in its order; table 10 is made of rows of other tables."""
     tables = TIMED_TABLES if table == "table10" else (table,)
     return [row for row in catalogue if row.table in tables]
 
@@ -123,10 +158,10 @@ def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[st
         job = wanted.setdefault((row.config, row.data), Job(row, frozenset()))
         wanted[row.config, row.data] = job._replace(wanted=job.wanted | set(steps))
 
-    found = [(table, row) for table in tables for row in rows_of(catalogue, table)]
+    found = [(table, row) for table in tables for row in rows_of(catalogue, table) if row.config]
     known = [row.row for _, row in found]
     if unknown := [name for name in only if name not in known]:
-        raise UserError(f"--rows must be of {', '.join(known)}, but one is {unknown[0]!r}.")
+        raise UserError(f"--rows must be of {', '.join(dict.fromkeys(known))}, but one is {unknown[0]!r}.")
     for table, row in found:
         if only and row.row not in only:
             continue

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from pyramidions.reproduce.catalogue import QUALITY_TABLES, PaperRow, rows_of
 from pyramidions.reproduce.results import PHASES, Interval, Result, Timing
 
-#: Documents for training and testing of the paper's corpora (Cohan et al. 2018).
-PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658)}
+#: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
+PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
 #: Why a figure of the paper cannot be compared with ours.
 OBSTACLES = frozenset({"tiny model", "other data"})
 _NEAR = 0.02  # how much fewer they may be; empty ones are left out
@@ -28,7 +28,7 @@ class Line(NamedTuple):
     paper_speed_ups: dict[str, float]
 
     def paper_score(self, metric: str) -> Interval | float | None:
-        """The paper's ROUGE in percent: with an interval, without, or nothing; ``metric`` is "r1" or "r2"."""
+        """The paper's ROUGE in percent: with an interval, without, or nothing; ``metric`` is "r1", "r2" or "rl"."""
         paper = self.row.paper
         if metric not in paper:
             return None
@@ -36,9 +36,9 @@ class Line(NamedTuple):
         return Interval(*(paper[name] for name in names)) if names[1] in paper else paper[metric]
 
     def our_score(self, metric: str) -> Interval | None:
-        """Our ROUGE in percent; ``metric`` is "r1" or "r2"."""
+        """Our ROUGE in percent; ``metric`` is "r1", "r2" or "rl", the summary-level ROUGE-L."""
         scores = self.result.scores if self.result else None
-        return {"r1": scores.rouge1, "r2": scores.rouge2}[metric] if scores else None
+        return {"r1": scores.rouge1, "r2": scores.rouge2, "rl": scores.rougeLsum}[metric] if scores else None
 
     def difference(self, metric: str) -> int:
         """Return 1 where our interval is above the paper's, -1 where it is below.
@@ -81,6 +81,8 @@ class Line(NamedTuple):
     @property
     def missing(self) -> list[str]:
         """What the row needs and has not, such as "scores: not run"; nothing where it is complete."""
+        if not self.row.config:
+            return []
         result = self.result
         if result is None:
             return ["not run"]
@@ -97,8 +99,8 @@ class Line(NamedTuple):
 
     @property
     def status(self) -> str:
-        """Return "run", or what is missing."""
-        return "; ".join(self.missing) or "run"
+        """Return "run", what is missing, or "published only" where we have no such model."""
+        return "; ".join(self.missing) or ("run" if self.row.config else "published only")
 
 
 def has_papers_data(result: Result) -> bool:
@@ -113,13 +115,17 @@ def shown(lines: Sequence[Line], table: str) -> list[Line]:
     """Return the rows of a table or figure that something was measured for.
 
     Rows that were only timed stand in no table of ROUGE; figure 4, which shares rows with table 2, is shown where
-    something was timed for it.
+    something was timed for it. Rows that are only published stand beside those that ours can be compared with.
     """
-    members = [line for line in lines if line.result is not None and line.row in rows_of([line.row], table)]
+    of_table = [line for line in lines if line.row in rows_of([line.row], table)]
+    members = [line for line in of_table if line.result is not None]
     trained = [line for line in members if line.result and (line.result.training or line.result.scores)]
     if table == "figure4":
         return members if len(trained) < len(members) else []
-    return [line for line in members if line.timing("train_s")] if table == "table10" else trained
+    if table == "table10":
+        return [line for line in members if line.timing("train_s")]
+    comparable = any(not line.score_obstacle for line in trained)
+    return [line for line in of_table if line in trained or (comparable and not line.row.config)]
 
 
 def compare(catalogue: Sequence[PaperRow], results: Mapping[tuple[str, str], Result]) -> list[Line]:

@@ -6,61 +6,23 @@ from urllib.parse import quote
 
 from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
+from pyramidions.reproduce.catalogue import LECTURE_TABLES
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
-from pyramidions.reproduce.paper_tables import NOT_RUN, layers_table, quality_table, row_name, seconds_table
+from pyramidions.reproduce.notes import LEGEND, LEGEND_OF_THE_PAPER, NOTES, TITLES
+from pyramidions.reproduce.paper_tables import (
+    NOT_RUN,
+    further_table,
+    layers_table,
+    quality_table,
+    row_name,
+    seconds_table,
+    systems_table,
+)
 from pyramidions.reproduce.results import Hardware, Result, TopK
 
 _WIDTH = 110
-_TITLES = {
-    "table2": "Table 2: shallow models",
-    "table3": "Table 3: deep models",
-    "table4": "Table 4: scorers",
-    "table7": "Table 7: where to pool",
-    "table8": "Table 8: sizes of blocks",
-    "table10": "Table 10: seconds a batch",
-    "figure4": "Figure 4: a training step by number of layers",
-}
 _PHASES = {"train_s": "Training step", "infer256_s": "Decoding 256 tokens", "infer512_s": "Decoding 512 tokens"}
-# What the reader of a table must know if one of its rows is such.
-_NOTES: tuple[tuple[str, Callable[[Line], bool], str], ...] = (
-    (
-        "figure4",
-        lambda line: True,
-        "× is the speed-up over the vanilla model with as many layers, timed in the same run. Other numbers of layers "
-        "were timed in other runs, so their seconds are not compared. The paper states one number of its plot.",
-    ),
-    (
-        "table4",
-        lambda line: not line.score_obstacle,
-        "The paper gives no intervals here, but calls a difference of 0.4 significant.",
-    ),
-    (
-        "table7",
-        lambda line: line.row.row == "21" and not line.time_obstacle,
-        "Row 21: a training step takes 1.07 s in the paper's table 7 and 1.05 s in its table 10; 1.05 is used.",
-    ),
-    (
-        "table10",
-        lambda line: line.row.row == "11" and not line.time_obstacle,
-        "Row 11: the paper says 0.87 s for 256 tokens, which cannot be right beside its 13.41 s for 512; it is left "
-        "out.",
-    ),
-)
-_LEGEND = (
-    "“R-1” and “R-2” are ROUGE in percent, with 95% intervals in brackets.",
-    "“×” is a speed-up over the reference that is named with the table; above 1 is faster. Both models took turns in "
-    "one run: it is the ratio of medians, with the lowest and highest ratio of two neighbouring turns in brackets.",
-    "“train” is a training step, “decode” the longer of two decodings (512 tokens in the paper); table 10 has both.",
-    "“2×8192 > 2048 → 512”: two encoder layers read 8192 representations, one reads 2048, and the decoder reads 512.",
-    "“not run”: we have not measured it.",
-)
-_LEGEND_OF_THE_PAPER = (
-    "“▲” and “▼” mark where our ROUGE is above or below the paper's and the two intervals do not overlap. The paper's "
-    "speed-ups are ratios of its seconds.",
-    "“–”: the paper does not say. “tiny model” and “other data” replace a figure of the paper that ours cannot be "
-    "compared with.",
-)
-_CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed"}
+_CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed", "govreport": "GovReport"}
 _TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 
 
@@ -76,13 +38,15 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str]) -> 
     parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
     if results:
         comparable = any(not line.time_obstacle for line in lines if line.result)
-        legend = (*_LEGEND, *_LEGEND_OF_THE_PAPER) if comparable else _LEGEND
+        legend = (*LEGEND, *LEGEND_OF_THE_PAPER) if comparable else LEGEND
         parts += [_facts(results), "## How to read this", _bullets(legend)]
-    for table in _TITLES:
+    for table in TITLES:
         if chosen := shown(lines, table):
-            parts += [f"## {_TITLES[table]}", *_section(table, chosen)]
+            parts += [f"## {TITLES[table]}", *_section(table, chosen)]
             if table == "figure4":
-                parts += _image(table, _TITLES[table], plots)
+                parts += _image(table, TITLES[table], plots)
+    if further := [line for line in lines if line.result and line.result.scores and line.result.scores.further]:
+        parts += ["## Other metrics", "\n".join(further_table(further))]
     if topk is not None:
         parts += [f"## {_TOPK}", *_image("topk", _TOPK, plots)]
         parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
@@ -93,6 +57,7 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str]) -> 
 
 def summary(lines: Sequence[Line], topk: TopK | None) -> str:
     """Say how much was run."""
+    lines = [line for line in lines if line.row.config]
     partly = sum(line.result is not None and bool(line.missing) for line in lines)
     without = sum(line.result is None for line in lines)
     run = len(lines) - partly - without
@@ -211,9 +176,11 @@ def _setting(result: Result) -> str | None:
 
 def _section(table: str, lines: Sequence[Line]) -> list[str]:
     """Return what stands below a heading."""
-    parts = [_filled(note) for of, applies, note in _NOTES if of == table and any(map(applies, lines))]
+    parts = [_filled(note) for of, applies, note in NOTES if of == table and any(map(applies, lines))]
     if table == "figure4":
         return [*parts, "\n".join(layers_table(lines))]
+    if table in LECTURE_TABLES:
+        return [*parts, "\n".join(systems_table(lines)), *_said(lines)]
     if any("train_s" in line.row.paper for line in lines):
         references = dict.fromkeys(f"`{line.row.reference}`" for line in lines)
         parts.insert(0, _filled(f"× is the speed-up over {', '.join(references)}."))
@@ -224,17 +191,29 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
     return parts
 
 
+def _said(lines: Sequence[Line]) -> list[str]:
+    """Return what papers say of rows besides, one sentence for each remark."""
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        if line.row.note and not line.score_obstacle:
+            rows.setdefault(line.row.note, []).append(row_name(line))
+    return [_filled(f"The paper of {' and '.join(names)}: {plain(note)}.") for note, names in rows.items()]
+
+
 def _image(name: str, title: str, plots: Mapping[str, str]) -> list[str]:
     return [f"![{title}]({quote(plots[name])})"] if name in plots else []
 
 
 def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
-    bullets, absent = [], []
-    for table in dict.fromkeys((*_TITLES, *(line.row.table for line in lines))):
-        members = [line for line in lines if line.row.table == table]
-        name = _TITLES.get(table, table).partition(":")[0]
+    bullets, absent, systems = [], [], []
+    for table in dict.fromkeys((*TITLES, *(line.row.table for line in lines))):
+        members = [line for line in lines if line.row.table == table and line.row.config]
+        name = TITLES.get(table, table).partition(":")[0]
         if without := sum(line.result is None for line in members):
-            absent.append(f"{name.lower()} {without} of {len(members)}")
+            if table in LECTURE_TABLES:
+                systems.append(f"{name} {without} of {len(members)}")
+            else:
+                absent.append(f"{name.lower()} {without} of {len(members)}")
         bullets += [
             f"{name}, row {row_name(line)}, {plain(line.status)}"
             for line in members
@@ -242,6 +221,8 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
         ]
     if absent:
         bullets.append(f"Rows that were not run: {', '.join(absent)}.")
+    if systems:
+        bullets.append(f"Systems for long documents without a result: {', '.join(systems)}.")
     if topk is None:
         bullets.append(f"Figures 5 and 6, {NOT_RUN}: `scripts/reproduce/figure5.sh` makes them.")
     return _bullets(bullets) if bullets else "Nothing."

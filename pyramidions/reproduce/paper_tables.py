@@ -1,19 +1,20 @@
-"""The page's tables: the paper's rows beside ours."""
+"""The page's tables: the papers' rows beside ours."""
 
 import math
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from pyramidions.markdown import plain
-from pyramidions.reproduce.catalogue import PaperRow
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow
 from pyramidions.reproduce.comparison import OBSTACLES, Line
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
+from pyramidions.scoring import FIGURES
 
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
-_TWO_DECIMALS = ("table3",)  # of ROUGE in the paper
+_TWO_DECIMALS = ("table3", *LECTURE_TABLES)  # of ROUGE in the paper
 _MARKS = {1: " ▲", -1: " ▼", 0: ""}
 #: What the paper states of figure 4, by the row's name.
 CLAIMED = {"pyramidion-16": 3.8}
@@ -25,6 +26,19 @@ def quality_table(lines: Sequence[Line]) -> list[str]:
     if any("train_s" in line.row.paper for line in lines):
         columns += [*_speed_ups("train_s", "train × "), *_speed_ups("infer512_s", "decode × ")]
     return _table(lines, columns)
+
+
+def systems_table(lines: Sequence[Line]) -> list[str]:
+    """Return a table of ROUGE with what each system starts from: never is one read without the other."""
+
+    def published(line: Line) -> str:
+        return line.score_obstacle or cell(line.row.pretrained) or _NOTHING
+
+    def ours(line: Line) -> str:
+        return (cell(line.row.starts_from) or "nothing") if line.row.config else _NOTHING
+
+    scores = [column for metric in ("r1", "r2", "rl") for column in _scores(metric, f"R-{metric[1:].upper()}")]
+    return _table(lines, [("paper starts from", published), ("ours starts from", ours), *scores])
 
 
 def seconds_table(lines: Sequence[Line], phase: str) -> list[str]:
@@ -48,7 +62,8 @@ def _scores(metric: str, head: str) -> list[_Column]:
         return line.score_obstacle or _shown(line.paper_score(metric), _NOTHING, form(line))
 
     def ours(line: Line) -> str:
-        return f"{_shown(line.our_score(metric), NOT_RUN, form(line))}{_MARKS[line.difference(metric)]}"
+        absent = NOT_RUN if line.row.config else _NOTHING
+        return f"{_shown(line.our_score(metric), absent, form(line))}{_MARKS[line.difference(metric)]}"
 
     def form(line: Line) -> Callable[[float], str]:
         return ("{:.2f}" if line.row.table in _TWO_DECIMALS else "{:.1f}").format
@@ -79,6 +94,21 @@ def _seconds(phase: str) -> list[_Column]:
     return [("paper, s", paper), ("ours, s", ours)]
 
 
+def further_table(lines: Sequence[Line]) -> list[str]:
+    """Return a table of the figures beside ROUGE, which the paper has none of; every line has some."""
+    found = [line.result.scores.further for line in lines if line.result and line.result.scores]
+    names = dict.fromkeys(name for further in found for name in further)
+
+    def column(name: str) -> _Column:
+        def ours(line: Line) -> str:
+            scores = line.result.scores if line.result else None
+            return _shown(scores.further.get(name) if scores else None, NOT_RUN, "{:.2f}".format)
+
+        return FIGURES[name].label if name in FIGURES else cell(name), ours
+
+    return _table(lines, [column(name) for name in names])
+
+
 def _shown(value: Interval | float | None, absent: str, show: Callable[[float], str]) -> str:
     if isinstance(value, Interval):
         return f"{show(value.value)} [{show(value.low)}, {show(value.high)}]"
@@ -93,6 +123,8 @@ def row_name(line: Line) -> str:
 
 def lengths(row: PaperRow, divisor: int = 1) -> str:
     """What the encoder's layers consume and the decoder reads: "2×8192 > 2048 → 512", each over ``divisor``."""
+    if row.decoder_length is None:
+        return _NOTHING
     stages = []
     for stage in row.encoder_lengths.split(">"):
         runs = [(int(length) // divisor, len(list(same))) for length, same in groupby(stage.split(","))]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.corpora import KNOWN
 from pyramidions.errors import UserError
 from pyramidions.files.processes import program
-from pyramidions.reproduce.catalogue import PaperRow
+from pyramidions.reproduce.catalogue import MARKED, PaperRow
 from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
-#: Source of a corpus that the user does not have, with flags of `pyramidions prepare`.
-HUB = {name: (f"ccdv/{name}-summarization", "--config", "document", "--skip-empty") for name in ("arxiv", "pubmed")}
 
 
 class Command(NamedTuple):
@@ -112,6 +111,7 @@ class Planner:
         plugin: what fairseq takes as --user-dir.
         corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
             a corpus that is missing or None is fetched from the hub.
+        metrics: of the scores, ROUGE among them.
     """
 
     out: Path
@@ -120,36 +120,41 @@ class Planner:
     machines: Machines
     plugin: Path
     corpora: dict[str, Path | None]
+    metrics: tuple[str, ...] = ("rouge",)
 
     def folder(self, row: PaperRow) -> Path:
         """Return where the results of a row lie."""
         return self.out / row.data / row.config
 
     def data(self, corpus: str) -> Path:
-        """Return the prepared folder of a corpus."""
-        given = self.corpora.get(corpus)
+        """Return the prepared folder of a corpus, with `MARKED` behind its name if it needs sentence markers."""
+        name, marked, _ = corpus.partition(MARKED)
+        given = self.corpora.get(name)
         if given is not None and (given / "manifest.json").is_file():
             return given
-        return self.out / "data" / (corpus if given is None else given.name)
+        return self.out / "data" / f"{name if given is None else given.name}{marked}"
 
     def prepare(self, corpus: str) -> Step | None:
         """Return how a corpus is prepared; None where it is."""
-        data, given = self.data(corpus), self.corpora.get(corpus)
+        name, marked, _ = corpus.partition(MARKED)
+        data, given = self.data(corpus), self.corpora.get(name)
         if (data / "manifest.json").is_file():
             return None
-        source = HUB[corpus] if given is None else (str(given), "--skip-empty")
+        # The name on the hub: a folder of the corpus's own name may lie where the command runs.
+        source = (str(KNOWN[name].hub),) if given is None else (str(given), "--skip-empty")
         words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
+        if marked:
+            words = (*words, "--sentence-markers")
         return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
         machines, folder = self.machines, self.folder(row)
-        table, _, name = row.config.partition("/")
         freq = machines.update_freq(self.scale.documents, batch_size)
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(f"+{table}={name}", f"common.user_dir={_quoted(self.plugin)}"),
-            *(f"task.data={_quoted(self.data(row.data))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
+            *(*row.overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{freq}]"),
         ]
         if row.starts_from:
@@ -174,7 +179,7 @@ class Planner:
         folder = self.folder(row)
         words = program(
             "fairseq-generate",
-            *(self.data(row.data), "--user-dir", self.plugin),
+            *(self.data(row.corpus), "--user-dir", self.plugin),
             *("--task", "long_document_summarization", "--gen-subset", "test"),
             *("--path", folder / "checkpoints" / "checkpoint_best.pt", "--batch-size", batch_size),
         )
@@ -193,7 +198,9 @@ class Planner:
         """Return how the summaries are scored."""
         folder = self.folder(row)
         made = folder / "scores.json"
-        words = program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.data), "--json", made)
+        words = program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.corpus), "--json", made)
+        if self.metrics != ("rouge",):
+            words = (*words, "--metrics", ",".join(self.metrics))
         return Step("score", (Command(words),), folder, made)
 
     def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> Step:

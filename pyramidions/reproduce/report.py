@@ -13,8 +13,7 @@ from pyramidions.reproduce.catalogue import FIGURES, read_catalogue
 from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.paper_tables import CLAIMED
-from pyramidions.reproduce.results import PHASES, Interval, read_results, read_topk
-from pyramidions.scoring import LABELS
+from pyramidions.reproduce.results import PHASES, ROUGE, Interval, read_results, read_topk
 
 
 class Report(NamedTuple):
@@ -131,7 +130,9 @@ def table(lines: Sequence[Line]) -> str:
 
     The column "status" says "run", "not run" or what is missing; a number that is not there is empty.
     """
-    rows = [_csv_row(line) for line in lines]
+    scored = [line.result.scores for line in lines if line.result and line.result.scores]
+    figures = dict.fromkeys(name for scores in scored for name in scores.figures)
+    rows = [_csv_row(line, [*(figures or ROUGE)]) for line in lines]
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
@@ -139,13 +140,16 @@ def table(lines: Sequence[Line]) -> str:
     return buffer.getvalue()
 
 
-def _csv_row(line: Line) -> dict[str, str]:
+def _csv_row(line: Line, figures: Sequence[str]) -> dict[str, str]:
     result = line.result
-    cells = _cells(line.row, "table", "row", "config", "data", "reference") | {"status": line.status}
+    cells = _cells(
+        line.row, "table", "row", "config", "data", "reference", "starts_from", paper_starts_from="pretrained"
+    )
+    cells["status"] = line.status
     cells |= _cells(result, "scale") | _cells(result and result.corpus, corpus="name")
     cells |= {f"paper_{name}": _text(line.row.paper.get(name)) for name in FIGURES}
-    for metric in LABELS:
-        cells |= _interval(metric, getattr(result and result.scores, metric, None))
+    for name in figures:
+        cells |= _interval(name, result.scores.figures.get(name) if result and result.scores else None)
     for phase in PHASES:
         cells |= _cells(line.timing(phase), **{phase: "mean", f"{phase}_deviation": "standard_deviation"})
     for phase in PHASES:

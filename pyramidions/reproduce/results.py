@@ -91,13 +91,29 @@ class Times(_Part):
 
 
 class Scores(_Part):
-    """ROUGE, and the signature of how it was computed."""
+    """ROUGE, any other figures that were asked for, and the signature of how all were computed."""
 
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Interval]
     signature: str
     rouge1: Interval
     rouge2: Interval
     rougeL: Interval  # noqa: N815  (its name in the files)
     rougeLsum: Interval  # noqa: N815
+
+    @property
+    def figures(self) -> dict[str, Interval]:
+        """All figures by their names, ROUGE first."""
+        return {name: getattr(self, name) for name in ROUGE} | self.further
+
+    @property
+    def further(self) -> dict[str, Interval]:
+        """The figures beside ROUGE."""
+        return self.__pydantic_extra__
+
+
+#: The figures that all scores have.
+ROUGE = tuple(name for name in Scores.model_fields if name != "signature")
 
 
 class Hardware(_Part):
@@ -173,7 +189,7 @@ def read_results(out: Path, catalogue: list[PaperRow]) -> dict[tuple[str, str], 
     Raises:
         UserError: a file is damaged, or belongs to no row.
     """
-    places = {out / row.data / row.config / "result.json": (row.data, row.config) for row in catalogue}
+    places = {out / row.data / row.config / "result.json": (row.data, row.config) for row in catalogue if row.config}
     for path in sorted(out.glob("*/*/*/result.json")):
         if path not in places:
             raise UserError(f"{path} must be the result of a row of paper.csv, but no row has this config and corpus.")

@@ -17,7 +17,7 @@ from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.catalogue import ORDER, Job, PaperRow
 from pyramidions.reproduce.plan import Planner, Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, is_done, run_step
-from pyramidions.scoring import LABELS
+from pyramidions.scoring import FIGURES
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
 Run = Callable[..., float | None]
@@ -49,7 +49,7 @@ class Runner:
 
     def corpora(self, jobs: list[Job]) -> list[str]:
         """Return the corpora that jobs read."""
-        return list(dict.fromkeys(job.row.data for job in jobs if job.reads_corpus))
+        return list(dict.fromkeys(job.row.corpus for job in jobs if job.reads_corpus))
 
     def run(self, jobs: list[Job], others: list[Step]) -> list[str]:
         """Run jobs, and steps that belong to no row; return the names of those that failed."""
@@ -62,12 +62,15 @@ class Runner:
         for number, job in enumerate(jobs, 1):
             self.say(f"{number} of {len(jobs)}: {job.name}")
             with self._reporting(job.name, failed):
-                if job.row.data in unprepared and job.reads_corpus:
+                if job.row.corpus in unprepared and job.reads_corpus:
                     raise StepError(f"its corpus {job.row.data} could not be prepared.")
                 for step in self.steps(job):
                     if step.name == "train" and not step.is_done:
                         self._before_training(job)
-                    self._step(step, self._made_from(job, step))
+                    made_from = self._made_from(job, step)
+                    if step.name == "score":
+                        _score_again(step, made_from)
+                    self._step(step, made_from)
                     write_result(self.planner, job.row, self._settings(job)["common"]["seed"])
         for step in others:
             self.say(step.name)
@@ -95,11 +98,17 @@ class Runner:
     def _made_from(self, job: Job, step: Step) -> dict[str, str]:
         """Return hashes of the configs that a step reads and, if it reads documents, of their manifest."""
         row, timing = job.row, step.name in ("time", "time-training")
-        configs = dict.fromkeys((row.reference, row.config) if timing else (row.config,))
-        read = [read_experiment(str(self.planner.configs / f"{config}.yaml")).run for config in configs]
+        if timing:
+            files = [self.planner.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
+            read = [read_experiment(str(path)).run for path in files]
+        else:
+            read = [read_experiment(str(self.planner.configs / "base.yaml"), row.overrides).run]
         made_from = {"config": hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
         if not timing:
-            made_from["data"] = file_hash(self.planner.data(row.data) / "manifest.json")
+            made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
+        # What was scored by ROUGE alone before there were other metrics stays done.
+        if step.name == "score" and self.planner.metrics != ("rouge",):
+            made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
 
     def _step(self, step: Step, made_from: Hashes, *, waits: bool = False) -> None:
@@ -114,7 +123,15 @@ class Runner:
         return self.planner.machines.documents_per_gpu or int(self._settings(job)["dataset"]["batch_size"])
 
     def _settings(self, job: Job) -> dict[str, Any]:
-        return read_experiment(str(self.configs / f"{job.row.config}.yaml")).run
+        return read_experiment(str(self.configs / "base.yaml"), job.row.overrides).run
+
+
+def _score_again(step: Step, made_from: Hashes) -> None:
+    """Forget that a row is scored if that was by other metrics: its summaries are there."""
+    if step.is_done:
+        before = json.loads(step.mark.read_text()).get("made_from", {})
+        if before.get("metrics") != made_from.get("metrics"):
+            step.mark.unlink()
 
 
 def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
@@ -133,7 +150,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     result = {
         "config": row.config,
         "data": row.data,
-        "corpus": _corpus(planner.data(row.data)) if "train" in ran else None,
+        "corpus": _corpus(planner.data(row.corpus)) if "train" in ran else None,
         "scale": planner.scale.name,
         "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
         "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
@@ -166,7 +183,7 @@ def _corpus(folder: Path) -> dict[str, Any]:
 def _scores(path: Path) -> dict[str, Any]:
     scores = json.loads(path.read_text())
     ours = next(iter(scores["systems"].values()))
-    return {"signature": scores["signature"], **{metric: ours[metric] for metric in LABELS}}
+    return {"signature": scores["signature"], **{name: ours[name] for name in ours if name in FIGURES}}
 
 
 def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:

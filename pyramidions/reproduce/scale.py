@@ -51,10 +51,14 @@ _LENGTHS = (
     *("task.max_source_positions", "task.max_target_positions", "model.pooling_lengths"),
     *("model.decoding_min_length", "model.decoding_max_length"),
 )
+_OPTIONS = {
+    "model.self_attention_args": ("block_size", "bucket_size", "window", "stride", "compressed", "segment_length"),
+    "model.feed_forward_args": ("chunk_size",),
+}
 # What is divided in a field.
 _NUMBERS = {
     **dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b"),
-    "model.self_attention_args": r'(?<="block_size": )\d+|(?<="bucket_size": )\d+|(?<="window": )\d+',
+    **{field: "|".join(rf'(?<="{option}": )\d+' for option in options) for field, options in _OPTIONS.items()},
 }
 _TINY_RUN = {
     "dataset.validate_interval": 1,
@@ -79,7 +83,7 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
         return configs
     from omegaconf import OmegaConf
 
-    for path in sorted((configs / "base.yaml", *configs.glob("*/*.yaml"))):
+    for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
         fields: Any = OmegaConf.to_container(OmegaConf.load(path))
         for group, values in fields.items():
             if isinstance(values, dict):
@@ -99,7 +103,7 @@ def _scaled(field: str, value: Any, scale: Scale) -> Any:
     by = scale.widths if field in _WIDTHS else scale.lengths
 
     def divided(found: re.Match[str]) -> str:
-        if int(found[0]) < by:
+        if 0 < int(found[0]) < by:
             raise UserError(f"`{field}` must be at least {by} at this scale, but is {found[0]}.")
         return str(int(found[0]) // by)
 

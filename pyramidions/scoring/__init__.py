@@ -1,11 +1,18 @@
-"""How good summaries are: each metric is a file of this folder and a line of `METRICS`."""
+"""How good summaries are: metrics, and the bootstrap over documents that all of them share."""
 
-from pyramidions.scoring.metric import Metric
-from pyramidions.scoring.rouge import ROUGE
+from pyramidions.scoring import metrics as _metrics  # noqa: F401  registers them
+from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
+from pyramidions.scoring.options import MetricOptions
 
-#: In the order of their columns.
-METRICS: tuple[Metric, ...] = (ROUGE,)
-#: The headings of all figures by their names: whatever shows, stores or chooses by a metric takes both from here.
-LABELS: dict[str, str] = {name: label for metric in METRICS for name, label in metric.labels.items()}
+#: The figures of all metrics by their names: whatever shows, stores or chooses by a metric takes them from here.
+FIGURES: dict[str, Figure] = {
+    name: figure for metric in METRICS.names for name, figure in METRICS[metric].figures.items()
+}
 
-__all__ = ["LABELS", "METRICS", "ROUGE", "Metric"]
+
+def metric_of(figure: str) -> str:
+    """Return the name of the metric that a figure in `FIGURES` belongs to."""
+    return next(name for name in METRICS.names if figure in METRICS[name].figures)
+
+
+__all__ = ["FIGURES", "METRICS", "Example", "Figure", "Metric", "MetricOptions", "metric_of"]

@@ -6,7 +6,9 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
-from pyramidions.scoring.scores import score_documents
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.score import metrics_of, score_documents
+from pyramidions.scoring.scores import Scores
 
 
 @dataclass
@@ -30,10 +32,13 @@ class RougeScorer(BaseScorer):
 
     def score(self) -> float:
         """Return ROUGE-1."""
-        return score_documents(self.pred, self.ref).estimates["rouge1"].mean
+        return self._scores().estimates["rouge1"].mean
 
     def result_string(self) -> str:
         """Return all means with their intervals, and the signature."""
-        scores = score_documents(self.pred, self.ref)
+        scores = self._scores()
         means = "  ".join(f"{name} {e.mean:.2f} [{e.low:.2f}, {e.high:.2f}]" for name, e in scores.estimates.items())
         return f"{means} | {scores.signature} | references: detokenised targets"
+
+    def _scores(self) -> Scores:
+        return score_documents(Examples(self.pred, [(reference,) for reference in self.ref]), metrics_of(["rouge"]))

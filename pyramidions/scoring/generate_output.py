@@ -1,13 +1,23 @@
 """Reads the output of `fairseq-generate`."""
 
 import re
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from pyramidions.errors import UserError
-from pyramidions.text.tokenizer import SENTENCE_MARKER, SPACE
+from pyramidions.text.tokenizer import SENTENCE_MARKER, SPACE, TURN_MARKER
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "
+
+
+class Lines(Protocol):
+    """Lines by number."""
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def __getitem__(self, index: int, /) -> str: ...
 
 
 def is_generate_output(lines: Iterable[str]) -> bool:
@@ -20,54 +30,61 @@ def ends_early(lines: Iterable[str]) -> bool:
     return not any(line.startswith(_END) for line in lines)
 
 
-def parse_generate_output(lines: Iterable[str], count: int, place: str = "The output") -> list[str]:
-    """Return the best summary of each document, in the order of the documents.
+class GeneratedSummaries:
+    """The best summary of each document in the output of `fairseq-generate`, in the order of the documents.
 
     fairseq prints documents in the order of its batches: `S-` and `T-`, then for every hypothesis, the best first, `H-`
     (pieces or text) and `D-` (text). We take `D-`, or `H-` if the output has no `D-`. Pieces are joined to text.
 
     Args:
-        lines: the output, with any other lines in between.
+        lines: the output, with any other lines in between; they are read again when a summary is asked for.
         count: number of documents.
         place: the file's name, for the error.
-
-    Returns:
-        `count` texts.
 
     Raises:
         UserError: an index is missing, comes twice or is not below `count` (fairseq silently drops the documents of a
             ragged last batch); or the output ends early, so that its last summary may be cut.
     """
-    best: dict[str, dict[int, str]] = {"H": {}, "D": {}}
-    current: dict[str, int | None] = {"H": None, "D": None}
-    has_targets = is_over = False
-    for line in lines:
-        has_targets |= line.startswith("T-")
-        is_over |= line.startswith(_END)
-        match = _LINE.match(line.rstrip("\r\n"))
-        if match is None:
-            continue
-        kind, index, rest = match[1], int(match[2]), match[3]
-        if kind == "S":
-            current = {"H": None, "D": None}
-            continue
-        _, tab, text = rest.partition("\t")
-        if not tab:
-            raise UserError(f"{place}: the line {kind}-{index} must hold a score and a text.")
-        # Further hypotheses of the same document follow directly; anything else is a second run of it.
-        if index in best[kind] and current[kind] != index:
-            raise UserError(f"{place}: document {index} comes twice.")
-        current[kind] = index
-        best[kind].setdefault(index, _join_pieces(text))
-    found = best["D"] or best["H"]
-    _refuse_gaps(found, count, place)
-    # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
-    if has_targets and not is_over:
-        raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
-    return [found[index] for index in range(count)]
+
+    def __init__(self, lines: Lines, count: int, place: str = "The output") -> None:
+        self._lines = lines
+        best: dict[str, dict[int, int]] = {"H": {}, "D": {}}
+        current: dict[str, int | None] = {"H": None, "D": None}
+        has_targets = is_over = False
+        for number, line in enumerate(lines):
+            has_targets |= line.startswith("T-")
+            is_over |= line.startswith(_END)
+            match = _LINE.match(line)
+            if match is None:
+                continue
+            kind, index, rest = match[1], int(match[2]), match[3]
+            if kind == "S":
+                current = {"H": None, "D": None}
+                continue
+            if "\t" not in rest:
+                raise UserError(f"{place}: the line {kind}-{index} must hold a score and a text.")
+            # Further hypotheses of the same document follow directly; anything else is a second run of it.
+            if index in best[kind] and current[kind] != index:
+                raise UserError(f"{place}: document {index} comes twice.")
+            current[kind] = index
+            best[kind].setdefault(index, number)
+        found = best["D"] or best["H"]
+        _refuse_gaps(found, count, place)
+        # Only `fairseq-generate` prints targets; the output of other programs, or of `grep`, has no such end.
+        if has_targets and not is_over:
+            raise UserError(f"{place}: ends early: it lacks the last line, 'Generate ... with beam=...'.")
+        self._numbers = array("Q", (found[index] for index in range(count)))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> str:
+        """Return the summary of a document."""
+        _, _, text = self._lines[self._numbers[index]].rstrip("\r\n").split("\t", 2)
+        return _join_pieces(text)
 
 
-def _refuse_gaps(found: dict[int, str], count: int, place: str) -> None:
+def _refuse_gaps(found: dict[int, int], count: int, place: str) -> None:
     if beyond := sorted(index for index in found if index >= count):
         raise UserError(f"{place}: has document {beyond[-1]}, but there are {count} references.")
     if missing := [str(index) for index in range(count) if index not in found]:
@@ -78,5 +95,5 @@ def _refuse_gaps(found: dict[int, str], count: int, place: str) -> None:
 def _join_pieces(text: str) -> str:
     if SPACE not in text:
         return text
-    pieces = (piece for piece in text.split() if piece != SENTENCE_MARKER)
+    pieces = (piece for piece in text.split() if piece not in (SENTENCE_MARKER, TURN_MARKER))
     return "".join(pieces).replace(SPACE, " ").strip()

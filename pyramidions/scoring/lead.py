@@ -1,5 +1,6 @@
 """The lead baseline."""
 
+from pyramidions.scoring.examples import Texts
 from pyramidions.text.normalization import split_sentences
 
 
@@ -13,3 +14,23 @@ def lead(text: str, num_words: int) -> str:
             break
         kept.append(sentence)
     return " ".join(kept)
+
+
+class Leads:
+    """The leads of documents by position.
+
+    Args:
+        documents: by position.
+        num_words: as in `lead`.
+    """
+
+    def __init__(self, documents: Texts, num_words: int) -> None:
+        self._documents = documents
+        self._num_words = num_words
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, index: int) -> str:
+        """Return the lead of a document."""
+        return lead(self._documents[index], self._num_words)

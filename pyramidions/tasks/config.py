@@ -1,13 +1,23 @@
 """What the user may say about the data and its validation."""
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import MISSING
 
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.scoring import LABELS
+
+
+def _frozen(parts: str) -> Any:
+    return field(
+        default=None,
+        metadata={
+            "help": "parts that do not learn, with commas in between: embeddings (with an output layer tied to them), "
+            f"{parts}, or layers counted from 0, e.g. embeddings,encoder.0-3. A run resumes with the parts that it "
+            "began with"
+        },
+    )
 
 
 @dataclass
@@ -29,6 +39,36 @@ class DocumentTaskConfig(FairseqDataclass):
             "--best-checkpoint-metric, restarts or not; 0 never does"
         },
     )
+    freeze: Optional[str] = _frozen("encoder, poolers")
+    pooling_warmup: int = field(
+        default=0,
+        metadata={
+            "help": "number of updates over which top-k pooling tightens from the whole document to "
+            "--pooling-lengths, halving at equal intervals. The first updates need as much memory as no pooling. "
+            "Validation always pools to --pooling-lengths"
+        },
+    )
+    scorer_lr_scale: float = field(
+        default=1.0,
+        metadata={
+            "help": "learning rate of scorers, as a multiple of --lr; use more than 1 to train new scorers faster than "
+            "pretrained weights"
+        },
+    )
+    eval_metrics: Optional[str] = field(
+        default=None,
+        metadata={
+            "help": "validate with summaries and log these metrics of `pyramidions score`, with commas in between; "
+            "each figure can be --best-checkpoint-metric"
+        },
+    )
+    eval_metric_args: str = field(
+        default="{}",
+        metadata={
+            "help": 'options of --eval-metrics as a JSON object, e.g. \'{"language": "de"}\'; they are those of '
+            "`pyramidions score`, with _ for -"
+        },
+    )
     check_data: bool = field(
         default=False,
         metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
@@ -39,18 +79,19 @@ class DocumentTaskConfig(FairseqDataclass):
 class LongDocumentSummarizationConfig(DocumentTaskConfig):
     """The options of `--task long_document_summarization`."""
 
+    freeze: Optional[str] = _frozen("encoder, decoder, poolers")
     max_target_positions: Optional[int] = field(
         default=None,
         metadata={"help": f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
     )
     eval_rouge: bool = field(
         default=False,
-        metadata={"help": f"validate with beam search and log {', '.join(LABELS)}"},
+        metadata={"help": "validate with beam search and log ROUGE, as --eval-metrics rouge does"},
     )
     eval_rouge_args: str = field(
         default="{}",
         metadata={
-            "help": "generation arguments for --eval-rouge as a JSON object, e.g. '{\"beam\": 4}'; "
+            "help": "generation arguments for --eval-rouge and --eval-metrics as a JSON object, e.g. '{\"beam\": 4}'; "
             "the rest is the model's own decoding settings"
         },
     )
@@ -69,7 +110,9 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
     )
     eval_rouge: bool = field(
         default=False,
-        metadata={"help": f"validate with extracts of --extract-words words and log {', '.join(LABELS)}"},
+        metadata={
+            "help": "validate with extracts of --extract-words words and log ROUGE, as --eval-metrics rouge does"
+        },
     )
     redundancy: Optional[str] = field(
         default=None,

@@ -12,17 +12,21 @@ from torch import Tensor
 from pyramidions.errors import UserError
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import DocumentTaskConfig
+from pyramidions.tasks.fine_tuning import begin_fine_tuning
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.preprocessing import Preprocessing
+from pyramidions.tasks.queries import check_model
+from pyramidions.tasks.regularising import WithRegulariser, log_regulariser
 from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checkpoints import check_given
 from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.schedule import warn_of_schedule
-from pyramidions.tasks.splits import documents_alone
+from pyramidions.tasks.splits import documents_alone, examples_of
 from pyramidions.tasks.training_run import TrainingRun
-from pyramidions.tasks.validation_scores import ValidationScores
+from pyramidions.tasks.validation_metrics import validation_metrics
+from pyramidions.tasks.validation_scores import ValidationScores, WithExamples
 
 
 class DocumentTask(FairseqTask, ABC):
@@ -33,7 +37,7 @@ class DocumentTask(FairseqTask, ABC):
     texts become tokens (`preprocessing`), loads splits, and builds what writes summaries.
 
     Args:
-        cfg: what the user said; a task that writes summaries at validation has ``eval_rouge``.
+        cfg: what the user said; ``eval_rouge`` and ``eval_metrics`` say what validates summaries.
     """
 
     cfg: DocumentTaskConfig
@@ -70,8 +74,9 @@ class DocumentTask(FairseqTask, ABC):
     # What travels in the checkpoint
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what generation needs to know: lengths, the tokenizer and a task's own settings."""
-        return self.preprocessing.state_dict()
+        """Return lengths, the tokenizer, a task's own settings, and the pretrained model that training started from."""
+        source = None if self._training is None else self._training.checkpoints.source
+        return self.preprocessing.state_dict() | ({} if source is None else {"source": source})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take lengths, the tokenizer and settings from a checkpoint.
@@ -113,13 +118,15 @@ class DocumentTask(FairseqTask, ABC):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split; log how much of it was truncated."""
-        self.datasets[split] = self.loader(
-            self.preprocessing,
-            split,
-            check_hashes=self.cfg.check_data,
-            references=self._validation is not None and split != "train",
-            warn=is_first_worker(self.cfg),
+        dataset = self.loader(
+            self.preprocessing, split, check_hashes=self.cfg.check_data, warn=is_first_worker(self.cfg)
         )
+        if self._validation is not None and split != "train":
+            reads_source = self._validation.reads_source
+            examples = examples_of(self.preprocessing.folder, split, len(dataset), reads_source)
+            self._validation.fit(split, examples)
+            dataset = WithExamples(dataset, examples, split)
+        self.datasets[split] = dataset
 
     def build_dataset_for_inference(
         self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
@@ -183,7 +190,7 @@ class DocumentTask(FairseqTask, ABC):
         other = args if isinstance(args, str) else getattr(args, "_name", None)
         if other is not None:
             raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")
-        return PieceCodec(self.preprocessing.need_tokenizer())
+        return PieceCodec(self.preprocessing.need_tokenizer(), self.preprocessing.has_queries)
 
     # Training, validation and generation
 
@@ -195,11 +202,14 @@ class DocumentTask(FairseqTask, ABC):
         if run is not None and not from_checkpoint:
             self._training = TrainingRun(run, self.cfg.stopping_patience)
             self._training.begin()
+            self.preprocessing.learn_queries()
+            check_model(cfg, self.preprocessing)
         model = super().build_model(cfg, from_checkpoint)
         if self._training is not None:
-            self._training.trains(model)
-        if self.cfg.eval_rouge:
-            self._validation = ValidationScores(self.validation_generator(model), tokenizer)
+            rate = begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
+            self._training.trains(model, rate)
+        if metrics := validation_metrics(self.cfg):
+            self._validation = ValidationScores(self.validation_generator(model), tokenizer, metrics)
         return model
 
     @abstractmethod
@@ -209,16 +219,16 @@ class DocumentTask(FairseqTask, ABC):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and its gradients."""
+        """Compute the loss of a batch, with those that parts of the model have, and its gradients."""
         if self._training is not None:
             self._training.before_step(optimizer)
         step: tuple[Any, Any, dict[str, Any]] = super().train_step(
-            sample, model, criterion, optimizer, update_num, ignore_grad
+            sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
         )
         return step
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and, with --eval-rouge, summarize and score it."""
+        """Compute the loss of a batch and, with --eval-metrics, summarize and score it."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self._validation is not None:
             logging_output.update(self._validation.score(self, sample, model))
@@ -232,5 +242,6 @@ class DocumentTask(FairseqTask, ABC):
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics and the mean scores over all documents of all workers."""
         super().reduce_metrics(logging_outputs, criterion)
+        log_regulariser(logging_outputs)
         if self._validation is not None:
             self._validation.reduce_metrics(logging_outputs)

@@ -12,7 +12,7 @@ from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.document_task import DocumentTask
-from pyramidions.tasks.preprocessing import Length, Preprocessing
+from pyramidions.tasks.preprocessing import QUERIES, Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
 from pyramidions.tasks.splits import load_split
 
@@ -36,7 +36,8 @@ class LongDocumentSummarizationTask(DocumentTask):
             "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
             "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
         }
-        self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths)
+        settings = {QUERIES: Setting(None, False)}
+        self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths, settings)
 
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of a document and of a summary."""

@@ -40,6 +40,10 @@ class Setting(NamedTuple):
     default: Any
 
 
+#: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
+QUERIES = "queries"
+
+
 class Preprocessing:
     """The tokenizer of the data folder or the checkpoint, how much of a text is read or written, and other settings.
 
@@ -89,6 +93,16 @@ class Preprocessing:
             if piece.split() != [piece] or self.dictionary.add_symbol(piece) != number:
                 raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
 
+    def learn_queries(self) -> None:
+        """Take from the data of a training whether documents have queries, whatever a checkpoint says."""
+        if QUERIES in self._known:
+            self._asked[QUERIES] = self.folder.has_queries
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether a query stands before each document."""
+        return QUERIES in self._known and bool(self.setting(QUERIES))
+
     def need_tokenizer(self) -> Tokenizer:
         """Return the tokenizer.
 
@@ -135,6 +149,8 @@ class Preprocessing:
         for name, known in self._known.items():
             found = state.get(name, self._defaults.get(name))
             if self._is_from_checkpoint and self._asked[name] is None and found != known:
+                if name == QUERIES:
+                    raise UserError("Models that answer queries and models that do not cannot be an ensemble.")
                 raise UserError(
                     f"The models of the ensemble were trained with `{name}` {known} and {found}: "
                     f"give the flag {_flag(name)}."

@@ -8,11 +8,12 @@ from typing import Optional
 from fairseq.checkpoint_utils import save_checkpoint
 from fairseq.utils import split_paths
 from omegaconf import DictConfig
-from torch import distributed
+from torch import distributed, nn
 
 from pyramidions.errors import UserError
 from pyramidions.files.archive import is_damaged
-from pyramidions.files.run_facts import RunFacts
+from pyramidions.files.run_facts import RunFacts, source_of
+from pyramidions.models.freezing import parameters_of
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
 from pyramidions.tasks.run_config import end_run
 
@@ -41,6 +42,10 @@ class RunCheckpoints:
         self.run = run
         self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints)
         self._score: Optional[float] = None
+        # what the run resumes, its optimizer included
+        self._resumed: Optional[RunFacts] = None
+        #: the pretrained model that the run started from, as its first checkpoint says
+        self.source: Optional[dict[str, str]] = None
 
     def begin(self) -> None:
         """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
@@ -65,18 +70,22 @@ class RunCheckpoints:
                 distributed.barrier()
         checkpoint = self.run.checkpoint
         last = self.folder.path / LAST
+        starts = [Path(checkpoint.restore_file) if checkpoint.restore_file != LAST else last]
+        starts += [Path(checkpoint.finetune_from_model)] if checkpoint.finetune_from_model else []
+        self.source = next((source_of(path) for path in starts if path.is_file()), None)
         if checkpoint.restore_file != LAST:
             _require_whole(Path(checkpoint.restore_file), "--restore-file")
-            self._end_if_finished(Path(checkpoint.restore_file))
+            self._resume(Path(checkpoint.restore_file))
         elif last.exists():
             if checkpoint.no_save:
                 _require_whole(last, "--restore-file")
-            self._end_if_finished(last)
+            self._resume(last)
         elif checkpoint.finetune_from_model:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
 
-    def _end_if_finished(self, path: Path) -> None:
+    def _resume(self, path: Path) -> None:
         facts = RunFacts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None
+        self._resumed = facts
         if facts is None:
             return
         updates, hours = self.run.optimization.max_update or math.inf, self.run.optimization.stop_time_hours or math.inf
@@ -88,6 +97,23 @@ class RunCheckpoints:
             return
         logger.info("The run of %s is finished, %s: nothing is trained or written.", path, reason)
         end_run(self.run)
+
+    def check_frozen(self, model: nn.Module) -> None:
+        """Compare the parts that do not learn with those of the run that is resumed.
+
+        An optimizer's state goes by the place of a parameter among those that learn.
+
+        Raises:
+            UserError: they are others.
+        """
+        if self._resumed is None:
+            return
+        before, now = self._resumed.frozen, self.run.task.freeze
+        if before != now and _weights(model, before) != _weights(model, now):
+            raise UserError(
+                f"--freeze must stay what the resumed run began with ({before or 'nothing'}), but is "
+                f"{now or 'nothing'}; --reset-optimizer allows another."
+            )
 
     def validated(self, score: float) -> None:
         """Take note of the score by which the next checkpoint may be the best one."""
@@ -106,6 +132,10 @@ class RunCheckpoints:
     def saved(self, first: str) -> None:
         """Verify what fairseq has written: ``first``, and its copies."""
         self.folder.saved(Path(first))
+
+
+def _weights(model: nn.Module, parts: Optional[str]) -> set[nn.Parameter]:
+    return set() if parts is None else parameters_of(model, parts)
 
 
 def _require_whole(path: Path, flag: str) -> None:

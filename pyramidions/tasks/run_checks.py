@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.errors import UserError
-from pyramidions.scoring import LABELS
+from pyramidions.scoring import FIGURES, metric_of
 from pyramidions.tasks.run_config import run_of
+from pyramidions.tasks.validation_metrics import metric_names
 
 logger = logging.getLogger(__name__)
 
@@ -15,16 +16,16 @@ def check_run(cfg: Any) -> None:
     """Check the settings of the run of which ``cfg`` is the task's part.
 
     Raises:
-        UserError: no validation computes the score that chooses the best checkpoint; or validations are to be counted,
-            but there are none.
+        UserError: no validation computes the score that chooses the best checkpoint, or the worst one would be chosen;
+            or validations are to be counted, but there are none.
     """
     run = run_of(cfg)
     if run is None:
         return
     checkpoint = run.checkpoint
     metric = checkpoint.best_checkpoint_metric
-    if metric in LABELS and not cfg.eval_rouge and not run.dataset.disable_validation:
-        raise UserError(f"--best-checkpoint-metric {metric} needs --eval-rouge, which is not given.")
+    if metric in FIGURES and not run.dataset.disable_validation:
+        _check_best(metric, metric_names(cfg), checkpoint.maximize_best_checkpoint_metric)
     if cfg.stopping_patience < 0:
         raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
     if cfg.stopping_patience and run.dataset.disable_validation:
@@ -40,4 +41,17 @@ def check_run(cfg: Any) -> None:
             "--finetune-from-model %s is ignored: %s holds checkpoint_last.pt, and the run goes on from there.",
             checkpoint.finetune_from_model,
             checkpoint.save_dir,
+        )
+
+
+def _check_best(figure: str, computed: list[str], maximizes: bool) -> None:
+    metric = metric_of(figure)
+    if metric not in computed:
+        flags = "--eval-rouge" if metric == "rouge" else f"--eval-metrics {metric}"
+        raise UserError(f"--best-checkpoint-metric {figure} needs {flags}, which is not given.")
+    if maximizes != (FIGURES[figure].better == "higher") and FIGURES[figure].better is not None:
+        needed = "excludes" if maximizes else "needs"
+        better = FIGURES[figure].better
+        raise UserError(
+            f"--best-checkpoint-metric {figure} {needed} --maximize-best-checkpoint-metric: {better} is better."
         )

@@ -22,6 +22,7 @@ class Schedule(NamedTuple):
         validate_interval: epochs from one validation to the next.
         patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
         first_validation: the first update after which there is a validation; None where validation is disabled.
+        pooling_warmup: updates until the model pools to its configured lengths; 0 where it always does.
     """
 
     epoch_updates: int
@@ -30,6 +31,7 @@ class Schedule(NamedTuple):
     validate_interval: int
     patience: int
     first_validation: Optional[int]
+    pooling_warmup: int = 0
 
 
 def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
@@ -62,6 +64,7 @@ def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
         None
         if dataset.disable_validation
         else max(min(n for n in validations if n > 0), dataset.validate_after_updates),
+        cfg.pooling_warmup,
     )
 
 
@@ -78,6 +81,11 @@ def doubts(schedule: Schedule) -> list[str]:
         )
     elif epochs > MOST_WARMUP_EPOCHS:
         found.append(f"{rate}: the learning rate reaches its peak only after {epochs:,} epochs.")
+    if end is not None and end <= schedule.pooling_warmup:
+        found.append(
+            f"The run ends after {counted(end, 'update')}, within the --pooling-warmup of {schedule.pooling_warmup:,}: "
+            "the model never trains with the poolings that it validates and writes with."
+        )
     waits = schedule.patience * schedule.validate_interval * an_epoch
     if schedule.first_validation is not None and 0 < waits < warmup:
         found.append(

@@ -10,45 +10,44 @@ from torch import Tensor
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.verify import verify_split
 from pyramidions.errors import UserError
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.folder_documents import FolderDocuments
 from pyramidions.tasks.head_dataset import MUCH, HeadDataset
 from pyramidions.tasks.labelled_dataset import LabelledDataset
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.preprocessing import Preprocessing
-from pyramidions.tasks.validation_scores import WithReferences
+from pyramidions.tasks.queries import check_folder, check_split, check_texts
 from pyramidions.text.tokenizer import EOS
 
 logger = logging.getLogger(__name__)
 
 
-def load_split(
-    preprocessing: Preprocessing, split: str, *, check_hashes: bool, references: bool, warn: bool
-) -> PairDataset | WithReferences:
+def load_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> PairDataset:
     """Load documents and summaries, and log how much of them was truncated.
 
     Args:
         preprocessing: where the data is, and how many tokens of a text are read.
         split: "train", "valid" or "test".
         check_hashes: read every byte, and compare with the manifest.
-        references: put the raw summary of each document into the batches.
         warn: a large loss is a warning; else it is logged like any other.
 
     Raises:
-        UserError: a file is missing or damaged, or there is not one reference for each document.
+        UserError: a file is missing or damaged; or the model was trained with queries and the data has none, or the
+            other way round; or a query is too long.
     """
     preprocessing.need_tokenizer()
     folder, dictionary = preprocessing.folder, preprocessing.dictionary
     verify_split(folder, split, hashes=check_hashes)
+    check_folder(preprocessing)
     documents = _heads(preprocessing, split, "source")
+    check_split(preprocessing, split, documents.dataset)
     summaries = _heads(preprocessing, split, "target")
     _report(split, "documents", documents, warn)
     _report(split, "summaries", summaries, warn)
-    pairs = PairDataset(documents, summaries, dictionary, shuffle=_is_shuffled(split))
-    return WithReferences(pairs, _references(folder, split, len(summaries))) if references else pairs
+    return PairDataset(documents, summaries, dictionary, shuffle=_is_shuffled(split))
 
 
-def load_labelled_split(
-    preprocessing: Preprocessing, split: str, *, check_hashes: bool, references: bool, warn: bool
-) -> LabelledDataset | WithReferences:
+def load_labelled_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> LabelledDataset:
     """Load documents, the labels of their sentences, and summaries; log how much of the documents was truncated.
 
     Arguments and errors are those of `load_split`.
@@ -64,13 +63,12 @@ def load_labelled_split(
     documents = _heads(preprocessing, split, "source")
     _report(split, "documents", documents, warn)
     assert tokenizer.marker_id is not None  # labels need it
-    labelled = LabelledDataset(
+    return LabelledDataset(
         PairDataset(documents, None, dictionary, shuffle=_is_shuffled(split), reads_end=False),
         _indexed(preprocessing, split, "labels"),
         _indexed(preprocessing, split, "target"),
         tokenizer.marker_id,
     )
-    return WithReferences(labelled, _references(folder, split, len(documents))) if references else labelled
 
 
 def no_labels(folder: DataFolder) -> UserError:
@@ -105,14 +103,27 @@ def _report(split: str, name: str, texts: HeadDataset, warn: bool) -> None:
     logger.log(logging.WARNING if loud else logging.INFO, "%s: %s: %s%s", split, name, texts.report, advice)
 
 
-def _references(folder: DataFolder, split: str, documents: int) -> list[str]:
+def examples_of(folder: DataFolder, split: str, documents: int, reads_source: bool) -> Examples:
+    """Return what the summaries of a split are scored against; the first reference stands for a prediction.
+
+    Args:
+        folder: made by `pyramidions prepare`.
+        split: of it.
+        documents: how many it has.
+        reads_source: the documents are needed, too.
+
+    Raises:
+        UserError: there is not one reference for each document.
+    """
     references = folder.references(split)
     if len(references) != documents:
         raise UserError(
             f"{folder.references_path(split)} must have {documents} summaries, one for each document, "
             f"but has {len(references)}."
         )
-    return [reference.summary for reference in references]
+    texts = [reference.summary for reference in references]
+    sources = FolderDocuments(folder, split) if reads_source else None
+    return Examples(texts, [(text,) for text in texts], sources)
 
 
 def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end: bool) -> PairDataset:
@@ -124,12 +135,13 @@ def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end
         reads_end: keep that end.
 
     Raises:
-        UserError: a document is empty.
+        UserError: a document is empty, or its query is too long.
     """
     sizes = np.array([len(text) for text in texts])
     if (sizes < 2).any():
         number = int((sizes < 2).argmax()) + 1
         raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
+    check_texts(preprocessing, texts)
     documents = _cut(preprocessing, "source", texts, sizes)
     if documents.lost_tokens:
         logger.warning("documents: %s", documents.report)

@@ -7,6 +7,7 @@ from torch import nn
 
 from pyramidions.tasks.optimizer_order import ResumedOrder
 from pyramidions.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.stopping import StoppingRule
 
 
@@ -25,6 +26,7 @@ class TrainingRun:
         #: iterator over the batches of the current epoch; None before the first
         self.epoch: Any = None
         self._order: Optional[ResumedOrder] = None
+        self._rate: Optional[ScorerRate] = None
         self._seen: Optional[int] = None
 
     def begin(self) -> None:
@@ -37,15 +39,22 @@ class TrainingRun:
         # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
         self.run.common.user_dir = None
 
-    def trains(self, model: nn.Module) -> None:
-        """Take note of the model, before a checkpoint is loaded into it."""
-        self._order = ResumedOrder(model)
+    def trains(self, model: nn.Module, rate: Optional[ScorerRate] = None) -> None:
+        """Take note of the model and of its scorers' rate, before a checkpoint is loaded into it.
+
+        Raises:
+            UserError: a resumed run began with other frozen parts.
+        """
+        self.checkpoints.check_frozen(model)
+        self._order, self._rate = ResumedOrder(model), rate
 
     def before_step(self, optimizer: Any) -> None:
         """Take note that training goes on: checkpoints have been loaded, and the last save is over."""
         self.checkpoints.trains()
         if self._order is not None:
             self._order.restore(optimizer)
+        if self._rate is not None:
+            self._rate.follow(optimizer)
 
     def validated(self, stats: dict[str, Any]) -> None:
         """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""

@@ -44,27 +44,35 @@ def one_line(text: str) -> str:
     return " ".join(_SURROGATES.sub("", text).split())
 
 
-def split_sentences(text: str) -> list[str]:
+def split_sentences(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:
     """Split a text into sentences.
 
-    The text is normalised first; joining the sentences with single spaces gives the normalised text back.
+    The text is normalised first; joining the sentences with single spaces gives the normalised text back, if sentences
+    of the language have spaces between them.
 
     Args:
         text: any string.
+        language: ISO 639-1 code of the rules.
+        spaced: sentences of the language have spaces between them: a boundary without one is none.
 
     Returns:
         The sentences in order, none of them empty; no sentence at all for a blank text.
     """
-    return split_line(normalize(text))
+    return split_line(normalize(text), language, spaced=spaced)
 
 
-def split_line(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    """Split a text into its lines, normalised, none of them empty."""
+    return [line for line in map(normalize, text.splitlines()) if line]
+
+
+def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:
     """Split a text of one line with single spaces into sentences, as it stands; see `split_sentences`."""
     sentences: list[str] = []
     ended = True
-    for piece in sentencex.segment("en", text):
+    for piece in sentencex.segment(language, text):
         # A boundary without a space, as in `index.php?page`, is none.
-        if ended or piece.startswith(" "):
+        if ended or not spaced or piece.startswith(" "):
             sentences.append(piece)
         else:
             sentences[-1] += piece

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from pyramidions.text.subsequence import Subsequences
+
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -14,9 +16,6 @@ def words_of(text: str) -> list[str]:
 class Recall:
     """ROUGE-L recall of one sentence by others (Lin 2004, section 3.1).
 
-    The length of a longest common subsequence is counted in bits, all words of the sentence at a time (Hyyrö 2004):
-    linear in the words of the other sentence.
-
     Args:
         sentence: whose words are to be found, in order.
     """
@@ -24,10 +23,7 @@ class Recall:
     def __init__(self, sentence: str) -> None:
         words = words_of(sentence)
         self._number = len(words)
-        self._all = (1 << len(words)) - 1
-        self._places: dict[str, int] = {}
-        for place, word in enumerate(words):
-            self._places[word] = self._places.get(word, 0) | 1 << place
+        self._subsequences = Subsequences(words)
 
     def by(self, words: Sequence[str]) -> float:
         """Return the share of the sentence's words in a longest common subsequence; 0 for a sentence without words.
@@ -35,11 +31,4 @@ class Recall:
         Args:
             words: of the other sentence, as `words_of` gives them.
         """
-        places = self._places
-        row = self._all
-        for word in words:
-            if (found := places.get(word)) is not None:
-                hit = row & found
-                # A carry beyond the sentence's last word means nothing.
-                row = (row + hit | row - hit) & self._all
-        return (self._number - row.bit_count()) / self._number if self._number else 0.0
+        return self._subsequences.length(words) / self._number if self._number else 0.0

@@ -1,6 +1,6 @@
 """Processes texts of any length window by window, in memory that does not grow with the text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pyramidions.text.normalization import normalize, split_sentences
 
@@ -32,8 +32,10 @@ def holds_text(text: str) -> bool:
     return any(normalize(window) for window in windows(text))
 
 
-def sentences(of_windows: Iterable[str], most: int = WINDOW) -> Iterator[list[str]]:
-    """Split windows into sentences.
+def sentences(
+    of_windows: Iterable[str], most: int = WINDOW, split: Callable[[str], list[str]] = split_sentences
+) -> Iterator[list[str]]:
+    """Split windows into sentences, or other units.
 
     Those of a single window are what `split_sentences` returns. In a longer text, a sentence may begin in one window
     and end in the next; but a sentence may end inside a quotation or brackets that a window's end cuts.
@@ -41,15 +43,17 @@ def sentences(of_windows: Iterable[str], most: int = WINDOW) -> Iterator[list[st
     Args:
         of_windows: as cut by `windows`.
         most: characters of a sentence; a longer one is cut where a window ends.
+        split: splits a text.
 
     Yields:
         The sentences that have ended by the end of each window.
     """
     begun = ""
     for window in of_windows:
-        found = split_sentences(f"{begun} {window}" if begun else window)
-        begun = found.pop() if found and len(found[-1]) < most else ""
+        found = split(f"{begun} {window}" if begun else window)
+        # White space at a window's end may hold a line break.
+        begun = found.pop() + window[len(window.rstrip()) :] if found and len(found[-1]) < most else ""
         if found:
             yield found
     if begun:
-        yield [begun]
+        yield [begun.rstrip()]

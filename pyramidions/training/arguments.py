@@ -17,7 +17,8 @@ class Arguments:
         kind: "auto", or a name in `KINDS`.
         hours: most hours of training; None for as many as the recipe takes.
         gpus: that train; 0 for the CPU, None for all that there are.
-        source_field, target_field, id_field, config, skip_empty, number_repeated_ids: as for `pyramidions prepare`.
+        source_field, target_field, id_field, config, skip_empty, number_repeated_ids, query_field: as for
+            `pyramidions prepare`.
         vocab_size: number of pieces; None for one that suits the corpus.
         seed: of the training.
     """
@@ -34,6 +35,7 @@ class Arguments:
     number_repeated_ids: bool = False
     vocab_size: int | None = None
     seed: int = 1
+    query_field: str | None = None
 
     def corpus(self, name: str, split: str, *, sections: bool) -> Corpus:
         """Return the documents of a split.
@@ -46,7 +48,7 @@ class Arguments:
         return Corpus(
             near(name),
             split,
-            fields=known_fields(self.source_field, self.target_field, self.id_field),
+            fields=known_fields(self.source_field, self.target_field, self.id_field, self.query_field),
             config=self.config,
             skip_empty=self.skip_empty,
             number_repeated_ids=self.number_repeated_ids,

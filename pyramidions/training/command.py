@@ -10,7 +10,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import hold_folder
 from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import note
-from pyramidions.inference.model_files import refuse_foreign
+from pyramidions.inference.export_folder import refuse_foreign
 from pyramidions.training.arguments import Arguments
 from pyramidions.training.baseline import advice
 from pyramidions.training.commands import train_command
@@ -78,7 +78,7 @@ def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, 
     if state is not None and not overwrite:
         _refuse_differences(state, arguments, places)
     plan, found = make_plan(arguments)
-    schedule = estimated(plan, found, arguments.hours)
+    schedule = estimated(plan, found, arguments)
     for sentence in plan.sentences(name, places.work):
         say(sentence)
     say(f"Vocabulary: {plan.vocab_size:,} pieces, or fewer where the corpus allows no more.")

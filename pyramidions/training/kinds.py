@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.measure.extractor_recipe import extractor_recipe, extractor_vocab_size
 from pyramidions.measure.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, tier_of
@@ -108,10 +109,18 @@ KINDS = {
 }
 
 
-def choose_kind(asked: str, documents: int, machine: Machine) -> tuple[Kind, str]:
-    """Return the kind of model for a number of documents to train on, and why."""
+def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool = False) -> tuple[Kind, str]:
+    """Return the kind of model for a number of documents to train on, and why.
+
+    Raises:
+        UserError: an extractor is asked for, but documents have queries.
+    """
+    if has_queries and asked == "extractor":
+        raise UserError("--kind extractor excludes --query-field: extractors read no queries.")
     if asked != "auto":
         return KINDS[asked], "--kind asks for it"
+    if has_queries:
+        return KINDS["summarizer"], "extractors read no queries"
     if documents < FEW:
         return KINDS["extractor"], (
             f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"

@@ -98,7 +98,8 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     train = partial(arguments.corpus, sources.given["train"], "train")
     # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.
     found = survey(train(sections=arguments.kind != "summarizer"))
-    kind, why = choose_kind(arguments.kind, _sizes(found, sources).get("train", found.documents), machine)
+    documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
+    kind, why = choose_kind(arguments.kind, documents, machine, has_queries)
     if arguments.kind == "auto" and not kind.labels:
         found = survey(train(sections=False))
     sizes = _sizes(found, sources)
@@ -123,8 +124,10 @@ def _check_others(arguments: Arguments, sources: Sources, kind: Kind) -> None:
                 survey(arguments.corpus(name, split, sections=sections))
 
 
-def estimated(plan: Plan, found: Survey, hours: float | None) -> Schedule:
+def estimated(plan: Plan, found: Survey, arguments: Arguments) -> Schedule:
     """Return how the model would be trained, before the documents are prepared: their tokens are estimated."""
     source, target = (distribution(np.ceil(_PIECES * words)) for words in (found.source_words, found.target_words))
     target = {name: int(value) for name, value in target.items()}
-    return plan.of_kind.schedule(CorpusSize(plan.documents, plan.vocab_size, source, target), plan.machine, hours)
+    has_queries = arguments.query_field is not None
+    corpus = CorpusSize(plan.documents, plan.vocab_size, source, target, has_queries)
+    return plan.of_kind.schedule(corpus, plan.machine, arguments.hours)

@@ -129,9 +129,10 @@ class Run:
     def _schedule(self) -> Schedule:
         """Return how the model is trained, the same whenever the run goes on."""
         if "schedule" not in self.state.facts:
-            data = DataFolder(self.places.data).manifest
-            train = data["splits"]["train"]
-            corpus = CorpusSize(train["documents"], data["vocab_size"], train["source_tokens"], train["target_tokens"])
+            folder = DataFolder(self.places.data)
+            pieces, train = folder.manifest["vocab_size"], folder.manifest["splits"]["train"]
+            lengths = train["source_tokens"], train["target_tokens"]
+            corpus = CorpusSize(train["documents"], pieces, *lengths, folder.has_queries)
             schedule = self.plan.of_kind.schedule(corpus, self.plan.machine, self.arguments.hours)
             self.state.note(schedule=schedule._asdict())
         return Schedule.read(self.state.facts["schedule"])

@@ -5,6 +5,7 @@ import random
 from dataclasses import asdict
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
 import torch
 from click.testing import CliRunner
@@ -19,6 +20,20 @@ LOG = "".join(
     f"2026-01-01 00:00:0{n} | INFO | train | epoch 00{n} | loss {9 - n} | num_updates {n}0 | lr 0.1\n"
     for n in (1, 2, 3)
 )
+
+
+@pytest.fixture(autouse=True)
+def no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the cases off the network, and off what the hub knows of whoever runs them."""
+    for name, value in {
+        "HF_HUB_OFFLINE": True,
+        "HF_HUB_CACHE": "nothing",
+        "HF_TOKEN_PATH": "nothing",
+        "HF_STORED_TOKENS_PATH": "nothing",
+    }.items():
+        monkeypatch.setattr(huggingface_hub.constants, name, value)
+    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def some_text(draw: random.Random, sentences: int) -> str:

@@ -21,11 +21,11 @@ def test_an_export_holds_plain_files_and_a_card(data: DataFolder, checkpoint: Pa
         assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("model: README.md, config.json, model.safetensors, sentencepiece.model\n")
     card = (tmp_path / "model" / "README.md").read_text()
-    assert card.startswith("# model\n") and "## Licence\n\nCC BY 4.0\n" in card
+    assert "\n---\n\n# model\n" in card and "## Licence\n\nCC BY 4.0\n" in card
     assert "| pooling | soft_topk: 64 vectors after layer 2, 16 vectors after layer 3 |" in card
     assert "| longest document | 256 tokens; the rest is cut off its end |" in card
     assert "| train | 24 | " in card and data.manifest["inputs"]["train"]["sha256"] in card
-    assert card.count("24.8 [23.5, 26.0]") == 4 and "rouge-score 0.1.2 | n=10" in card
+    assert card.count("24.81 [23.50, 26.04]") == 4 and "rouge-score 0.1.2 | n=10" in card
     assert Summarizer.from_pretrained(tmp_path / "model").summarize(["A word."], min_len=1, max_len=2)[0].tokens <= 3
 
 

@@ -103,3 +103,13 @@ def test_a_vocabulary_too_large_for_the_corpus_is_told(run, tmp_path):
 def test_a_folder_without_validation_is_refused(fail, tmp_path):
     data = folder(tmp_path / "p", 200, splits=("train",))
     assert fail("recipe", data, "--gpus", 0) == f"{data} must hold the splits train and valid, but lacks valid."
+
+
+def test_where_documents_have_queries_they_decide_what_is_kept(run, tmp_path):
+    data = folder(tmp_path / "data", 500)
+    assert "--scorer" not in words(run("recipe", data, "--gpus", 0).stdout)
+    manifest = json.loads((data / "manifest.json").read_text())
+    manifest["settings"] = {"queries": True}
+    (data / "manifest.json").write_text(json.dumps(manifest))
+    found = words(run("recipe", data, "--gpus", 0).stdout)
+    assert found[found.index("--scorer") + 1] == "query"

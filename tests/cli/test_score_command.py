@@ -135,3 +135,76 @@ def test_a_p_value_at_the_floor_says_so_and_few_documents_are_no_evidence(run, t
     few = run("score", tmp_path / "good", *options).stdout
     assert "Only 1 document: too few for reliable intervals and p-values." in few
     assert "p = 1.000" in few
+
+
+def test_any_metric_can_be_chosen_and_is_in_the_table_the_file_and_the_signature(run, generated, prepared, tmp_path):
+    out = tmp_path / "scores.json"
+    result = run("score", generated, "--data", prepared, "--metrics", "meteor,coverage,novelty", "--json", out)
+    assert result.exit_code == 0, result.output
+    written = json.loads(out.read_text())
+    figures = written["systems"][str(generated)]
+    assert list(figures) == ["meteor", "coverage", "density", "compression", "novel1", "novel2", "novel3", "novel4"]
+    assert list(written["documents"][0][str(generated)]) == list(figures)
+    assert figures["meteor"]["mean"] > 99
+    assert "Novel 2-grams" in result.stdout and "METEOR nltk" in written["signature"]
+
+
+def test_documents_can_come_from_a_file(run, fail, tmp_path):
+    for name, text in (("r", "cats sleep"), ("s", "cats bark"), ("d", "All cats sleep.")):
+        (tmp_path / f"{name}.txt").write_text(f"{text}\n")
+    files = (tmp_path / "s.txt", "--references", tmp_path / "r.txt")
+    result = run("score", *files, "--documents", tmp_path / "d.txt", "--metrics", "coverage")
+    assert "0.50 [0.50, 0.50]" in result.stdout
+    sentence = fail("score", *files, "--metrics", "coverage")
+    assert sentence == "The metric coverage reads the documents: give --documents or --data."
+    sentence = fail("score", *files, "--documents", tmp_path / "d.txt")
+    assert (
+        sentence == "--documents has no effect: none of the metrics (rouge) reads documents, and --html is not given."
+    )
+
+
+def test_a_language_is_chosen(run, fail, tmp_path):
+    (tmp_path / "r.txt").write_text("\u043a\u043e\u0448\u043a\u0430\n")
+    files = (tmp_path / "r.txt", "--references", tmp_path / "r.txt")
+    assert "  0.00 [0.00, 0.00]" in run("score", *files).stdout
+    assert run("score", *files, "--language", "ru").stdout.count("100.00 [100.00, 100.00]") == 3
+    assert fail("score", *files, "--language", "xx").startswith("--language must be one of af, ")
+    sentence = fail("score", *files, "--wordnet", "x")
+    assert sentence == "--wordnet has no effect: none of the metrics (rouge) takes it."
+
+
+def test_empty_summaries_are_counted(run, tmp_path):
+    (tmp_path / "r.txt").write_text("cats sleep\ncats sleep\n")
+    (tmp_path / "s.txt").write_text("cats sleep\n\n")
+    result = run("score", tmp_path / "s.txt", "--references", tmp_path / "r.txt")
+    assert f"{tmp_path / 's.txt'}: 1 of 2 summaries is empty and gets the worst of each figure" in result.stdout
+
+
+def test_a_page_shows_all_systems_with_the_documents_of_the_folder(run, fail, generated, prepared, tmp_path):
+    page = tmp_path / "page.html"
+    result = run("score", generated, "--data", prepared, "--lead", "--html", page)
+    assert result.exit_code == 0, result.output
+    written = page.read_text()
+    assert written.startswith("<!doctype html>") and "ROUGE-Lsum" in written and "test-0" in written
+    assert fail("score", generated, "--data", prepared, "--html", tmp_path / "page.txt").startswith(
+        "--html must end in .html, but is"
+    )
+    assert "must not lie in the data folder" in fail(
+        "score", generated, "--data", prepared, "--html", prepared / "x.html"
+    )
+
+
+def test_queries_stand_on_the_page_and_are_no_part_of_documents(run, prepared, tmp_path):
+    words = "ba ban de kin lo mur"
+    meeting = {"id": "a", "query": "ki kin", "article": f"{words}. mu mur ra ras.", "abstract": "ba ban"}
+    (tmp_path / "test.jsonl").write_text(json.dumps(meeting) + "\n")
+    data = tmp_path / "data"
+    tokenizer = prepared / "sentencepiece.model"
+    options = ("--query-field", "query", "--tokenizer", tokenizer, "--out", data)
+    assert run("prepare", "--test", tmp_path / "test.jsonl", *options).exit_code == 0
+    (tmp_path / "summaries.txt").write_text("ki kin\n")
+    page, scores = tmp_path / "page.html", tmp_path / "scores.json"
+    flags = ("--metrics", "rouge,novelty", "--html", page, "--json", scores)
+    assert run("score", tmp_path / "summaries.txt", "--data", data, *flags).exit_code == 0
+    assert '"a: ki kin"' in page.read_text()
+    assert json.loads(scores.read_text())["systems"][str(tmp_path / "summaries.txt")]["novel1"]["mean"] == 50

@@ -19,7 +19,7 @@ from pyramidions.reproduce.catalogue import read_catalogue
 from pyramidions.reproduce.plan import Command, Machines, Planner, Step
 from pyramidions.reproduce.run import run_commands
 from pyramidions.reproduce.scale import SCALES
-from pyramidions.scoring.generate_output import parse_generate_output
+from pyramidions.scoring.generate_output import GeneratedSummaries
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,6 +74,21 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path) -> None:
+    rows = ["--rows", "lsh_hepos_pyramidion", "--out", str(tmp_path)]
+    script = str(ROOT / "scripts/reproduce/lecture.sh")
+    done = subprocess.run([script, "--scale", "tiny", *rows], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.findall(r"\d of 2: (\S+)", done.stdout)
+    assert found == [f"{data}/lecture/lsh_hepos_pyramidion" for data in ("govreport", "pubmed")]
+    page = (tmp_path / "report.md").read_text()
+    for corpus in ("GovReport", "PubMed"):
+        section = page.split(f"## {corpus}: systems for long documents")[1].split("\n## ")[0]
+        assert "| lsh_hepos_pyramidion (tiny) |" in section and "| 3×448 > 128 > 2×32 → 32 | nothing |" in section
+        assert "BART-large" not in section
+
+
+@pytest.mark.slow
 def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None:
     # Where the checkpoints of row 4 should go, there is a file.
     folder = tmp_path / "arxiv" / "table2" / "04_blockwise_2k"
@@ -101,7 +116,7 @@ def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpo
         assert done.returncode == 0, done.stdout
     shares = [part.read_text().splitlines() for part in step.parts]
     assert all(any(line.startswith("H-") for line in share) for share in shares)
-    assert len(parse_generate_output(shares[0] + shares[1], 10)) == 10
+    assert len(GeneratedSummaries(shares[0] + shares[1], 10)) == 10
 
 
 @pytest.mark.parametrize("slurm", [{}, {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}])

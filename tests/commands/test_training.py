@@ -92,6 +92,26 @@ def test_a_killed_run_of_an_extractor_ends_bit_for_bit_like_a_whole_one(
         assert first["extra_state"]["best"] == second["extra_state"]["best"]
 
 
+@pytest.mark.slow
+def test_a_run_that_meteor_selects_goes_on_with_the_same_best(
+    data: DataFolder, checkpoint: Path, tmp_path: Path
+) -> None:
+    flags = [
+        *("--eval-metrics", "meteor,coverage", "--eval-rouge-args", '{"beam": 1, "min_len": 16, "max_len_b": 32}'),
+        *("--best-checkpoint-metric", "meteor", "--maximize-best-checkpoint-metric"),
+        *("--finetune-from-model", checkpoint, "--lr", "0.008"),
+    ]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    printed = train(data, whole, *flags, "--max-epoch", "6")
+    train(data, parts, *flags, "--max-epoch", "3")
+    rest = train(data, parts, *flags, "--max-epoch", "6")
+    found = re.findall(r"valid on .* \| meteor ([\d.]+) ", printed)
+    assert len(found) == 6 and len(set(found)) > 1 and " | coverage " in printed and "rouge1" not in printed
+    assert re.findall(r"valid on .* \| meteor ([\d.]+) ", rest) == found[3:]
+    best = [torch.load(run / "checkpoint_best.pt", weights_only=True)["extra_state"]["best"] for run in (whole, parts)]
+    assert best[0] == best[1] == pytest.approx(max(map(float, found)), abs=0.01)
+
+
 def assert_equal(first: object, second: object) -> None:
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 

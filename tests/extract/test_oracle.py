@@ -1,6 +1,7 @@
 """The oracle, against rouge-score and against every subset of six sentences."""
 
-from itertools import combinations
+from collections import Counter
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
 from pyramidions.extract import Oracle
-from pyramidions.extract.oracle import oracle
+from pyramidions.extract.oracle import covering, oracle
 from pyramidions.text.outline import Outline, Unit
 
 SIX = (
@@ -103,3 +104,34 @@ words = st.lists(st.sampled_from("abcde"), max_size=6).map(" ".join)
 @settings(max_examples=80, deadline=None)
 def test_it_chooses_as_the_definition_does(sentences, reference):
     assert oracle(sentences, reference) == naive(sentences, reference)
+
+
+def recall(sentences: list[str], reference: str) -> int:
+    """How many bigrams of the reference are in sentences."""
+
+    def bigrams(text: str) -> Counter[tuple[str, ...]]:
+        return Counter(pairwise(text.split()))
+
+    return (sum(map(bigrams, sentences), Counter()) & bigrams(reference)).total()
+
+
+@given(st.lists(words, max_size=6), words)
+@settings(max_examples=80, deadline=None)
+def test_covering_chooses_whatever_raises_the_recall_of_bigrams_most(sentences, reference):
+    expected: list[int] = []
+    while True:
+        chosen = [sentences[index] for index in expected]
+        gains = [recall([*chosen, sentence], reference) - recall(chosen, reference) for sentence in sentences]
+        if not any(gains):
+            break
+        expected.append(gains.index(max(gains)))
+    assert covering(sentences, reference) == expected
+
+
+def test_covering_counts_a_bigram_as_often_as_the_reference_has_it():
+    assert covering(["a b", "c a b d", "a b a b c"], "a b c a b") == [2, 1]
+
+
+def test_covering_takes_nothing_where_no_bigram_is_shared():
+    assert covering(["a c", "b"], "a b") == []
+    assert covering([], "a b") == []

@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -58,3 +60,21 @@ def _die_at_three(x):
 def test_a_killed_worker_is_one_sentence():
     with pytest.raises(UserError, match=r"A worker process was killed, perhaps for lack of memory; give fewer --wor"):
         list(ordered_map(_die_at_three, range(10), 2))
+
+
+MASKS = """if True:
+    import os, signal
+    from pyramidions.files.parallel import ordered_map
+
+    def waits(_=None):
+        return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    os.register_at_fork(after_in_child=lambda: os.write(1, b"born waiting\\n" if waits() else b"born open\\n"))
+    assert list(ordered_map(waits, [1, 2], 2)) == [False, False] and not waits()
+"""
+
+
+def test_signals_wait_until_a_worker_is_set_up() -> None:
+    # A worker that is interrupted before would take the pool's lock with it, and the pool would never end.
+    done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "born waiting\n" * 2

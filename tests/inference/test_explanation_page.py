@@ -76,6 +76,11 @@ def test_no_document_can_break_out_of_its_place() -> None:
     assert "<!--" not in page
 
 
+def test_the_page_of_an_explanation_has_its_query() -> None:
+    assert page_data(html_page(example().answering("Why?"), "a"))["documents"][0]["query"] == "Why?"
+    assert "query" not in page_data(html_page(example(), "a"))["documents"][0]
+
+
 def test_pieces_and_documents_stand_in_the_order_in_which_they_came() -> None:
     page = ExplanationPage("a <model>")
     summaries = page.add("long", (replace(example(length), settings={"beam": "2"}) for length in (6, 8)))

@@ -17,7 +17,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from pyramidions.inference import Explanation, ExplanationPage, html_page
-from pyramidions.inference.explanation import Trace
+from pyramidions.inference.explanation import MemoryTrace, Trace
+from pyramidions.nn.provenance import identity
 
 pytestmark = needs_browser
 EXPLANATION = example(length=600, vectors=9, written=(" Ge", "nes", " map", " to", " loci", ".", ""))
@@ -317,6 +318,44 @@ def test_a_phone_held_sideways_shows_the_chart_beside_the_summary(page: Page) ->
     assert chart[0] > words[0] and panel[1] <= chart[1] and chart[2] <= panel[2] <= 390 / 2 + 1
 
 
+def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    torch.manual_seed(1)
+    unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600).pow(8))
+    seen = torch.zeros(600, dtype=torch.bool).index_fill(0, torch.tensor([0, 40]), True)
+    both = replace(EXPLANATION, trace=EXPLANATION.trace._replace(further=(unpooled,), seen_by_all=seen))
+    page = shown(browser, tmp_path, [("both.txt", [both]), ("one.txt", [EXPLANATION])])
+    assert [page.all(".t").index(token) for token in page.all(".t.global")] == [0, 40]
+    assert page.find(".when-global").is_displayed()
+    names = [option.text for option in page.all("#memory option")]
+    assert names == ["all that the decoder reads (mean)", "the encoder's output (9 vectors)", "layer 1 (600 vectors)"]
+    page.all("#summary .w")[0].click()
+    found = []
+    for memory in (None, 0, 1):
+        if memory is not None:
+            page.find("#memory").send_keys(Keys.ARROW_DOWN)
+        assert page.marked() == set(both.drew_on(0, 2, memory).argsort(descending=True, stable=True)[:64].tolist())
+        found.append(page.find("#status").text)
+    assert len(set(found)) == 3 and found[2].endswith("of its attention to layer 1 (600 vectors).")
+    page.find("#choose").send_keys(Keys.ARROW_DOWN)
+    assert page.find("h1").text == "one.txt" and not page.find("#memories").is_displayed()
+    assert not page.find(".when-global").is_displayed() and browser.get_log("browser") == []
+
+
+def test_what_is_unknown_of_one_memory_is_said_where_it_is_chosen(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600))
+    hidden = EXPLANATION.trace._replace(provenance=None, further=(unpooled,))
+    page = shown(browser, tmp_path, [("genes.txt", [replace(EXPLANATION, trace=hidden)])])
+    assert "What single words drew on is not known" in page.find("#no-attention").text
+    page.find("#memory").send_keys(Keys.END)
+    assert page.find("#no-attention").text == "" and "Tap or point at a word" in page.find("#status").text
+    page.all("#summary .w")[0].click()
+    assert len(page.marked()) == 64
+    page.find("#memory").send_keys(Keys.ARROW_UP)
+    assert "What single words drew on is not known" in page.find("#no-attention").text and not page.marked()
+
+
 def test_what_is_unknown_is_said_in_place(browser: webdriver.Chrome, tmp_path: Path) -> None:
     layers = [
         EXPLANATION.trace.layers[0],
@@ -333,3 +372,41 @@ def test_what_is_unknown_is_said_in_place(browser: webdriver.Chrome, tmp_path: P
     assert page.find("#no-provenance").text == "" and page.shades().eq(1).all()
     page.all("#summary .w")[0].click()
     assert page.marked() == set() and browser.get_log("browser") == []
+
+
+def asked(query: str, seed: int) -> Explanation:
+    """Return an explanation of a document of 40 words behind a query of two, with weights that the seed decides."""
+    made = example(length=43, vectors=9)
+    torch.manual_seed(seed)
+    reached = torch.rand(43)
+    reached[:3] = 1
+    layers = [
+        layer._replace(reached=reached if layer.handed_on == 9 else torch.ones(43)) for layer in made.trace.layers
+    ]
+    document = [*(f" {word}" for word in query.split()), "", *(f" w{i}." for i in range(39)), ""]
+    return replace(made, document=document, trace=made.trace._replace(layers=layers), asked=3)
+
+
+def test_the_page_shows_the_query_and_what_another_one_changed(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    made, explanations = ExplanationPage(), [asked("Why bees?", 1), asked("Who danced?", 2)]
+    for explanation, query in zip(explanations, ("Why bees?", "Who danced?"), strict=True):
+        made.add("a.txt", [explanation], query)
+    made.add("b.txt", [EXPLANATION])
+    (tmp_path / "page.html").write_text(made.html(), encoding="utf-8")
+    browser.get((tmp_path / "page.html").as_uri())
+    page = Page(browser)
+    assert page.find("#query").text == "Query: Why bees?" and page.find("#document .query").text == "Why bees?"
+    assert page.all("#document p")[1].text.startswith("w0. w1.")
+    reached = [explanation.reached for explanation in explanations]
+    assert reached[0] is not None and reached[1] is not None
+    assert torch.allclose(page.shades(), reached[0], atol=2e-3)
+    page.run("const s = arguments[0]; s.selectedIndex = 1; s.dispatchEvent(new Event('change'))", page.find("#compare"))
+    own, other = (shares[3:-1] for shares in reached)
+    assert torch.allclose(page.shades()[3:-1], (own - other).clamp(min=0), atol=2e-3)
+    common = float(torch.minimum(own, other).sum() / torch.maximum(own, other).sum())
+    assert f"Of all that is left for either, {100 * common:.1f}% is left for both." in page.find("#changed").text
+    more = [button.text for button in page.all(".passages div:not(.other) .w")]
+    assert more == [f"w{i}." for i in (own - other).argsort(descending=True)[:5].tolist()]
+    page.run("const s = arguments[0]; s.value = 2; s.dispatchEvent(new Event('change'))", page.find("#choose"))
+    assert not page.find("#comparison").is_displayed() and page.find("#query").text == ""
+    assert browser.get_log("browser") == []

@@ -97,31 +97,67 @@ ATTENTION_BY_HAND = {
     "full": ("{}", 2 * 8 * 101 * 101 * 4),
     # Blocks of 32 tokens, the last of them filled up with padding.
     "blockwise": ('{"block_size": 32}', 2 * 8 * padded(101, 32) * 32 * 4),
+    # Rows 0 to 63 see keys up to 71, the others those from 56.
+    "adaptive_span": ('{"max_window": 16}', 2 * 8 * (64 * 72 + 37 * 45) * 4),
+    # 21 blocks of 5 tokens: the first five see as many, the others four; the two ends see everything.
+    "bigbird": (
+        '{"block_size": 5, "window_blocks": 1, "random_blocks": 1}',
+        2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
+    ),
     # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
     "efficient": (
         '{"local_heads": 2, "window": 8}',
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4,
     ),
+    # Keys and values are compressed to 12 each.
+    "linformer": ('{"compressed": 12}', 2 * 8 * 101 * 12 * 4 + 2 * 8 * 101 * 12 * 4),
     # Two rounds of buckets of 16 tokens: products with 4 columns (half the buckets), and chunks that see one back.
     "lsh": (
         '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2}',
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (4 + 2 * 2 * 16),
     ),
+    # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
+    "sinkhorn": (
+        '{"bucket_size": 16}',
+        8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4,
+    ),
+    # One unit: three segments of 32 tokens and one of 5.
+    "segments": ('{"segment_length": 32}', 2 * 8 * (3 * 32 * 32 + 5 * 5) * 4),
     # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
     "sliding_window": (
         '{"window": 16, "dilation": 2, "dilated_heads": 2}',
         2 * 6 * padded(101, 8) * 3 * 8 * 4 + 2 * 2 * 2 * padded(51, 8) * 3 * 8 * 4,
     ),
+    # Rows 0 to 63 see keys up to 71, the others those from 56; 21 tokens of each residue see each other.
+    "strided": (
+        '{"window": 16, "stride": 5}',
+        2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 5 * 21 * 21 * 4,
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", ATTENTION.names)
+@pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
 def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = ATTENTION_BY_HAND[kind]
     config = preset(
         "vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=kind, self_attention_args=options
     )
     assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
+
+
+@pytest.mark.parametrize("stride", [1, 2, 4])
+@pytest.mark.parametrize(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
+def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
+    stride: int, source: int, pooled: str | None
+) -> None:
+    shape = {**TINY, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "pooling_lengths": pooled}
+    options = f'{{"stride": {stride}}}'
+    config = preset("transpooler", **shape, cross_attention="hepos", cross_attention_args=options)
+    products = cost_of(config, Lengths(source, 3, vocab_size=10)).products
+    read = padded(source if pooled is None else 32, stride) // stride
+    # Two layers: keys and values, scores and mixes of three tokens, of 8 numbers each.
+    assert products[CostPart.MEMORY_PROJECTIONS] == 2 * 2 * read * 8 * 8
+    assert products[CostPart.CROSS_ATTENTION] == 2 * 2 * read * 3 * 8
 
 
 @pytest.mark.parametrize(
@@ -140,7 +176,7 @@ def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths
 
 
 AXES = {
-    "self_attention": ATTENTION.names,
+    "self_attention": tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only),
     "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
     "pooling": POOLING.names,
     "scorer": SCORER.names,
@@ -151,7 +187,8 @@ AXES = {
 
 @pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
 def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
-    shape = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
+    shape: dict[str, Any] = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
+    shape["normalize_before"] = axis == "stack"
     comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind}))
     assert comparison.agrees(), comparison
 
@@ -182,6 +219,7 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
         {"pooling_args": '{"sort": false}'},
         {"scorer": "nonlinear", "scorer_args": '{"dropout": 0.1}'},
         {"checkpoint_activations": True},
+        {"feed_forward_args": '{"chunk_size": 100}'},
     ],
     ids=str,
 )

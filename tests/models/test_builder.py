@@ -15,7 +15,19 @@ from pyramidions.models import (
 )
 from pyramidions.models.config import EncoderConfig
 
-SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
+# Shared queries and keys save a matrix a layer, which table 5 does not count. All but one have the base size of BART
+# with 16,384 positions; Linformer has its projections beside, and a decoder of two memories a second cross-attention.
+SIZES = {
+    "hat": 159.0,
+    "hmnet": 195.7,
+    "reformer": 121.0,
+    "lsh": 31.5,
+    **dict.fromkeys(("stride", "bigbird", "sinkhorn", "sinkhorn_hepos"), 137.8),
+    **dict.fromkeys(("lsh_window", "lsh_hepos"), 136.0),
+    "linformer": 150.4,
+    "look_back": 152.0,
+}
 
 
 def small(name: str = "vanilla", **overrides: Any) -> PyramidionConfig:
@@ -25,17 +37,16 @@ def small(name: str = "vanilla", **overrides: Any) -> PyramidionConfig:
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_has_the_size_of_the_paper(name: str) -> None:
     with torch.device("meta"):
-        model = build(preset(name), vocab_size=32768)
+        model = build(preset(name), vocab_size=32768, marker_idx=4)
     millions = sum(p.numel() for p in model.parameters()) / 1e6
-    # Shared queries and keys save two matrices, which table 5 does not count.
     # LED has wider projections of global tokens and two tables of positions, beside a deep Transformer.
-    size = 124 if name.startswith("deep") else 148.4 if name.startswith("led") else 31.5 if name == "lsh" else 32
+    size = 124 if name.startswith("deep") else 148.4 if name.startswith("led") else SIZES.get(name, 32)
     assert millions == pytest.approx(size, rel=0.02)
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> None:
-    model = build(small(name), vocab_size=50)
+    model = build(small(name), vocab_size=50, marker_idx=4)
     for source in (torch.randint(4, 50, (2, 30)), torch.tensor([[2]])):
         model.zero_grad()
         logits = model(source, torch.randint(4, 50, (len(source), 5)))
@@ -49,7 +60,7 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
     [
         {"embed_dim": 32},
         {"ffn_embed_dim": 64},
-        {"num_heads": 4},
+        {"num_heads": 2},
         {"encoder_layers": 3, "pooling_lengths": "None,8,4"},
         {"decoder_layers": 3},
         {"self_attention_args": '{"block_size": 8}'},
@@ -72,6 +83,8 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"pooling": "mean", "pooling_lengths": "8,None", "upsampling": "repeat", "max_source_positions": 30},
         {"encoder_positions_args": '{"first": 9}'},
         {"decoder_positions": "sinusoidal", "decoder_positions_args": '{"first": 9}'},
+        {"encoder_positions": "axial", "max_source_positions": 30},
+        {"decoder_positions": "axial"},
         {"layernorm_embedding": True},
         {"no_scale_embedding": True},
         {"output": "untied"},
@@ -109,15 +122,16 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 
 def test_fields_that_no_test_changes_are_known() -> None:
     # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
-    # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, and
+    # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, test_memories.py about
+    # memories, and
     # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
         *("encoder_projections", "decoder_projections", "cross_projections"),
-        *("global_tokens", "global_markers", "global_projections", "global_projections_args"),
+        *("global_tokens", "global_markers", "global_query", "global_projections", "global_projections_args"),
         *OPTIONS_OF_NONE,
         *("dropout", "attention_dropout", "activation_dropout", "feed_forward", "cross_attention"),
-        *("cross_attention_args", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
+        *("cross_attention_args", "memories", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
         "decoding_no_repeat_ngram",
     }
@@ -156,6 +170,18 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"self_attention_args": '{"block_size": 0}'}, "`block_size` must be at least 1, but is 0."),
         ({"pooling_lengths": "4,8"}, "`pooling_lengths` must not grow, but layer 2 hands on 8 after 4."),
         ({"self_attention": "fulll"}, "`self_attention` must be one of .*, full, .*but is 'fulll'."),
+        (
+            {"self_attention": "full,hepos"},
+            "`self_attention` must be a kind by which a sequence reads itself, but is 'hepos'.",
+        ),
+        (
+            {"cross_attention": "hepos", "cross_attention_args": '{"stride": 3}'},
+            r"`num_heads` \(4\) must be divisible by the `stride` of hepos \(3\).",
+        ),
+        (
+            {"cross_attention": "hepos", "cross_attention_args": '{"stride": 0}'},
+            "`stride` must be at least 1, but is 0.",
+        ),
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
@@ -218,8 +244,8 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"output": "tide"}, "`output` must be one of tied, untied, but is 'tide'."),
         ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
         (
-            {"encoder_positions": "axial"},
-            "`encoder_positions` must be one of none, learned, sinusoidal, but is 'axial'.",
+            {"encoder_positions": "axail"},
+            "`encoder_positions` must be one of none, axial, learned, sinusoidal, but is 'axail'.",
         ),
         (
             {"feed_forward_args": '{"activation": "tanh"}'},
@@ -248,7 +274,7 @@ def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
     encoders = {field.name for field in fields(EncoderConfig)}
     assert {field.name for field in fields(ExtractorConfig)} == encoders
     others = {field.name for field in fields(PyramidionConfig)} - encoders
-    assert all(name.startswith(("decod", "cross_", "output")) for name in others)
+    assert all(name.startswith(("decod", "cross_", "output", "memories")) for name in others)
     with pytest.raises(ValueError, match="The model has no field 'decoder_layers'"):
         extractor_preset("extractor", decoder_layers=2)
     with pytest.raises(ValueError, match="must be one of extractor, extractor_pyramidion, but is 'vanilla'"):

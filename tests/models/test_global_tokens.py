@@ -116,7 +116,8 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
         ),
         (
             {"global_projections": "dense"},
-            "`global_projections` is 'dense', but no token is global: give `global_tokens` or `global_markers`.",
+            "`global_projections` is 'dense', but no token is global: give `global_tokens`, `global_markers` or "
+            "`global_query`.",
         ),
         (
             {"global_tokens": 1, "pooling": "max", "pooling_lengths": "12,None"},
@@ -138,5 +139,5 @@ def test_what_nothing_would_read_is_refused(fields: dict[str, Any], words: str) 
 
 def test_global_markers_need_a_vocabulary_that_has_them() -> None:
     config = preset("vanilla", **TINY, **WINDOW, global_markers=True)
-    with pytest.raises(UserError, match="^`global_markers` needs a vocabulary with sentence markers: "):
+    with pytest.raises(UserError, match="^`global_markers` needs a vocabulary with markers: "):
         build(config, VOCABULARY, PAD)

@@ -21,7 +21,9 @@ CONTINUOUS = ("vanilla", "blockwise", "deep_blockwise", "efficient", "funnel", "
 def _model(name: str, **overrides: Any) -> Transformer:
     config, _ = shrink(preset(name, max_source_positions=2048), Lengths(2048, 112))
     torch.manual_seed(1)
-    return build(preset(name, **{**vars(config), "max_source_positions": 128, **overrides}), VOCABULARY).train()
+    return build(
+        preset(name, **{**vars(config), "max_source_positions": 128, **overrides}), VOCABULARY, marker_idx=4
+    ).train()
 
 
 def _logits(model: Transformer) -> Tensor:
@@ -44,9 +46,9 @@ def _gradients(model: Transformer) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_checkpointed_activations_give_equal_gradients_with_dropout(name: str) -> None:
-    dropouts = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
-    plain = _gradients(_model(name, **dropouts))
-    checkpointed = _gradients(_model(name, **dropouts, checkpoint_activations=True))
+    fields = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1, "stack": "plain"}
+    plain = _gradients(_model(name, **fields))
+    checkpointed = _gradients(_model(name, **fields, checkpoint_activations=True))
     assert plain.keys() == checkpointed.keys() and len(plain) > 20
     for key, gradient in plain.items():
         torch.testing.assert_close(checkpointed[key], gradient, rtol=0, atol=1e-7)

@@ -15,16 +15,18 @@ from gpu_work import work_of
 from omegaconf import OmegaConf
 from torch import Tensor
 
+from pyramidions.errors import UserError
 from pyramidions.models import PRESETS
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
-SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
 DOCUMENTS = [40, 23, 1]
 
 
 def dictionary() -> Dictionary:
     words = Dictionary()
-    for number in range(46):
+    words.add_symbol("<n>")
+    for number in range(45):
         words.add_symbol(f"w{number}")
     return words
 
@@ -57,7 +59,7 @@ def batch(*lengths: int) -> Tensor:
 def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
     normalize_before: bool, output: str, embedding: dict[str, bool]
 ) -> None:
-    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 2}
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 4}
     args = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sizes.items()}
     norms = dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before"), normalize_before)
     longest = {"max_source_positions": 64, "max_target_positions": 64}
@@ -72,6 +74,13 @@ def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
     expected, got = theirs(source, lengths, prefix)[0], ours(source, lengths, prefix)[0]
     real = prefix.ne(1)
     torch.testing.assert_close(got[real], expected[real], rtol=0, atol=1e-5)
+
+
+def test_documents_longer_than_weights_are_for_are_refused_before_any_is_read() -> None:
+    linformer = {"self_attention": "linformer", "self_attention_args": '{"compressed": 4}'}
+    assert model("vanilla", **linformer)
+    with pytest.raises(UserError, match="^--max-source-positions must be at most 48, for which LinformerAttention has"):
+        model("vanilla", **linformer, max_source_positions=48)
 
 
 @pytest.mark.parametrize("key", ["decoder.output_projection.weight", "encoder.embed_tokens.weight"])
@@ -133,7 +142,7 @@ def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_d
     (cache,) = state.values()
     _, projected, _ = cache.states[0]
     keys, _ = projected.keys_values
-    assert keys.size(0) == 3
+    assert keys.size(0) == 3 and keys.is_contiguous()
 
     within = torch.tensor([1, 0, 3, 3, 4, 5])
     ours.decoder.reorder_incremental_state_scripting(state, within)
@@ -225,7 +234,8 @@ def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> No
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_document_alone_in_a_batch_and_behind_more_padding_reads_the_same(name: str) -> None:
-    ours = model(name)
+    # Linformer's weights know positions up to the longest text's end.
+    ours = model(name, max_source_positions=128)
     source = batch(*DOCUMENTS)
     together = ours.encoder(source)
     for row, length in enumerate(DOCUMENTS):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 from gpu_work import GpuWork, work_of
 from hypothesis import given, settings
@@ -254,6 +255,23 @@ def test_scores_that_are_no_numbers_are_an_error() -> None:
     _, model = pair(seed=0, sharpness=float("nan"))
     with pytest.raises(ValueError, match="The model's scores must be numbers, but are NaN."):
         BeamSearch(2, 0, 4)(model, documents(5))
+
+
+def test_fairseqs_sampling_draws_from_our_models() -> None:
+    face, core = pair(seed=1, sharpness=2.0)
+    source, lengths = documents(40, 25, 7), {"min_len": 2, "max_len_b": 12}
+    greedy = BeamSearch(1, 2, 12)(core, source)
+    certain = fairseqs(face, source, 0, beam_size=1, **lengths, search_strategy=Sampling(dictionary(), sampling_topk=1))
+    assert [d[0]["tokens"].tolist() for d in certain] == [best.tokens.tolist() for (best,) in greedy]
+    torch.manual_seed(0)
+    drawn = fairseqs(face, source, 0, beam_size=3, **lengths, search_strategy=Sampling(dictionary(), sampling_topp=0.9))
+    for document, texts in zip(source, drawn, strict=True):
+        assert len({tuple(text["tokens"].tolist()) for text in texts}) == 3
+        for text in texts:
+            hypothesis = Hypothesis(text["tokens"], 0.0, text["positional_scores"])
+            scores = rescored(core, document, hypothesis)
+            # An end that the limit forces may stand outside of the nucleus.
+            torch.testing.assert_close(hypothesis.token_scores[:-1], scores[:-1], rtol=0, atol=1e-4)
 
 
 def work_of_ten_steps(forced: bool) -> GpuWork:

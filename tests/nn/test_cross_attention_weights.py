@@ -27,8 +27,8 @@ def test_it_is_the_mean_over_layers_and_heads_of_the_weights_seen_inside(normali
     for layer in model.decoder.layers:
         layer.sublayers["cross_attention"].function.attention.register_forward_hook(watch)
     with torch.no_grad():
-        model.decoder(prefix, encoded.memory, encoded.padding_mask)
+        model.decoder(prefix, encoded.memories)
     expected = torch.stack(seen).mean(dim=(0, 2))
-    got = model.decoder.cross_attention_weights(prefix, encoded.memory, encoded.padding_mask)
+    (got,) = model.decoder.cross_attention_weights(prefix, encoded.memories)
     assert got.shape == (2, 5, 9)
     torch.testing.assert_close(got, expected)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyramidions.models.builder import build, preset
+from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
 from pyramidions.nn.attention import ATTENTION, FullAttention, SelfAttention
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import DenseProjections
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
@@ -23,7 +24,7 @@ def _decoder(**overrides: object) -> Decoder:
 
 
 def _step(decoder: Decoder, written: Tensor, new: int, memory: Tensor, cache: DecoderCache) -> Tensor:
-    return decoder.features(written[:, written.size(1) - new :], memory, None, cache)
+    return decoder.features(written[:, written.size(1) - new :], (Memory(memory),), cache)
 
 
 @torch.no_grad()
@@ -38,7 +39,7 @@ def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_p
     cache, new = decoder.new_cache(), written.size(1)
     for _ in range(data.draw(st.integers(1, 5))):
         after = _step(decoder, written, new, memory, cache)
-        whole = decoder.features(written, memory.repeat_interleave(width, dim=0), None)
+        whole = decoder.features(written, (Memory(memory.repeat_interleave(width, dim=0)),))
         torch.testing.assert_close(after, whole[:, -new:], rtol=0, atol=1e-5)
         assert cache.length == written.size(1) and (cache.documents, cache.width) == (len(memory), width)
         # Some documents stay, with hypotheses that descend from any of their own.
@@ -57,7 +58,7 @@ def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_wr
     written = torch.randint(4, VOCABULARY, (2, 1))
     rooms = []
     for _ in range(100):
-        decoder.features(written[:, -1:], memory, None, cache)
+        decoder.features(written[:, -1:], (Memory(memory),), cache)
         cache.reorder(torch.tensor([1, 0]))
         rooms.append(cache.states[0][0]._k._room)
     # Room doubles: 4, 12, 28, 60, 124 and 252 tokens, of which 200 are written.
@@ -68,8 +69,8 @@ def test_a_rollout_through_a_cache_has_gradients() -> None:
     decoder, memory = _decoder(), torch.randn(1, 5, DIM)
     written = torch.randint(4, VOCABULARY, (2, 4))
     cache = decoder.new_cache()
-    steps = [decoder.features(written[:, t : t + 1], memory, None, cache) for t in range(4)]
-    whole = decoder.features(written, memory.expand(2, -1, -1), None)
+    steps = [decoder.features(written[:, t : t + 1], (Memory(memory),), cache) for t in range(4)]
+    whole = decoder.features(written, (Memory(memory.expand(2, -1, -1)),))
     weight = decoder.layers[0].sublayers["self_attention"].function.projections.v_proj.weight
     ours, plain = (torch.autograd.grad(x.square().sum(), weight)[0] for x in (torch.cat(steps, dim=1), whole))
     torch.testing.assert_close(ours, plain)
@@ -81,11 +82,11 @@ def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(or
     decoder, memory = _decoder(), torch.randn(3, 5, DIM)
     cache = decoder.new_cache()
     written = torch.randint(4, VOCABULARY, (6, 3))
-    decoder.features(written[:, :2], memory, None, cache)
+    decoder.features(written[:, :2], (Memory(memory),), cache)
     rows = torch.tensor(order)
     cache.reorder(rows, rows // 2)
-    after = decoder.features(written[rows, 2:], memory[rows // 2], None, cache)
-    whole = decoder.features(written[rows], memory[rows // 2], None)
+    after = decoder.features(written[rows, 2:], (Memory(memory[rows // 2]),), cache)
+    whole = decoder.features(written[rows], (Memory(memory[rows // 2]),))
     torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
 
 
@@ -102,7 +103,7 @@ def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
 def test_what_a_decoder_cannot_do_is_refused() -> None:
     decoder = _decoder()
     with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
-        decoder.features(torch.ones(3, 2, dtype=torch.long), torch.randn(2, 5, DIM), None)
+        decoder.features(torch.ones(3, 2, dtype=torch.long), (Memory(torch.randn(2, 5, DIM)),))
     with pytest.raises(ValueError, match="masks by query, but is BlockwiseAttention"):
         SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)
 
@@ -149,17 +150,17 @@ def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None
     cache = decoder.new_cache()
     padding = torch.arange(5) >= torch.tensor([[5], [2], [0]])
     written = torch.randint(4, VOCABULARY, (3, 3))
-    decoder.features(written[:, :1], memory, padding, cache)
-    made = cache.memory_bias
+    decoder.features(written[:, :1], (Memory(memory, padding),), cache)
+    made = cache.memory_masks[0]
     assert made is not None and made.shape == (3, 1, 1, 5) and made.stride(2) == 16
     # Of a document of nothing but padding all is seen.
     assert made.isneginf().sum(dim=(1, 2, 3)).tolist() == [0, 3, 0]
-    decoder.features(written[:, 1:2], memory, padding, cache)
-    assert cache.memory_bias is made
+    decoder.features(written[:, 1:2], (Memory(memory, padding),), cache)
+    assert cache.memory_masks[0] is made
     kept = torch.tensor([1, 2])
     cache.reorder(kept, kept)
-    after = decoder.features(written[kept, 2:], memory[kept], padding[kept], cache)
-    whole = decoder.features(written[kept], memory[kept], padding[kept])
+    after = decoder.features(written[kept, 2:], (Memory(memory[kept], padding[kept]),), cache)
+    whole = decoder.features(written[kept], (Memory(memory[kept], padding[kept]),))
     torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
 
 
@@ -170,8 +171,9 @@ def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
     cache = decoder.new_cache()
     padding = torch.arange(5) >= torch.tensor([[5], [2]])
     with torch.autocast("cpu", dtype):
-        decoder.features(torch.randint(4, VOCABULARY, (2, 1)), memory, padding, cache)
-    assert cache.memory_bias is not None and cache.memory_bias.dtype == dtype
+        decoder.features(torch.randint(4, VOCABULARY, (2, 1)), (Memory(memory, padding),), cache)
+    (mask,) = cache.memory_masks
+    assert mask is not None and mask.dtype == dtype
 
 
 class PlainMasks(FullAttention):
@@ -191,5 +193,6 @@ def test_cross_attention_that_takes_no_bias_gets_the_mask_of_the_memory_itself()
         layer.sublayers["cross_attention"].function.attention = PlainMasks()
     padding, written = torch.arange(5) >= torch.tensor([[5], [2]]), torch.randint(4, VOCABULARY, (2, 3))
     cache = decoder.new_cache()
-    steps = [decoder.features(written[:, t : t + 1], memory, padding, cache) for t in range(3)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), decoder.features(written, memory, padding), rtol=0, atol=1e-5)
+    steps = [decoder.features(written[:, t : t + 1], (Memory(memory, padding),), cache) for t in range(3)]
+    whole = decoder.features(written, (Memory(memory, padding),))
+    torch.testing.assert_close(torch.cat(steps, dim=1), whole, rtol=0, atol=1e-5)

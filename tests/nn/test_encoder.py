@@ -67,7 +67,9 @@ def test_lengths_that_are_given_or_asked_from_the_mask_are_the_same(attention: s
 def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, scorer: str) -> None:
     model, tokens = tiny(attention, pooling, scorer).eval(), batch(24)
     expected = encode(model, tokens)[0]
-    for other in (tokens.roll(5, dims=1), batch(24, seed=3)):
+    # Inside units positions count from their start: units that move as a whole give the same vectors.
+    moved = [] if attention == "segments" else [tokens.roll(5, dims=1)]
+    for other in (*moved, batch(24, seed=3)):
         found = encode(model, other)[0]
         # How many sentences there are depends on the text.
         assert found.shape == expected.shape or pooling == "markers"
@@ -85,7 +87,7 @@ def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) ->
 
 @pytest.mark.parametrize(("attention", "pooling"), sorted(REFUSED))
 def test_attention_that_a_pooling_cannot_read_is_refused_by_a_sentence(attention: str, pooling: str) -> None:
-    with pytest.raises(UserError, match=rf"^[A-Z`].*`self_attention`.*'{attention}'\.$"):
+    with pytest.raises(UserError, match=rf"`self_attention`.*'{attention}'.*\.$"):
         tiny(attention, pooling)
 
 

@@ -19,7 +19,7 @@ from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
 from pyramidions.text.tokenizer import EOS, PAD
 
-FAMILIES = ["bart", "led", "pegasus"]
+FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus"]
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,39 @@ def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, leng
         expected = theirs(**given_to(theirs, source, rows), decoder_input_ids=started).logits
         found = ours.model.transformer(source, prefix)
     torch.testing.assert_close(found, expected[:, :, rows], rtol=0, atol=1e-5)
+
+
+def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
+    """Return what the encoders of an imported model and of its source make of documents: (B, L, D) twice."""
+    ours = import_model(save(theirs, folder))
+    rows = rows_of(theirs, ours)
+    source = documents(ours.model.tokenizer.vocab_size, *lengths)
+    with torch.no_grad():
+        expected = theirs.get_encoder()(**given_to(theirs, source, rows)).last_hidden_state
+        return ours.model.transformer.encoder(source, source.eq(PAD)).memory, expected
+
+
+@pytest.mark.parametrize(
+    "changes", [{"use_bias": True}, {"attention_type": "original_full"}, {"scale_embedding": False}], ids=str
+)
+def test_a_bigbird_may_have_biases_full_attention_or_unscaled_embeddings(changes: Any, tmp_path: Path) -> None:
+    found, expected = of_both(model_of("bigbird_pegasus", **changes), tmp_path, 40)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path) -> None:
+    theirs = model_of("bigbird_pegasus")
+    theirs.get_encoder().set_attention_type("original_full")
+    folder = save(model_of("bigbird_pegasus"), tmp_path)
+    for length, same in ((44, True), (45, False)):
+        ours = import_model(folder)
+        source = documents(ours.model.tokenizer.vocab_size, length)
+        whole = import_model(folder, changes={"self_attention": "full", "self_attention_args": "{}"})
+        with torch.no_grad():
+            expected = theirs.get_encoder()(**given_to(theirs, source, rows_of(theirs, ours))).last_hidden_state
+            in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).memory for x in (ours, whole))
+        torch.testing.assert_close(at_once, expected, rtol=0, atol=1e-5)
+        assert in_blocks.allclose(expected, rtol=0, atol=1e-5) == same
 
 
 def generated(theirs: Any, ours: Imported, source: Tensor, rows: Tensor, beam: int, longest: int) -> list[list[int]]:
@@ -223,7 +256,10 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
-        (with_config(model_type="t5"), "must hold a model of one of the families bart, led, pegasus, but holds 't5'."),
+        (
+            with_config(model_type="t5"),
+            "one of the families bart, led, pegasus, bigbird_pegasus, but holds 't5'.",
+        ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
         (with_config(d_model="wide"), "`d_model` in the config of .* must be of type int, but is 'wide'."),
         (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -157,3 +158,10 @@ def test_a_step_says_how_many_machines_and_gpus_it_needs() -> None:
     plan = planner(Machines(8, nodes=2))
     steps = (plan.train(row("3"), 4), plan.generate(row("3"), 4), plan.score(row("3")), plan.time(row("3"), 4))
     assert [(step.nodes, step.gpus) for step in steps] == [(2, 8), (1, 8), (1, 0), (1, 1)]
+
+
+def test_other_metrics_are_handed_to_the_scoring() -> None:
+    plain = planner(Machines(1))
+    more = replace(plain, metrics=("rouge", "meteor"))
+    assert "--metrics" not in words(plain.score(row("3")))
+    assert words(more.score(row("3")))[-2:] == ["--metrics", "rouge,meteor"]

@@ -314,3 +314,19 @@ def test_a_failure_in_drawing_writes_nothing(out, configs, monkeypatch):
 
 def test_text_in_a_cell_is_shown_as_in_a_model_card() -> None:
     assert cell("a|b <i> _c_ $1") == "a\\|b &lt;i> \\_c\\_ \\$1"
+
+
+def test_figures_beside_rouge_have_a_table_and_columns_of_their_own(out, configs, lines):
+    write(out, changes={"scores.meteor": {"mean": 20.5, "low": 20.25, "high": 20.75}})
+    found = lines()
+    table = found[found.index("## Other metrics") + 2 :]
+    assert table[0] == "| row | architecture | encoder → decoder | METEOR |"
+    assert table[2] == "| 8 | transpooler | 8192 → 2048 | 20.50 [20.25, 20.75] |"
+    with write_report(out, configs).files[1].open(newline="") as file:
+        rows = {row["row"]: row for row in csv.DictReader(file)}
+    assert (rows["8"]["meteor"], rows["8"]["meteor_low"], rows["3"]["meteor"]) == ("20.5", "20.25", "")
+
+
+def test_without_other_figures_there_is_no_such_table(out, lines):
+    write(out)
+    assert "## Other metrics" not in lines()

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +75,26 @@ def test_where_an_update_has_other_than_256_documents_it_is_said(
     said: list[str] = []
     runner(tmp_path, World(monkeypatch, set()), gpus, said).run(jobs("1"), [])
     assert ("  an update has 252 documents: batches of 4 on each GPU do not make 256" in said) is told
+
+
+def test_other_metrics_score_a_row_again_and_train_it_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Scored(World):
+        def run(self, step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+            taken = super().run(step, made_from, say, waits=waits)
+            step.mark.write_text(json.dumps({"made_from": made_from}))
+            step.made.parent.mkdir(parents=True, exist_ok=True)
+            step.made.touch()
+            return taken
+
+    def ran(*metrics: str) -> list[str]:
+        world = Scored(monkeypatch, set())
+        here = runner(tmp_path, world)
+        made_from = {} if metrics == ("rouge",) else {"metrics": ",".join(metrics)}
+        monkeypatch.setattr(Runner, "_made_from", lambda self, job, step: made_from if step.name == "score" else {})
+        assert here.run(jobs("4"), []) == []
+        return [step for _, step in world.ran]
+
+    assert {"train", "generate", "score"} <= set(ran("rouge"))
+    assert ran("rouge") == []
+    assert ran("rouge", "meteor") == ["score"]
+    assert ran("rouge", "meteor") == []

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyramidions.errors import UserError
-from pyramidions.scoring.generate_output import is_generate_output, parse_generate_output
+from pyramidions.scoring.generate_output import GeneratedSummaries, is_generate_output
 
 
 def block(index, *texts):
@@ -17,31 +17,34 @@ def block(index, *texts):
 
 def test_document_order_comes_back_and_other_lines_are_skipped():
     lines = ["INFO | loading", *block(2, "two"), *block(0, "zero"), *block(1, "one"), "Generate test with beam=4"]
-    assert parse_generate_output(lines, 3) == ["zero", "one", "two"]
+    assert list(GeneratedSummaries(lines, 3)) == ["zero", "one", "two"]
 
 
 def test_the_best_of_several_hypotheses_is_taken():
-    assert parse_generate_output([*block(1, "best", "second"), *block(0, "best 0", "other")], 2) == ["best 0", "best"]
+    assert list(GeneratedSummaries([*block(1, "best", "second"), *block(0, "best 0", "other")], 2)) == [
+        "best 0",
+        "best",
+    ]
 
 
 def test_an_empty_summary_and_tabs_inside_are_kept():
-    assert parse_generate_output([*block(0, ""), *block(1, "a\tb")], 2) == ["", "a\tb"]
+    assert list(GeneratedSummaries([*block(0, ""), *block(1, "a\tb")], 2)) == ["", "a\tb"]
 
 
 def test_pieces_are_joined_and_markers_left_out():
     lines = ["H-0\t-1.0\t▁the ▁f ox . <n> ▁it ▁jumps", "D-0\t-1.0\t▁the ▁f ox . <n> ▁it ▁jumps"]
-    assert parse_generate_output(lines, 1) == ["the fox. it jumps"]
+    assert list(GeneratedSummaries(lines, 1)) == ["the fox. it jumps"]
 
 
 def test_hypotheses_serve_where_there_is_no_detokenised_line():
-    assert parse_generate_output(["H-0\t-1.0\ttext"], 1) == ["text"]
+    assert list(GeneratedSummaries(["H-0\t-1.0\ttext"], 1)) == ["text"]
 
 
 def test_an_output_that_ends_early_is_refused():
     lines = ["S-0\tsource", "T-0\ttarget", "H-0\t-1.0\t▁cut", "D-0\t-1.0\tcu"]
     with pytest.raises(UserError, match=r"gen\.txt: ends early: it lacks the last line, 'Generate \.\.\. with beam="):
-        parse_generate_output(lines, 1, "gen.txt")
-    assert parse_generate_output([*lines, "Generate test with beam=4: ROUGE"], 1) == ["cu"]
+        GeneratedSummaries(lines, 1, "gen.txt")
+    assert list(GeneratedSummaries([*lines, "Generate test with beam=4: ROUGE"], 1)) == ["cu"]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +60,7 @@ def test_an_output_that_ends_early_is_refused():
 )
 def test_a_dropped_or_repeated_document_is_refused(lines, message):
     with pytest.raises(UserError, match=message):
-        parse_generate_output(lines, 3, "gen.txt")
+        GeneratedSummaries(lines, 3, "gen.txt")
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n▁"), max_size=20), min_size=1, max_size=8), st.randoms())
@@ -65,7 +68,7 @@ def test_any_order_of_batches_gives_the_documents_order(texts, shuffle: random.R
     indices = list(range(len(texts)))
     shuffle.shuffle(indices)
     lines = [line for index in indices for line in block(index, texts[index], "worse")]
-    assert parse_generate_output(lines, len(texts)) == texts
+    assert list(GeneratedSummaries(lines, len(texts))) == texts
 
 
 def test_plain_text_is_no_generate_output():

@@ -2,19 +2,28 @@ import numpy as np
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.scoring import LABELS, METRICS, Metric, scores
-from pyramidions.scoring.scores import Scores, score_documents
+from pyramidions.scoring import FIGURES, METRICS
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.score import metrics_of, score_documents
+from pyramidions.scoring.scores import Scores
+
+ROUGE = METRICS["rouge"].figures
+
+
+def rouge_of(predictions, references, **options):
+    examples = Examples(predictions, [(reference,) for reference in references])
+    return score_documents(examples, metrics_of(["rouge"]), **options)
 
 
 def test_means_are_arithmetic_and_documents_keep_their_order():
-    rouge = score_documents(["a b", "x"], ["a b", "y"])
+    rouge = rouge_of(["a b", "x"], ["a b", "y"])
     assert rouge.scores[:, 0].tolist() == [100, 0]
     assert rouge.estimates["rouge1"].mean == 50
 
 
 def test_the_interval_holds_the_mean_and_is_the_same_every_time():
     scores = np.random.default_rng(0).uniform(0, 100, (50, 4))
-    first, second = Scores(scores).estimates, Scores(scores).estimates
+    first, second = Scores(ROUGE, scores).estimates, Scores(ROUGE, scores).estimates
     assert first == second
     for estimate in first.values():
         assert estimate.low < estimate.mean < estimate.high
@@ -23,7 +32,8 @@ def test_the_interval_holds_the_mean_and_is_the_same_every_time():
 
 
 def test_the_signature_says_what_decides():
-    assert Scores(np.zeros((40, 4))).signature == (
+    signatures = [metric.signature() for metric in metrics_of(["rouge"]).values()]
+    assert Scores(ROUGE, np.zeros((40, 4)), signatures).signature == (
         "rouge-score 0.1.2 | stemmer | F1 | sentences: sentencex 1.0.32 | normalisation NFKC | "
         "bootstrap 95% 1000 seed 1 | n=40"
     )
@@ -32,49 +42,33 @@ def test_the_signature_says_what_decides():
 def test_a_clear_difference_is_significant_and_none_is_not():
     noise = np.random.default_rng(0).normal(0, 1, (60, 4))
     base = np.random.default_rng(1).uniform(20, 60, (60, 4))
-    better = Scores(base + 5 + noise).compare(Scores(base))["rouge1"]
+    better = Scores(ROUGE, base + 5 + noise).compare(Scores(ROUGE, base))["rouge1"]
     assert 4 < better.low < better.difference < better.high < 6
     assert better.p_value == pytest.approx(2 / 1001)
-    same = Scores(base + noise - noise.mean(axis=0)).compare(Scores(base))["rouge1"]
+    same = Scores(ROUGE, base + noise - noise.mean(axis=0)).compare(Scores(ROUGE, base))["rouge1"]
     assert same.low < 0 < same.high
     assert same.p_value > 0.5
-    assert Scores(base).compare(Scores(base))["rouge1"] == (0, 0, 0, 1)
+    assert Scores(ROUGE, base).compare(Scores(ROUGE, base))["rouge1"] == (0, 0, 0, 1)
 
 
 def test_many_processes_give_the_same_scores():
     predictions = [f"cat {i} sleeps. dog {i % 7} barks" for i in range(150)]
     references = [f"dog {i % 5} barks. a cat sleeps {i}" for i in range(150)]
-    one = score_documents(predictions, references)
-    two = score_documents(predictions, references, workers=2)
+    one = rouge_of(predictions, references)
+    two = rouge_of(predictions, references, workers=2)
     assert (one.scores == two.scores).all()
 
 
 def test_unequal_counts_are_refused():
     with pytest.raises(UserError, match="as many summaries as references, but there are 16 and 20"):
-        score_documents(["x"] * 16, ["x"] * 20)
+        rouge_of(["x"] * 16, ["x"] * 20)
     with pytest.raises(UserError, match="on the same documents, but they have 2 and 3"):
-        Scores(np.zeros((2, 4))).compare(Scores(np.zeros((3, 4))))
+        Scores(ROUGE, np.zeros((2, 4))).compare(Scores(ROUGE, np.zeros((3, 4))))
     with pytest.raises(UserError, match="at least one document"):
-        score_documents([], [])
+        rouge_of([], [])
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: "-".join(metric.labels))
-def test_a_metric_has_a_figure_for_each_label_and_a_signature(metric):
-    figures = metric.score("a cat sleeps.", "a dog sleeps. a cat barks.")
-    assert len(figures) == len(metric.labels)
-    assert all(0 <= figure <= 100 for figure in figures)
-    assert metric.signature()
-
-
-def test_no_two_metrics_have_a_name_in_common():
-    assert len(LABELS) == sum(len(metric.labels) for metric in METRICS)
-
-
-def test_a_further_metric_has_columns_of_its_own(monkeypatch):
-    same = Metric({"same": "Same"}, lambda summary, reference: [100.0 * (summary == reference)], lambda: "same 1.0")
-    monkeypatch.setattr(scores, "METRICS", (*METRICS, same))
-    monkeypatch.setattr(scores, "LABELS", {**LABELS, **same.labels})
-    found = score_documents(["a b", "x"], ["a b", "y"])
-    assert found.estimates["same"].mean == 50
-    assert "| same 1.0 | bootstrap" in found.signature
-    assert found.compare(score_documents(["x", "x"], ["a b", "y"]))["same"].difference == 50
+def test_systems_are_compared_by_the_same_figures():
+    other = {"rouge1": FIGURES["rouge1"]}
+    with pytest.raises(UserError, match="by the same figures, but they have rouge1, rouge2, rougeL, rougeLsum and rou"):
+        Scores(ROUGE, np.zeros((2, 4))).compare(Scores(other, np.zeros((2, 1))))

@@ -2,12 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.data.folder import Reference
 from pyramidions.errors import UserError
-from pyramidions.files import lines
-from pyramidions.scoring.summaries import read_references, read_summaries
+from pyramidions.files import indexed_lines
+from pyramidions.scoring.summaries import ReferenceFile, read_documents, read_summaries
 
-REFERENCES = [Reference("a", "one"), Reference("b", "two")]
+TWO = '{"id": "a", "summary": "one"}\n{"id": "b", "summary": "two"}\n'
 
 
 def write(path, text):
@@ -15,31 +14,37 @@ def write(path, text):
     return path
 
 
-def test_one_summary_a_line(tmp_path):
-    assert read_summaries(write(tmp_path / "x.txt", "first\n\n"), REFERENCES) == ["first", ""]
+@pytest.fixture
+def references(tmp_path):
+    return ReferenceFile(write(tmp_path / "references.jsonl", TWO))
 
 
-def test_only_a_line_feed_ends_a_line(tmp_path):
-    assert read_summaries(write(tmp_path / "x.txt", "a\x0bb\u2028c\nd"), REFERENCES) == ["a\x0bb\u2028c", "d"]
+def test_one_summary_a_line(tmp_path, references):
+    assert list(read_summaries(write(tmp_path / "x.txt", "first\n\n"), references)) == ["first", ""]
 
 
-def test_output_of_fairseq_is_known_by_itself(tmp_path):
-    assert read_summaries(write(tmp_path / "x", "D-1\t-1\tb\nD-0\t-1\ta\n"), REFERENCES) == ["a", "b"]
+def test_only_a_line_feed_ends_a_line(tmp_path, references):
+    assert list(read_summaries(write(tmp_path / "x.txt", "a\x0bb\u2028c\nd"), references)) == ["a\x0bb\u2028c", "d"]
 
 
-def test_json_lines_are_ordered_by_id(tmp_path):
+def test_output_of_fairseq_is_known_by_itself(tmp_path, references):
+    assert list(read_summaries(write(tmp_path / "x", "D-1\t-1\tb\nD-0\t-1\ta\n"), references)) == ["a", "b"]
+
+
+def test_json_lines_are_ordered_by_id(tmp_path, references):
     lines = '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n'
-    assert read_summaries(write(tmp_path / "x.jsonl", lines), REFERENCES) == ["A", "B"]
+    assert list(read_summaries(write(tmp_path / "x.jsonl", lines), references)) == ["A", "B"]
 
 
 def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path):
-    references = read_references(write(tmp_path / "r.txt", "one\ntwo\n"))
+    references = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
     summaries = write(tmp_path / "x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n')
-    assert read_summaries(summaries, references) == ["B", "A"]
+    assert list(read_summaries(summaries, references)) == ["B", "A"]
     by_position = write(tmp_path / "y.jsonl", '{"id": 1, "summary": "B"}\n{"id": 0, "summary": "A"}\n')
-    assert read_summaries(by_position, references) == ["A", "B"]
+    assert list(read_summaries(by_position, references)) == ["A", "B"]
+    one = ReferenceFile(write(tmp_path / "one.txt", "one\n"))
     with pytest.raises(UserError, match=r"x\.jsonl has 2 summaries, but needs one for each of 1 reference\."):
-        read_summaries(summaries, references[:1])
+        read_summaries(summaries, one)
 
 
 @pytest.mark.parametrize(
@@ -55,29 +60,68 @@ def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path)
         ("x.jsonl", '{"id": "a", "summary": "A"}\n', r"x\.jsonl: lacks 1 of 2 documents \('b' first\)\."),
         ("x.jsonl", '{"id": "c", "summary": "A"}\n', r"x\.jsonl: has document 'c', which no reference has\."),
         ("x.jsonl", '{"id": "a", "summary": "A"}\n' * 2, r"x\.jsonl: document 'a' comes twice\."),
+        ("x.jsonl", '{"id": "a", "summary": ["A"]}\n', r'x\.jsonl, line 1: each line must be {"id": \.\.\., "summary"'),
     ],
 )
-def test_a_mismatch_is_one_sentence(tmp_path, name, text, message):
+def test_a_mismatch_is_one_sentence(tmp_path, references, name, text, message):
     with pytest.raises(UserError, match=message):
-        read_summaries(write(tmp_path / name, text), REFERENCES)
+        read_summaries(write(tmp_path / name, text), references)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_two_references_of_one_id_do_not_share_a_summary(tmp_path):
+    twice = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' * 2))
+    with pytest.raises(UserError, match="Each reference must have an id of its own, but 'a' comes twice."):
+        read_summaries(write(tmp_path / "x.jsonl", '{"id": "a", "summary": "x"}\n'), twice)
+    # In a text file the order decides.
+    assert list(read_summaries(write(tmp_path / "x.txt", "x\ny"), twice)) == ["x", "y"]
+
+
+def test_a_missing_file_is_named(tmp_path, references):
     with pytest.raises(UserError, match=r"The file .*x\.txt does not exist\."):
-        read_summaries(tmp_path / "x.txt", REFERENCES)
+        read_summaries(tmp_path / "x.txt", references)
 
 
-def test_a_folder_is_no_file_of_summaries(tmp_path):
+def test_a_folder_is_no_file_of_summaries(tmp_path, references):
     with pytest.raises(UserError, match=r"must be a file, but is a folder\.$"):
-        read_summaries(tmp_path, REFERENCES)
+        read_summaries(tmp_path, references)
 
 
 def test_references_come_as_json_lines_or_text(tmp_path):
-    assert read_references(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "one"}\n')) == REFERENCES[:1]
-    assert read_references(write(tmp_path / "r.txt", "one\ntwo\n")) == [Reference("0", "one"), Reference("1", "two")]
+    found = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "one"}\n{"id": 7, "summary": "two"}\n'))
+    assert (found.ids, list(found)) == (["a", "7"], [("one",), ("two",)])
+    found = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
+    assert (found.ids, list(found)) == (["0", "1"], [("one",), ("two",)])
 
 
-def test_a_device_without_end_is_refused(monkeypatch):
-    monkeypatch.setattr(lines, "STREAM_LIMIT", 1)
+def test_a_document_may_have_several_references(tmp_path):
+    found = ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": ["one", "uno"]}\n'))
+    assert found[0] == ("one", "uno")
+    some_blank = '{"id": "a", "summary": ["", "uno", " "]}\n{"id": 1, "summary": ["", ""]}\n'
+    blank = ReferenceFile(write(tmp_path / "b.jsonl", some_blank))
+    assert list(blank) == [("uno",), ("",)]
+
+
+@pytest.mark.parametrize("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'])
+def test_a_bad_reference_is_named_by_its_line(tmp_path, line):
+    with pytest.raises(
+        UserError,
+        match=r"line 2: each line must be .*}, the summary a text or a list of texts",
+    ):
+        ReferenceFile(write(tmp_path / "r.jsonl", '{"id": "a", "summary": "x"}\n' + line + "\n"))
+
+
+def test_documents_come_like_references(tmp_path, references):
+    lines = '{"id": "b", "article": "B"}\n{"id": "a", "article": "A"}\n'
+    assert list(read_documents(write(tmp_path / "d.jsonl", lines), references)) == ["A", "B"]
+    assert list(read_documents(write(tmp_path / "d.txt", "A\nB"), references)) == ["A", "B"]
+    with pytest.raises(UserError, match=r"e\.txt has 1 document, but needs one for each of 2 references\."):
+        read_documents(write(tmp_path / "e.txt", "A"), references)
+    without_ids = ReferenceFile(write(tmp_path / "r.txt", "A\nB"))
+    with pytest.raises(UserError, match=r"f\.jsonl has 1 document, but needs one for each of 2 references\."):
+        read_documents(write(tmp_path / "f.jsonl", '{"id": "x", "article": "A"}\n'), without_ids)
+
+
+def test_a_device_without_end_is_refused(monkeypatch, references):
+    monkeypatch.setattr(indexed_lines, "STREAM_LIMIT", 1)
     with pytest.raises(UserError, match="/dev/zero must hold at most 1 MiB, but holds more."):
-        read_summaries(Path("/dev/zero"), REFERENCES)
+        read_summaries(Path("/dev/zero"), references)

@@ -221,7 +221,7 @@ def test_references_of_another_number_are_refused(copied: DataFolder) -> None:
     del manifest["sizes"]
     copied.manifest_path.write_text(json.dumps(manifest))
     task = make(copied, eval_rouge=True)
-    task._validation = ValidationScores(None, Tokenizer.from_file(copied.sentencepiece_path))
+    task._validation = ValidationScores(None, Tokenizer.from_file(copied.sentencepiece_path), {})
     with pytest.raises(UserError, match=r"valid\.references\.jsonl must have 6 summaries, .* but has 5\.$"):
         task.load_dataset("valid")
 

@@ -22,7 +22,9 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.run_facts import RunFacts
+from pyramidions.inference import export_model, load_model
 from pyramidions.inference.checkpoint_file import read_checkpoint
+from pyramidions.inference.origin import Origin
 from pyramidions.models.pyramidion import PyramidionModel
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.tasks.run_checkpoints import check_given
@@ -100,6 +102,44 @@ def test_fine_tuning_of_a_finished_run_trains(data: DataFolder, tmp_path: Path) 
     train(data, tmp_path / "second", *flags, "--finetune-from-model", str(first))
     train(data, tmp_path / "third", *flags, "--restore-file", str(first), "--reset-optimizer")
     assert [updates(tmp_path / run / "checkpoint_last.pt") for run in ("second", "third")] == [2, 2]
+
+
+def test_a_run_resumes_with_the_frozen_parts_it_began_with(data: DataFolder, tmp_path: Path) -> None:
+    first, flags = tmp_path / "first", ("--disable-validation", "--max-update")
+    train(data, first, *flags, "1", "--freeze", "embeddings,encoder.0")
+    before = contents(first)
+    sentence = r"^--freeze must stay what the resumed run began with \(embeddings,encoder\.0\), but is {}; "
+    with pytest.raises(UserError, match=sentence.format(r"encoder\.1")):
+        train(data, first, *flags, "2", "--freeze", "encoder.1")
+    with pytest.raises(UserError, match=sentence.format("nothing")):
+        train(data, first, *flags, "2")
+    assert contents(first) == before
+    last = first / "checkpoint_last.pt"
+    others = (*flags, "1", "--freeze", "encoder.1")
+    train(data, tmp_path / "second", *others, "--finetune-from-model", str(last))
+    train(data, tmp_path / "third", *others, "--restore-file", str(last), "--reset-optimizer")
+    train(data, first, *flags, "2", "--freeze", "encoder.0-0, embeddings")
+    assert updates(last) == 2
+
+
+def test_what_started_from_a_pretrained_model_says_so_after_training_and_resuming(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    flags = ("--max-update", "1", "--disable-validation")
+    train(data, tmp_path / "first", *flags)
+    first = tmp_path / "first" / "checkpoint_last.pt"
+    assert load_model(first).origin is None
+    state, source = read_checkpoint(first), {"source": "owner/bart", "family": "bart", "revision": "abc"}
+    torch.save(state | {"source": source}, tmp_path / "imported.pt")
+    train(data, tmp_path / "second", *flags, "--finetune-from-model", str(tmp_path / "imported.pt"))
+    (tmp_path / "imported.pt").unlink()
+    train(data, tmp_path / "second", "--max-update", "2", "--disable-validation")
+    last = tmp_path / "second" / "checkpoint_last.pt"
+    assert updates(last) == 2 and load_model(last).origin == Origin("owner/bart", "bart", "abc", None)
+    # It goes through another training, and into an export.
+    train(data, tmp_path / "third", *flags, "--finetune-from-model", str(last))
+    export_model(load_model(tmp_path / "third" / "checkpoint_last.pt"), tmp_path / "export", "# A model\n")
+    assert load_model(tmp_path / "export").origin == Origin("owner/bart", "bart", "abc", None)
 
 
 def test_a_disk_that_is_full_for_a_moment_leaves_whole_checkpoints(

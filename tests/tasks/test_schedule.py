@@ -50,6 +50,14 @@ def test_the_papers_run_on_arxiv_and_pubmed_is_not_doubted(updates: int) -> None
     assert doubts(Schedule(updates, 5000, None, 3, 7, 3 * updates)) == []
 
 
+def test_a_run_that_ends_within_its_pooling_warmup_is_told() -> None:
+    assert doubts(Schedule(13, 0, 300, 1, 0, 13, pooling_warmup=400)) == [
+        "The run ends after 300 updates, within the --pooling-warmup of 400: the model never trains with the poolings "
+        "that it validates and writes with."
+    ]
+    assert doubts(Schedule(13, 0, 401, 1, 0, 13, pooling_warmup=400)) == []
+
+
 def test_no_warmup_and_no_validation_are_not_doubted() -> None:
     assert doubts(Schedule(1, 0, 60, 1, 0, None)) == []
 

@@ -158,7 +158,19 @@ def test_the_first_difference_of_arguments_is_named():
 def test_a_held_out_split_is_estimated_from_words(tmp_path: Path) -> None:
     from pyramidions.training.plan import estimated
 
-    plan, found = make_plan(Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0))
+    arguments = Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0)
+    plan, found = make_plan(arguments)
     assert np.array_equal(found.source_words, [4] * 40)
     # 34 documents, 8 an update, 20 epochs.
-    assert estimated(plan, found, None).updates == 20 * 5
+    schedule = estimated(plan, found, arguments)
+    assert schedule.updates == 20 * 5 and "--scorer" not in schedule.flags
+
+
+def test_documents_with_queries_train_a_summarizer(tmp_path: Path) -> None:
+    path = tmp_path / "meetings.jsonl"
+    record = {"query": "Why?", "article": "Bees dance.", "abstract": "So."}
+    path.write_text("".join(json.dumps({"id": f"{number}", **record}) + "\n" for number in range(20)))
+    plan, _ = make_plan(Arguments(str(path), gpus=0, query_field="query"))
+    assert (plan.kind, plan.why) == ("summarizer", "extractors read no queries")
+    with pytest.raises(UserError, match="^--kind extractor excludes --query-field: extractors read no queries.$"):
+        make_plan(Arguments(str(path), "extractor", gpus=0, query_field="query"))

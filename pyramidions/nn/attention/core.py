@@ -1,12 +1,14 @@
 """The role of an attention kind, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
+from inspect import isabstract
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
+from pyramidions.nn.units import Units
 from pyramidions.registry import Registry
 
 
@@ -17,12 +19,16 @@ class CoreAttention(nn.Module, ABC):
     shares_query_key: ClassVar[bool] = False
     #: whether queries may come from another sequence than keys
     crosses: ClassVar[bool] = True
+    #: whether queries must come from another sequence than keys
+    crosses_only: ClassVar[bool] = False
     #: whether it can be made to see earlier positions only
     can_be_causal: ClassVar[bool] = True
     #: whether the mask may differ from query to query
     masks_by_query: ClassVar[bool] = False
     #: positions interact only within blocks of this many, counted from the first; None for no such limit
     confined_to: int | None = None
+    #: the most positions that its weights are made for; None for any number
+    longest: int | None = None
 
     @abstractmethod
     def forward(
@@ -40,8 +46,9 @@ class CoreAttention(nn.Module, ABC):
             q: (B, H, Lq, E).
             k: (B, H, Lk, E).
             v: (B, H, Lk, E).
-            key_padding_mask: (B, Lk), True at padding, or None. A kind that `masks_by_query` also takes (B, Lq, Lk),
-                True at keys that a query must not see, and, unless causal, the `as_bias` of either mask.
+            key_padding_mask: (B, Lk), True at padding, or None; or the mask that `keys_values` returned. A kind that
+                `masks_by_query` also takes (B, Lq, Lk), True at keys that a query must not see, and, unless causal, the
+                `as_bias` of either mask.
             is_causal: query i sees keys up to i; the last query sees every key.
 
         Returns:
@@ -54,7 +61,8 @@ class CoreAttention(nn.Module, ABC):
     @classmethod
     def tells(cls, what: str) -> bool:
         """Return whether the kind has ``what``: "received", "weights" or "across"."""
-        return getattr(cls, what) is not getattr(CoreAttention, what)
+        # A role, which is abstract, has a method of that name that only refuses.
+        return not isabstract(next(base for base in cls.__mro__ if what in vars(base)))
 
     def refuse(self, q: Tensor, k: Tensor, is_causal: bool) -> None:
         """Raise ValueError if the kind cannot attend from queries (B, H, Lq, E) to keys (B, H, Lk, E)."""
@@ -65,12 +73,34 @@ class CoreAttention(nn.Module, ABC):
         if is_causal and not self.can_be_causal:
             raise ValueError(f"{type(self).__name__} cannot be causal.")
 
-    def keys_values(self, projections: Projections, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Project a memory to the keys and values that queries read: (B, K, D) -> (B, H, Lk, E) twice.
+    def keys_values(
+        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Project a memory to what queries read of it; a decoder keeps that between steps.
 
-        A decoder keeps them between steps. By default they are those of the whole memory.
+        By default it is all of the memory.
+
+        Args:
+            projections: of the memory.
+            memory: (B, K, D).
+            padding_mask: (B, K), True at padding, or None; of a kind that `masks_by_query` its `as_bias`, too.
+
+        Returns:
+            Keys and values, (B, H, Lk, E) each, and the mask that `forward` and `weights` take with them.
         """
-        return projections.keys_values(memory)
+        return *projections.keys_values(memory), padding_mask
+
+    def spread(self, weights: Tensor, padding_mask: Tensor) -> Tensor:
+        """Return over all of a memory what `weights` says of the keys that `keys_values` made of it.
+
+        Args:
+            weights: (B, H, Lq, Lk).
+            padding_mask: (B, K), True at padding of the memory.
+
+        Returns:
+            (B, H, Lq, K), zero at what a head does not read.
+        """
+        return weights
 
     def across(self) -> "CoreAttention":
         """Return the attention by which other queries read the same keys, of one block if there are blocks.
@@ -133,6 +163,27 @@ class MarkedAttention(CoreAttention):
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
         """Return what `CoreAttention.received` does, without what marked positions give."""
+        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
+
+
+class UnitAttention(CoreAttention):
+    """A kind that stays inside the units of the text."""
+
+    @abstractmethod
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+        units: Units | None = None,
+    ) -> Tensor:
+        """Attend as `CoreAttention`, inside each of ``units``, which know padding; None: a document is one unit."""
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, units: Units | None = None) -> Tensor:
+        """Return what `CoreAttention.received` does."""
         raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
 
 

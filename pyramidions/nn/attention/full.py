@@ -6,7 +6,7 @@ from torch import Tensor
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.dropout import check_probability
-from pyramidions.nn.functional.masking import attendable
+from pyramidions.nn.functional.masking import attendable, padding_of
 
 
 @ATTENTION.register("full")
@@ -48,8 +48,7 @@ class FullAttention(CoreAttention):
         self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, left_out: Tensor | None = None
     ) -> Tensor:
         """Return what `CoreAttention.received` does, of all queries but those ``left_out`` (B, Lq), or padding."""
-        if padding_mask is None:
-            padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+        padding_mask = padding_of(k, padding_mask)
         left_out = padding_mask if left_out is None else left_out
         total = torch.zeros(padding_mask.shape, dtype=torch.float32, device=k.device)
         for rows, padded in zip(q.split(self._QUERIES, 2), left_out.split(self._QUERIES, 1), strict=True):
@@ -60,5 +59,7 @@ class FullAttention(CoreAttention):
     def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
         # (B, H, Lq, E) @ (B, H, E, Lk) -> (B, H, Lq, Lk)
         logits = (q @ k.transpose(-1, -2)).float() / q.size(-1) ** 0.5
+        if key_padding_mask is not None and key_padding_mask.dtype != torch.bool:
+            return (logits + key_padding_mask).softmax(dim=-1)
         mask = attendable(key_padding_mask, False, q.size(2), k.size(2), q.device)
         return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(dim=-1)

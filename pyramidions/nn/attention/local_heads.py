@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.local_window import local_window_attention
+from pyramidions.nn.functional.masking import padding_of
 
 
 class LocalHeads(nn.Module):
@@ -55,8 +56,7 @@ class LocalHeads(nn.Module):
         Returns:
             (B, H, L, E).
         """
-        if padding_mask is None:
-            padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+        padding_mask = padding_of(k, padding_mask)
         count = min(self.count, q.size(1))
         parts = []
         if count:

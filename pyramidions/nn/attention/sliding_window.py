@@ -5,9 +5,10 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, MarkedAttention
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.dropout import check_probability
+from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
 from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
+from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.marks import Marks
 
 
@@ -69,11 +70,11 @@ class SlidingWindowAttention(MarkedAttention):
         dropout = self.dropout if self.training else 0.0
         parts = []
         for heads, dilation in self._groups(q.size(1)):
-            rows, keys, values = (_interleaved(x[:, heads], dilation) for x in (q, k, v))
-            mask = _interleaved_mask(hidden, dilation)
+            rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
+            mask = interleaved_mask(hidden, dilation)
             seen = None if further is None else _repeated(further, heads, dilation)
             mixed = local_window_attention(rows, keys, values, mask, self.side, dropout, further=seen)
-            parts.append(_in_order(mixed, dilation, q.size(2)))
+            parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
@@ -89,14 +90,14 @@ class SlidingWindowAttention(MarkedAttention):
         total = torch.zeros(real.shape, dtype=torch.float32, device=k.device)
         for heads, dilation in self._groups(q.size(1)):
             near, far = received_in_window(
-                _interleaved(q[:, heads], dilation),
-                _interleaved(k[:, heads], dilation),
-                _interleaved_mask(hidden, dilation),
-                _interleaved_mask(rows, dilation),
+                interleaved(q[:, heads], dilation),
+                interleaved(k[:, heads], dilation),
+                interleaved_mask(hidden, dilation),
+                interleaved_mask(rows, dilation),
                 self.side,
                 _repeated(further, heads, dilation),
             )
-            total += _in_order(near[:, None, :, None], dilation, k.size(2))[:, 0, :, 0]
+            total += in_order(near[:, None, :, None], dilation, k.size(2))[:, 0, :, 0]
             if marks is not None:
                 # (Bd, G) -> (B, G), the residues of a document one after the other
                 total.scatter_add_(1, marks.positions, far.unflatten(0, (-1, dilation)).sum(dim=1))
@@ -114,30 +115,8 @@ class SlidingWindowAttention(MarkedAttention):
 
 def _hidden(k: Tensor, padding_mask: Tensor | None, marks: Marks | None) -> Tensor:
     """Return the keys that no window shows: padding, and marked ones, which are seen anyway: (B, L)."""
-    if padding_mask is None:
-        padding_mask = torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+    padding_mask = padding_of(k, padding_mask)
     return padding_mask if marks is None else padding_mask | marks.marked
-
-
-def _interleaved(x: Tensor, dilation: int) -> Tensor:
-    """Put positions of one residue next to each other, as a document of their own: (B, H, L, E) -> (Bd, H, L/d, E)."""
-    if dilation == 1:
-        return x
-    return pad_to_multiple(x, dilation, dim=2).unflatten(2, (-1, dilation)).movedim(3, 1).flatten(0, 1)
-
-
-def _interleaved_mask(mask: Tensor, dilation: int) -> Tensor:
-    # (B, L) -> (Bd, L/d)
-    if dilation == 1:
-        return mask
-    return pad_to_multiple(mask, dilation, dim=1, value=True).unflatten(1, (-1, dilation)).mT.flatten(0, 1)
-
-
-def _in_order(x: Tensor, dilation: int, length: int) -> Tensor:
-    # (Bd, H, L/d, E) -> (B, H, L, E)
-    if dilation == 1:
-        return x
-    return x.unflatten(0, (-1, dilation)).movedim(1, 3).flatten(2, 3)[:, :, :length]
 
 
 def _repeated(further: Further, heads: slice, dilation: int) -> Further:

@@ -52,12 +52,17 @@ class KeysValues(State):
 
 
 class ProjectedMemory(State):
-    """Keys and values of a document's memory, (B, H, K, E) each, shared by its hypotheses."""
+    """What a document's hypotheses read of its memory."""
 
     def __init__(self) -> None:
+        #: (B, H, Lk, E) each
         self.keys_values: tuple[Tensor, Tensor] | None = None
+        #: (B, ...), of the keys, or None
+        self.mask: Tensor | None = None
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
-        if documents is not None and self.keys_values is not None:
-            k, v = self.keys_values
-            self.keys_values = k.index_select(0, documents), v.index_select(0, documents)
+        if documents is None or self.keys_values is None:
+            return
+        k, v = self.keys_values
+        self.keys_values = k.index_select(0, documents), v.index_select(0, documents)
+        self.mask = None if self.mask is None else self.mask.index_select(0, documents)

@@ -66,9 +66,9 @@ class DecoderCache:
         #: target positions already decoded
         self.length = 0
         self.lineage = Lineage()
-        #: what cross-attention adds to its scores, (B, 1, 1, K), or the mask (B, K) where a kind takes no bias; None if
-        #: the memory has no padding
-        self.memory_bias: Tensor | None = None
+        #: what masks each memory in cached steps: what cross-attention adds to its scores, (B, 1, 1, K), or the mask
+        #: (B, K) where a kind takes no bias; None of a memory without padding, and no entries before the first step
+        self.memory_masks: list[Tensor | None] = []
 
     @property
     def documents(self) -> int:
@@ -94,5 +94,6 @@ class DecoderCache:
             for state in layer:
                 if state is not None:
                     state.reorder(order, documents)
-        if documents is not None and self.memory_bias is not None:
-            self.memory_bias = self.memory_bias.index_select(0, documents)
+        if documents is not None:
+            masks = self.memory_masks
+            self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]

@@ -9,13 +9,14 @@ from torch import Tensor, nn
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import Output
 from pyramidions.nn.stack import Stack
 from pyramidions.registry import Registry
 
 
 class Decoder(nn.Module, ABC):
-    """Predicts the next token from a target prefix and the memory.
+    """Predicts the next token from a target prefix and what the encoder hands on.
 
     Args:
         embedder: of tokens and positions.
@@ -58,16 +59,13 @@ class Decoder(nn.Module, ABC):
         """Return an empty cache."""
 
     @abstractmethod
-    def features(
-        self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: DecoderCache | None = None
-    ) -> Tensor:
+    def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the last layer's output.
 
         Args:
             tokens: (BW, T), prefixes, padded on the right if at all; those of a document are consecutive rows. With a
                 cache, only the tokens after those in the cache.
-            memory: (B, K, D); a filled cache is used in its place.
-            memory_padding_mask: (B, K), True at padding, or None; likewise.
+            memories: what cross-attention reads; of a filled cache only the number of documents matters.
             cache: of these hypotheses, extended in place. With None the whole prefix is computed.
 
         Returns:
@@ -78,18 +76,17 @@ class Decoder(nn.Module, ABC):
         """
 
     @abstractmethod
-    def cross_attention_weights(self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None) -> Tensor:
-        """Return how much each position attends to each vector of the memory.
+    def cross_attention_weights(self, tokens: Tensor, memories: tuple[Memory, ...]) -> tuple[Tensor, ...]:
+        """Return how much each position attends to each vector of each memory.
 
         The mean over all layers and heads.
 
         Args:
             tokens: (B, T), a prefix of each document.
-            memory: (B, K, D).
-            memory_padding_mask: (B, K), True at padding, or None.
+            memories: what cross-attention reads.
 
         Returns:
-            (B, T, K) in float32; each row sums to 1.
+            (B, T, K) in float32 for each memory; each row sums to 1, or to less where heads have nothing to read.
 
         Raises:
             ValueError: the attention kind has no `weights`.
@@ -105,11 +102,9 @@ class Decoder(nn.Module, ABC):
         logits: Tensor = self.output(features, self.embedder.tokens.weight)
         return logits
 
-    def forward(
-        self, tokens: Tensor, memory: Tensor, memory_padding_mask: Tensor | None, cache: DecoderCache | None = None
-    ) -> Tensor:
+    def forward(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""
-        return self.logits(self.features(tokens, memory, memory_padding_mask, cache))
+        return self.logits(self.features(tokens, memories, cache))
 
 
 DECODER: Registry[Decoder] = Registry("decoder")

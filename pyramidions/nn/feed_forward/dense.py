@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
 from pyramidions.nn.functional.dropout import check_probability, drop, relu_drop
@@ -35,12 +37,26 @@ class DenseFeedForward(FeedForward):
         ffn_embed_dim: width between the two layers.
         activation: "relu", "gelu", or "gelu_tanh", which approximates it (BigBird).
         activation_dropout: probability of dropping a value after the activation while training.
+        chunk_size: positions, of all documents of a batch together, that are computed at a time (Kitaev et al. 2020,
+            section 3); what lies between the two layers is computed again in the backward pass, chunk by chunk. 0 for
+            all positions at once.
+
+    Raises:
+        ValueError: an unknown activation, a probability that is not at least 0 and below 1, or a negative chunk size.
     """
 
     def __init__(
-        self, embed_dim: int, ffn_embed_dim: int, activation: str = "relu", activation_dropout: float = 0.0
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        activation: str = "relu",
+        activation_dropout: float = 0.0,
+        chunk_size: int = 0,
     ) -> None:
         super().__init__()
+        if chunk_size < 0:
+            raise ValueError(f"`chunk_size` must be at least 0, but is {chunk_size}.")
+        self.chunk_size = chunk_size
         if activation not in _ACTIVATIONS:
             raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
         self.activate = _ACTIVATIONS[activation]
@@ -52,4 +68,15 @@ class DenseFeedForward(FeedForward):
             nn.init.zeros_(layer.bias)
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        if not self.chunk_size:
+            return self._transform(x)
+        # (B, L, D) -> chunks of (C, D)
+        chunks = x.flatten(0, 1).split(self.chunk_size)
+        if torch.is_grad_enabled():
+            done = [checkpoint(self._transform, chunk, use_reentrant=False) for chunk in chunks]
+        else:
+            done = [self._transform(chunk) for chunk in chunks]
+        return torch.cat(done).view(*x.shape[:-1], -1)
+
+    def _transform(self, x: Tensor) -> Tensor:
         return self.fc2(self.activate(self.fc1(x), self.activation_dropout if self.training else 0.0))

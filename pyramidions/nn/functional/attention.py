@@ -122,19 +122,17 @@ def attention_gradients(
     values: Tensor,
     of_out: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values, given that of what `mix` returned; overwrites ``weights``."""
-    of_weights = of_out @ values.transpose(-1, -2)
+    """Return the gradients of queries, keys and values, given that of what `mix` returned."""
+    mixed = weights
     if dropped is not None:
-        of_out = of_out * scale
-        of_weights = of_weights.mul_(scale).masked_fill_(dropped, 0.0)
-    # What the softmax's backward pass subtracts: the sum over keys of weight times its gradient.
-    mean = (of_weights * weights).sum(dim=-1, keepdim=True)
-    of_logits = of_weights.sub_(mean).mul_(weights)
-    if dropped is not None:
-        weights.masked_fill_(dropped, 0.0)
+        mixed, of_out = weights.masked_fill(dropped, 0.0), of_out * scale
+    # The softmax's backward pass, in as few passes over (..., Lq, Lk) as may be: weight times gradient, and of that the
+    # weight's share of the sum over keys is subtracted.
+    of_logits = (of_out @ values.transpose(-1, -2)).mul_(mixed)
+    of_logits.addcmul_(of_logits.sum(dim=-1, keepdim=True), weights, value=-1)
     root = queries.size(-1) ** -0.5
     of_keys = of_logits.transpose(-1, -2) @ (queries * root)
-    return (of_logits @ keys).mul_(root), of_keys, weights.transpose(-1, -2) @ of_out
+    return (of_logits @ keys).mul_(root), of_keys, mixed.transpose(-1, -2) @ of_out
 
 
 class _TiledAttention(torch.autograd.Function):

@@ -1,5 +1,7 @@
 """Fast dropout on the CPU: four 16-bit Bernoulli samples per random integer."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,6 +15,17 @@ _SIDES = 2**16  # values of a 16-bit sample; a 64-bit random integer has four of
 def new_seed() -> int:
     """Draw a seed from torch's generator of the host, so that `torch.manual_seed` decides it; no GPU is waited for."""
     return int(torch.randint(2**62, (1,), device="cpu").numpy()[0])
+
+
+@contextmanager
+def drawn_from(seed: int, device: torch.device, probability: float) -> Iterator[None]:
+    """Draw from a seed what dropout drops on the host and a device; other draws do not notice."""
+    if not probability:
+        yield
+        return
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield
 
 
 def draws_bernoulli(x: Tensor) -> bool:

@@ -9,8 +9,8 @@ from torch.autograd.function import once_differentiable
 
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import new_seed
-from pyramidions.nn.functional.window_tiles import attend_in_tiles, gradients_in_tiles, received_in_tiles
+from pyramidions.nn.functional.dropout import drawn_from, new_seed
+from pyramidions.nn.functional.window_tiles import Windowed, attend_in_tiles, gradients_in_tiles, received_in_tiles
 
 
 def look_around(x: Tensor, value: float | bool = 0.0, chunks: int = -3) -> Tensor:
@@ -108,17 +108,18 @@ def computes_in_tiles(x: Tensor) -> bool:
 
 class _LocalWindow(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, fk: Tensor, fv: Tensor, *rest: Any) -> Tensor:
-        absent, padding_mask, *ctx.options = rest
-        ctx.save_for_backward(q, k, v, fk, fv, absent, padding_mask)
-        out: Tensor = torch.ops.pyramidions.local_window(q, k, v, fk, fv, *rest)
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        *tensors, window, dropout, sees_itself, seed = given
+        ctx.save_for_backward(*tensors)
+        ctx.options = window, dropout, sees_itself, seed
+        out: Tensor = torch.ops.pyramidions.local_window(*given)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         compute = gradients_in_tiles if computes_in_tiles(grad) else _gradients_in_chunks
-        return *compute(grad, *ctx.saved_tensors, *ctx.options), None, None, None, None, None, None
+        return *compute(grad, Windowed(*ctx.saved_tensors, *ctx.options)), None, None, None, None, None, None
 
 
 @torch.library.custom_op("pyramidions::local_window", mutates_args=())
@@ -136,8 +137,8 @@ def _local_window(
     seed: int,
 ) -> Tensor:
     """An operator of its own, so that who counts multiplications sees the same on all devices."""
-    attend = attend_in_tiles if computes_in_tiles(q) else _attend_in_chunks_from
-    return attend(q, k, v, further_k, further_v, absent, padding_mask, window, dropout, sees_itself, seed)
+    attend = attend_in_tiles if computes_in_tiles(q) else attend_in_chunks
+    return attend(Windowed(q, k, v, further_k, further_v, absent, padding_mask, window, dropout, sees_itself, seed))
 
 
 @_local_window.register_fake
@@ -151,37 +152,24 @@ def multiplications(q: Tensor, further: int, window: int) -> int:
     return 2 * batch * heads * (length + -length % window) * (3 * window + further) * dim
 
 
-def _attend_in_chunks_from(*arguments: Any) -> Tensor:
-    """Attend in chunks with dropout that depends on the seed, the last argument, alone."""
-    *arguments, seed = arguments  # type: ignore[assignment]
-    q, dropout = arguments[0], arguments[-2]
-    if not dropout:
-        return attend_in_chunks(*arguments)
-    with torch.random.fork_rng([q.device] if q.device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        return attend_in_chunks(*arguments)
-
-
-def _gradients_in_chunks(grad: Tensor, *arguments: Any) -> tuple[Tensor | None, ...]:
+def _gradients_in_chunks(grad: Tensor, given: Windowed) -> tuple[Tensor | None, ...]:
     with torch.enable_grad():
-        inputs = [x.detach().requires_grad_() for x in arguments[:5]]
-        out = _attend_in_chunks_from(*inputs, *arguments[5:])
-    return torch.autograd.grad(out, inputs, grad, allow_unused=True)
+        inputs = {
+            name: getattr(given, name).detach().requires_grad_() for name in ("q", "k", "v", "further_k", "further_v")
+        }
+        out = attend_in_chunks(given._replace(**inputs))
+    return torch.autograd.grad(out, list(inputs.values()), grad, allow_unused=True)
 
 
-def attend_in_chunks(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    further_k: Tensor,
-    further_v: Tensor,
-    absent: Tensor,
-    padding_mask: Tensor,
-    window: int,
-    dropout: float,
-    sees_itself: bool,
-) -> Tensor:
-    """Attend as `local_window_attention`: chunks of ``window`` positions see themselves and their neighbours."""
+def attend_in_chunks(given: Windowed) -> Tensor:
+    """Attend as `local_window_attention`, with dropout that depends on the seed alone."""
+    with drawn_from(given.seed, given.q.device, given.dropout):
+        return _attend_in_chunks(given)
+
+
+def _attend_in_chunks(given: Windowed) -> Tensor:
+    """Chunks of as many positions as a window reaches see themselves and their neighbours."""
+    q, k, v, further_k, further_v, absent, hidden, window, dropout, sees_itself, _ = given
     batch, _, length, _ = q.shape
     count = -(-length // window)
 
@@ -195,7 +183,7 @@ def attend_in_chunks(
 
     # (B, C, H, M, E) -> (B, C, H, 3M, E)
     keys, values = (look_around(chunked(x), chunks=-4) for x in (k, v))
-    blocked = pad_to_multiple(padding_mask, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
+    blocked = pad_to_multiple(hidden, window, dim=1, value=True).unflatten(1, (-1, window))[..., None]
     # (B, C, M, 1) -> (B, C, 1, 3M)
     blocked = look_around(blocked, value=True).transpose(2, 3)
     distance = torch.arange(3 * window, device=q.device) - window

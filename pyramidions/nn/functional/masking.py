@@ -55,6 +55,13 @@ def as_bias(blocked_mask: Tensor, like: Tensor) -> Tensor:
     return room[..., :keys].masked_fill_(blocked_mask, -torch.inf)
 
 
+def padding_of(k: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """Return where keys (B, H, L, E) are padding: what is known of it, nowhere for None. (B, L)."""
+    if padding_mask is None:
+        return torch.zeros(k.size(0), k.size(2), dtype=torch.bool, device=k.device)
+    return padding_mask
+
+
 def flush_right_padding(tokens: Tensor, padding_idx: int) -> Tensor:
     """Return ``tokens`` (B, L) with every row's padding moved behind its real tokens, their order kept."""
     order = tokens.eq(padding_idx).to(torch.uint8).argsort(dim=-1, stable=True)

@@ -13,6 +13,36 @@ _ROWS = 64  # queries of a tile: more of them see more keys in vain, fewer multi
 _WEIGHTS = 2**19  # in memory at a time
 
 
+class Windowed(NamedTuple):
+    """What attention within a window is computed from, in the order of the operator's arguments.
+
+    Attributes:
+        q: (B, H, L, E).
+        k: (B, H, L, E).
+        v: (B, H, L, E).
+        further_k: (B, H, G, E), of keys that every query sees.
+        further_v: (B, H, G, E).
+        absent: (B, G), True where a document has no such key.
+        hidden: (B, L), True at keys that no window shows.
+        window: how far a query sees in either direction.
+        dropout: probability of dropping an attention weight.
+        sees_itself: a query sees its own position; without, it does only where it sees nothing else.
+        seed: of dropout.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    further_k: Tensor
+    further_v: Tensor
+    absent: Tensor
+    hidden: Tensor
+    window: int
+    dropout: float
+    sees_itself: bool
+    seed: int
+
+
 class _Tile(NamedTuple):
     heads: tuple[int, slice]  # of one document
     rows: slice  # queries
@@ -74,23 +104,12 @@ def _seen(tile: _Tile, x: Tensor, further: Tensor) -> Tensor:
     return torch.cat([near, full_precision(further[tile.heads])], dim=1) if further.size(2) else near
 
 
-def attend_in_tiles(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    further_k: Tensor,
-    further_v: Tensor,
-    absent: Tensor,
-    padding_mask: Tensor,
-    window: int,
-    dropout: float,
-    sees_itself: bool,
-    seed: int,
-) -> Tensor:
+def attend_in_tiles(given: Windowed) -> Tensor:
     """Attend as `local_window_attention`."""
+    q, k, v, further_k, further_v, absent, hidden, window, dropout, sees_itself, seed = given
     out = torch.empty_like(q)
     with torch.autocast("cpu", enabled=False):
-        for tile in _tiles(q, absent, padding_mask, window, dropout, sees_itself, seed):
+        for tile in _tiles(q, absent, hidden, window, dropout, sees_itself, seed):
             rows = full_precision(q[tile.heads][:, tile.rows])
             weights = _weights(rows, _seen(tile, k, further_k), tile.bias)
             out[tile.heads][:, tile.rows] = mix(weights, tile.dropped, tile.scale, _seen(tile, v, further_v))
@@ -102,26 +121,14 @@ def _weights(rows: Tensor, keys: Tensor, bias: Tensor) -> Tensor:
     return ((rows * rows.size(-1) ** -0.5) @ keys.transpose(-1, -2)).add_(bias).softmax(dim=-1)
 
 
-def gradients_in_tiles(
-    grad: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    further_k: Tensor,
-    further_v: Tensor,
-    absent: Tensor,
-    padding_mask: Tensor,
-    window: int,
-    dropout: float,
-    sees_itself: bool,
-    seed: int,
-) -> tuple[Tensor, ...]:
+def gradients_in_tiles(grad: Tensor, given: Windowed) -> tuple[Tensor, ...]:
     """Return the gradients of q, k, v and the further keys and values."""
+    q, k, v, further_k, further_v, absent, hidden, window, dropout, sees_itself, seed = given
     grad_q = torch.empty_like(q)
     sums = [torch.zeros_like(full_precision(x)) for x in (k, v, further_k, further_v)]
     grad_k, grad_v, grad_further_k, grad_further_v = sums
     with torch.autocast("cpu", enabled=False):
-        for tile in _tiles(q, absent, padding_mask, window, dropout, sees_itself, seed):
+        for tile in _tiles(q, absent, hidden, window, dropout, sees_itself, seed):
             rows, keys = full_precision(q[tile.heads][:, tile.rows]), _seen(tile, k, further_k)
             of_out = full_precision(grad[tile.heads][:, tile.rows])
             weights = _weights(rows, keys, tile.bias)

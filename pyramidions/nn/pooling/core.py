@@ -50,7 +50,7 @@ class Pooled(NamedTuple):
         strongest = self._strongest()
         if strongest is None:
             return Sequence(self.x, self.padding_mask, lengths=lengths)
-        position, unit, marks = unpooled.position, unpooled.unit, unpooled.marks
+        position, unit, marks, query = unpooled.position, unpooled.unit, unpooled.marks, unpooled.query
         return Sequence(
             self.x,
             self.padding_mask,
@@ -58,6 +58,8 @@ class Pooled(NamedTuple):
             lengths,
             None if unit is None else unit.gather(1, strongest).masked_fill(self.padding_mask, -1),
             None if marks is None else marks.handed_on(strongest, self.padding_mask),
+            None if query is None else query.handed_on(strongest, self.padding_mask),
+            unpooled.roles,
         )
 
     def _strongest(self) -> Tensor | None:
@@ -76,6 +78,10 @@ class Pooler(nn.Module, ABC):
     has_provenance: ClassVar[bool] = True
     #: whether it reads `Sequence.unit`
     reads_units: ClassVar[bool] = False
+    #: whether what it hands on tells which unit comes first
+    numbers_units: bool = False
+    #: whether it reads `Sequence.roles`
+    reads_roles: bool = False
 
     @abstractmethod
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:

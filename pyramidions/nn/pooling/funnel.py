@@ -6,6 +6,7 @@ from pyramidions.nn.block_layout import BlockLayout
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.windows import window_mask, window_mean
 from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.sublayer import LayerContext
@@ -43,10 +44,10 @@ class FunnelPooler(Pooler):
         layout = BlockLayout(sequence.padding_mask, self.confined_to, sequence.lengths)
         blocks = layout.pack(sequence.x)
         # Keys and values are normalised as the queries are.
-        memory = cast(Sublayer, self.layer.sublayers["cross_attention"]).entering(blocks)
+        memory = Memory(cast(Sublayer, self.layer.sublayers["cross_attention"]).entering(blocks), layout.attention_mask)
         # (N, M, D) -> (N, M/W, D)
         queries = window_mean(blocks, layout.padding_mask, self.window)
-        y = self.layer(queries, LayerContext(memory=memory, memory_padding_mask=layout.attention_mask))
+        y = self.layer(queries, LayerContext(memories=(memory,)))
         mask = window_mask(sequence.padding_mask, self.window)
         confined_to = None if self.confined_to is None else self.confined_to // self.window
         lengths = None if sequence.lengths is None else [self.kept(length) for length in sequence.lengths]

@@ -1,9 +1,11 @@
 """Pooling at markers: the first vector of each unit of the text."""
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.sequence import Sequence
 
 
@@ -16,20 +18,36 @@ class MarkersPooler(Pooler):
 
     The text decides how many vectors there are, so that the host waits for a GPU once.
 
+    With ``role_tokens`` each vector is joined with who speaks (Zhu et al. 2020, section 3.2): the mean embedding of the
+    first tokens of its unit, such as `Project Manager:`. Training begins as without.
+
     Args:
         k: vectors to hand on; of more units the first k.
+        embed_dim: D, for roles and numbers.
+        role_tokens: tokens of a unit that say who speaks; 0 for no roles.
+        numbers: add a sinusoidal embedding of each unit's place among those handed on. Positions of layers that stay
+            inside units then count from the start of the unit, so that its vectors depend on no other.
 
     Raises:
-        ValueError: a k below 1, or a sequence that does not say which units its vectors stand in.
+        ValueError: a k below 1, negative ``role_tokens``, or a sequence that does not say which units its vectors stand
+            in, or who speaks.
     """
 
     reads_units = True
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, embed_dim: int = 0, role_tokens: int = 0, numbers: bool = False) -> None:
         super().__init__()
         if k < 1:
             raise ValueError(f"`k` must be at least 1, but is {k}.")
+        if role_tokens < 0:
+            raise ValueError(f"`role_tokens` must be at least 0, but is {role_tokens}.")
         self.k = k
+        self.role_tokens = role_tokens
+        self.reads_roles = role_tokens > 0
+        # (B, K, 2 * D), a vector and its role -> (B, K, D)
+        self.joined = _first_half(embed_dim) if self.reads_roles else None
+        self.numbers_units = numbers
+        self.numbers = SinusoidalPositions(embed_dim) if numbers else None
 
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         starts = sequence.leads_unit
@@ -38,14 +56,34 @@ class MarkersPooler(Pooler):
         sources = (~starts).byte().argsort(dim=1, stable=True)[:, : max([1, *lengths])]
         padding_mask = ~starts.gather(1, sources)
         x = sequence.x.gather(1, sources[..., None].expand(-1, -1, sequence.x.size(-1)))
-        x = x.masked_fill(padding_mask[..., None], 0.0)
+        x = self._told(x, sequence, sources, padding_mask).masked_fill(padding_mask[..., None], 0.0)
         # (B, K) -> (B, K, 1)
         return Pooled(x, padding_mask, sources[..., None], (~padding_mask)[..., None].to(x.dtype), lengths)
+
+    def _told(self, x: Tensor, sequence: Sequence, sources: Tensor, padding_mask: Tensor) -> Tensor:
+        """Add to vectors (B, K, D) of ``sources`` (B, K) who speaks, and in which unit."""
+        if self.joined is not None:
+            if sequence.roles is None or sequence.unit is None:
+                raise ValueError("The sequence must say who speaks in each unit of the text, but does not.")
+            unit = sequence.unit.gather(1, sources).masked_fill(padding_mask, -1)
+            x = self.joined(torch.cat([x, sequence.roles(unit, self.role_tokens).to(x.dtype)], dim=-1))
+        if self.numbers is not None:
+            x = x + self.numbers(torch.arange(x.size(1), device=x.device), x.size(1)).to(x.dtype)
+        return x
 
     def _counts(self, starts: Tensor) -> list[int]:
         """Return how many vectors each document hands on: (B, L) -> B integers."""
         if starts.is_meta:
-            # Whoever counts costs without values gets the most that there may be.
+            # On the meta device, where costs are counted, it is the most that there may be.
             return [min(self.k, starts.size(1))] * len(starts)
         counts: list[int] = starts.sum(dim=1).clamp(max=self.k).tolist()
         return counts
+
+
+def _first_half(dim: int) -> nn.Linear:
+    """Return a map of the first half of 2 * ``dim`` values to themselves, for training to go on from."""
+    joined = nn.Linear(2 * dim, dim)
+    with torch.no_grad():
+        joined.weight.copy_(torch.eye(dim, 2 * dim))
+        joined.bias.zero_()
+    return joined

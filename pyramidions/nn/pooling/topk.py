@@ -27,6 +27,8 @@ class TopKPooler(Pooler):
     def __init__(self, k: int, scorer: Scorer, train: Callable[..., TopK], evaluate: Callable[..., TopK]) -> None:
         super().__init__()
         self.k = k
+        #: how many times ``k`` are handed on while training
+        self.widening = 1
         self.scorer = scorer
         self.train_operator = train
         self.evaluation_operator = evaluate
@@ -34,7 +36,7 @@ class TopKPooler(Pooler):
     def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
         scores = self.scorer(sequence, context)
         operator = self.train_operator if self.training else self.evaluation_operator
-        top = operator(sequence.x, scores, self.k, padding_mask=sequence.padding_mask)
+        top = operator(sequence.x, scores, self._most, padding_mask=sequence.padding_mask)
         # Vectors that pass through unchanged are copied: every selection is a tensor of its own.
         x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
         # The scorer stays in the graph even if the selection does not depend on the scores (batches too short to be
@@ -42,7 +44,11 @@ class TopKPooler(Pooler):
         return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
 
     def kept(self, length: int) -> int:
-        return min(length, self.k)
+        return min(length, self._most)
+
+    @property
+    def _most(self) -> int:
+        return self.k * self.widening if self.training else self.k
 
 
 class _Attached(torch.autograd.Function):

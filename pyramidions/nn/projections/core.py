@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.registry import Registry
 
 
@@ -17,6 +18,25 @@ class Projections(nn.Module, ABC):
     @abstractmethod
     def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(B, Lk, D) -> (B, H, Lk, E) twice."""
+
+    def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
+        """Return the keys and values of every ``stride``-th position only, of head h those from h mod ``stride`` on.
+
+        Args:
+            x: (B, Lk, D).
+            stride: s, by which H is divisible.
+
+        Returns:
+            (B, H, ceil(Lk/s), E) twice; what stands for a position beyond the last means nothing.
+        """
+        # (B, H, Lk, E) -> (B, H/s, s, Lk/s, s, E): the third is a head's residue, the fifth a position's
+        cut = (
+            pad_to_multiple(each, stride, dim=2).unflatten(2, (-1, stride)).unflatten(1, (-1, stride))
+            for each in self.keys_values(x)
+        )
+        # (B, H/s, Lk/s, E, s) -> (B, H, Lk/s, E)
+        k, v = (each.diagonal(dim1=2, dim2=4).movedim(-1, 2).flatten(1, 2) for each in cut)
+        return k, v
 
     @abstractmethod
     def output(self, mixed: Tensor) -> Tensor:

@@ -5,7 +5,32 @@ import math
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
+
+
+class HeadsLinear(nn.Linear):
+    """A linear layer to several heads, each of which may read rows of its own."""
+
+    def forward(self, x: Tensor, num_heads: int | None = None) -> Tensor:
+        """Transform rows.
+
+        Args:
+            x: (..., D), what all heads read. With ``num_heads`` (s, N, D), what every s-th head reads, of those with
+                residue 0 first.
+            num_heads: H, divisible by s; or None.
+
+        Returns:
+            (..., D), or (s, N, D/s).
+        """
+        if num_heads is None:
+            return super().forward(x)
+        # (H * E, D) -> (s, H/s * E, D)
+        weight, bias = (
+            each.unflatten(0, (num_heads // len(x), len(x), -1)).transpose(0, 1).flatten(1, 2)
+            for each in (self.weight, self.bias)
+        )
+        return torch.baddbmm(bias[:, None], x, weight.mT)
 
 
 @PROJECTIONS.register("dense")
@@ -29,9 +54,9 @@ class DenseProjections(Projections):
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
         self.num_heads = num_heads
-        self.q_proj = nn.Linear(embed_dim, embed_dim)
-        self.k_proj = None if shares_query_key else nn.Linear(embed_dim, embed_dim)
-        self.v_proj = nn.Linear(embed_dim, embed_dim)
+        self.q_proj = HeadsLinear(embed_dim, embed_dim)
+        self.k_proj = None if shares_query_key else HeadsLinear(embed_dim, embed_dim)
+        self.v_proj = HeadsLinear(embed_dim, embed_dim)
         self.out_proj = nn.Linear(embed_dim, embed_dim) if joins_heads else None
         # As fairseq does: the three input projections as one matrix of 3D x D.
         for projection in (self.q_proj, self.k_proj, self.v_proj):
@@ -51,8 +76,19 @@ class DenseProjections(Projections):
     def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return self._heads(self._keys(x)), self._heads(self.v_proj(x))
 
+    def strided_keys_values(self, x: Tensor, stride: int) -> tuple[Tensor, Tensor]:
+        batch, heads = len(x), self.num_heads
+        # (B, Lk, D) -> (B, Lk/s, s, D) -> (s, B * Lk/s, D)
+        rows = pad_to_multiple(x, stride, dim=1).unflatten(1, (-1, stride)).movedim(2, 0).flatten(1, 2)
+        # (s, B * Lk/s, D/s) -> (s, B, Lk/s, H/s, E) -> (B, H/s, s, Lk/s, E) -> (B, H, Lk/s, E)
+        k, v = (
+            each.view(stride, batch, -1, heads // stride, x.size(-1) // heads).permute(1, 3, 0, 2, 4).flatten(1, 2)
+            for each in (self._keys(rows, heads), self.v_proj(rows, heads))
+        )
+        return k, v
+
     @property
-    def _keys(self) -> nn.Linear:
+    def _keys(self) -> HeadsLinear:
         return self.q_proj if self.k_proj is None else self.k_proj
 
     def output(self, mixed: Tensor) -> Tensor:

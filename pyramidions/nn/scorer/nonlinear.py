@@ -1,16 +1,13 @@
 """The scorer of two layers."""
 
-import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.dropout import Dropout
-from pyramidions.nn.scorer.core import SCORER, Scorer, at_least_float32, project, score_of
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.scorer.core import SCORER, LogitScorer, project
 
 
 @SCORER.register("nonlinear")
-class NonlinearScorer(Scorer):
+class NonlinearScorer(LogitScorer):
     """Two layers with a tanh in between, in the form of RoBERTa's classification head (Liu et al. 2019).
 
     Args:
@@ -27,7 +24,5 @@ class NonlinearScorer(Scorer):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, sequence: Sequence, context: PoolingContext) -> Tensor:
-        with torch.autocast(sequence.x.device.type, enabled=False):
-            hidden = project(self.dense, self.dropout(at_least_float32(sequence.x))).tanh()
-            return score_of(project(self.linear, self.dropout(hidden)).squeeze(-1))
+    def hidden(self, x: Tensor) -> Tensor:
+        return self.dropout(project(self.dense, self.dropout(x)).tanh())

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -12,6 +13,10 @@ from pyramidions.registry import Registry
 
 class Stack(nn.Module, ABC):
     """Composes layers, and owns every pass over several of them."""
+
+    #: vectors that a position has between layers; several become one at the end of a pass, so that it matters which
+    #: layers a pass runs
+    streams: ClassVar[int] = 1
 
     @abstractmethod
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:

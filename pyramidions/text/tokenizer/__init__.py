@@ -9,6 +9,7 @@ from pyramidions.text.tokenizer.core import (
     SENTENCE_MARKER,
     SPACE,
     SPECIALS,
+    TURN_MARKER,
     UNK,
     Tokenizer,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "KINDS",
     "PAD",
     "SENTENCE_MARKER",
+    "TURN_MARKER",
     "SPACE",
     "SPECIALS",
     "UNK",

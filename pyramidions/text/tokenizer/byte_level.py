@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from pyramidions.errors import UserError
+from pyramidions.optional import optional_library
 from pyramidions.strict_json import parse_json
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
@@ -145,14 +146,7 @@ def library() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    try:
-        import tokenizers
-    except ModuleNotFoundError:
-        raise UserError(
-            "The tokenizer needs the library tokenizers, which is not installed: "
-            "pip install 'pyramidions[pretrained]' brings it."
-        ) from None
-    return tokenizers
+    return optional_library("tokenizers", "The tokenizer")
 
 
 def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:

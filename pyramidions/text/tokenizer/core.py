@@ -11,6 +11,7 @@ from pyramidions.errors import UserError
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
 SENTENCE_MARKER = "<n>"
+TURN_MARKER = "<t>"
 SPACE = "▁"  # how a sentencepiece spells it
 UNKNOWN = " ⁇ "  # how `<unk>` reads
 
@@ -28,7 +29,8 @@ class Tokenizer(ABC):
 
     Attributes:
         model_bytes: the same.
-        marker_id: of the piece `<n>` between sentences, which not every tokenizer has.
+        marker_id: of the piece `<n>` between sentences, or `<t>` between lines, which not every tokenizer has.
+        marks_turns: the marker stands between lines.
         prefix: what stands in front of each text that a model reads or writes, such as `<s>`. `encode` leaves it out,
             as it does `</s>`; see `framed`.
     """
@@ -39,6 +41,7 @@ class Tokenizer(ABC):
     library: ClassVar[str]
 
     marker_id: int | None = None
+    marks_turns: bool = False
     prefix: tuple[int, ...] = ()
 
     def __init__(self, model_bytes: bytes) -> None:
@@ -176,9 +179,34 @@ class Tokenizer(ABC):
             raise UserError(f"`{name}` must be at least {least}, {read} and the end of the text, but is {most}.")
         return most - least + 1
 
-    def framed(self, ids: Iterable[int]) -> list[int]:
-        """Return ids of a text as a model reads them: behind the prefix, and in front of `</s>`."""
-        return [*self.prefix, *ids, EOS]
+    def query_room(self, most: int, name: str) -> int:
+        """Return how many tokens a query may have, the `</s>` behind it included: half of what there is room for.
+
+        Arguments and errors are those of `room`.
+        """
+        return self.room(most, name) // 2
+
+    def framed(self, ids: Iterable[int], query: Sequence[int] = ()) -> list[int]:
+        """Return ids of a text as a model reads them: behind the prefix and the query, and in front of `</s>`.
+
+        Args:
+            ids: of the text.
+            query: what `asked` returned.
+        """
+        return [*self.prefix, *query, *ids, EOS]
+
+    def asked(self, query: str) -> list[int]:
+        """Return what stands before a document to ask for something in it: the ids of the query, and `</s>`.
+
+        No id of a text is `</s>`, so the first one ends the query. A query is no sentence of the document, and has no
+        markers.
+
+        Args:
+            query: holds text.
+        """
+        ids = [i for i in self.encode(query) if i != self.marker_id]
+        # A query of nothing but `▁` has no pieces.
+        return [*(ids or [UNK]), EOS]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Turn ids into text on one line; special pieces are dropped, and `<unk>` reads ` ⁇ `.
@@ -198,7 +226,11 @@ class Tokenizer(ABC):
         Built from the ids: sentencepiece's own list shows an unknown stretch of text as it stands, which a
         dictionary lookup could mistake for a special piece.
         """
-        return [self._names[i] for i in self.encode(text)]
+        return self.names(self.encode(text))
+
+    def names(self, ids: Iterable[int]) -> list[str]:
+        """Return the names of pieces."""
+        return [self._names[i] for i in ids]
 
     def decode_pieces(self, pieces: Sequence[str]) -> str:
         """Turn pieces' names into text on one line; a name that is no piece reads ` ⁇ `."""

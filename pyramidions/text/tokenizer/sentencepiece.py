@@ -6,9 +6,20 @@ from typing import TypeVar
 import sentencepiece
 
 from pyramidions.errors import UserError
-from pyramidions.text.normalization import normalize, split_sentences
+from pyramidions.text.normalization import normalize, split_lines, split_sentences
 from pyramidions.text.text_windows import sentences
-from pyramidions.text.tokenizer.core import BOS, EOS, PAD, SENTENCE_MARKER, SPACE, SPECIALS, UNK, UNKNOWN, Tokenizer
+from pyramidions.text.tokenizer.core import (
+    BOS,
+    EOS,
+    PAD,
+    SENTENCE_MARKER,
+    SPACE,
+    SPECIALS,
+    TURN_MARKER,
+    UNK,
+    UNKNOWN,
+    Tokenizer,
+)
 
 Piece = TypeVar("Piece", int, str)  # by its id, or by its text
 
@@ -23,6 +34,9 @@ class SentencePieceTokenizer(Tokenizer):
     puts the marker between sentences, so that the model may learn from boundaries; `decode` leaves it out and
     joins with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides
     with `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
+
+    Turn markers: a model trained with them has the control piece `<t>` instead, which stands between the lines of a
+    text, such as the turns of a dialogue.
 
     Args:
         model_bytes: a serialized sentencepiece model.
@@ -48,9 +62,12 @@ class SentencePieceTokenizer(Tokenizer):
                 "The sentencepiece model must have the ids <s>=0, <pad>=1, </s>=2, <unk>=3, "
                 f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
             )
-        marker = self._model.piece_to_id(SENTENCE_MARKER)
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
-        self.marker_id = marker if self._model.is_control(marker) else None
+        markers = {name: self._model.piece_to_id(name) for name in (SENTENCE_MARKER, TURN_MARKER)}
+        found_markers = [name for name, marker in markers.items() if self._model.is_control(marker)]
+        self.marker_id = markers[found_markers[0]] if found_markers else None
+        self.marks_turns = found_markers == [TURN_MARKER]
+        self._split = split_lines if self.marks_turns else split_sentences
 
     @classmethod
     def wrote(cls, model_bytes: bytes) -> bool:
@@ -74,7 +91,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Normalise a text and turn it into ids, without `</s>`."""
         if self.marker_id is None:
             return list(self._model.encode(normalize(text)))
-        return self._sentences(split_sentences(text), int, self.marker_id)
+        return self._sentences(self._split(text), int, self.marker_id)
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
         """Turn the headings and sentences of a document into ids; see `Tokenizer`."""
@@ -110,7 +127,7 @@ class SentencePieceTokenizer(Tokenizer):
                 yield list(self._model.encode(normalize(window), out_type=str))
         else:
             between: list[str] = []
-            for some in sentences(of_windows):
+            for some in sentences(of_windows, split=self._split):
                 yield between + self._sentences(some, str, "")
                 between = [""]
 

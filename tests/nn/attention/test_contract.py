@@ -4,28 +4,47 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention, SelfAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, SublayerFunction
 
 # Options that make a kind see the whole of a short sequence, and options that make it cut a long one.
-WIDE = {"blockwise": {"block_size": 64}, "sliding_window": {"window": 64}}
+WIDE = {
+    "adaptive_span": {"max_window": 64},
+    "blockwise": {"block_size": 64},
+    "hepos": {"stride": 1},
+    "segments": {"segment_length": 64},
+    "sinkhorn": {"bucket_size": 64},
+    "sliding_window": {"window": 64},
+    "strided": {"window": 64},
+}
 NARROW = {
+    "adaptive_span": {"max_window": 4, "ramp": 2},
+    "bigbird": {"block_size": 2, "window_blocks": 1, "random_blocks": 1},
     "blockwise": {"block_size": 4},
     "efficient": {"local_heads": 1, "window": 2},
+    "hepos": {"stride": 2},
+    "linformer": {"compressed": 3},
     "lsh": {"bucket_size": 2, "num_hashes": 2, "local_heads": 1, "window": 2},
+    "segments": {"segment_length": 4},
+    "sinkhorn": {"bucket_size": 2},
     "sliding_window": {"window": 4, "dilation": 2, "dilated_heads": 1},
+    "strided": {"stride": 3, "window": 2},
 }
 
 # Kinds that do not equal full attention even where they see the whole sequence.
-APPROXIMATE = ("efficient", "lsh")
+APPROXIMATE = ("efficient", "linformer", "lsh")
+
+# What a model tells its attention; `heads` are of this shape.
+GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
 
 kinds = pytest.mark.parametrize("kind", ATTENTION.names)
 lengths = pytest.mark.parametrize("length", [1, 3, 4, 5, 13])
 
 
 def make(kind: str, options: dict[str, dict[str, int]]) -> CoreAttention:
-    return ATTENTION.build(kind, options.get(kind, {}), dropout=0.0).eval()
+    return ATTENTION.build(kind, options.get(kind, {}), dropout=0.0, **GIVEN).eval()
 
 
 def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -110,16 +129,31 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
     attention = make(kind, NARROW)
     shared = attention.shares_query_key
     projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
-    layer = SelfAttention(projections, attention)
     x = torch.randn(2, 9, 16, requires_grad=True)
-    layer(x, LayerContext()).square().sum().backward()
-    assert x.grad is not None and x.grad.abs().sum() > 0
+    if attention.crosses_only:
+        layer: SublayerFunction = CrossAttention(projections, attention)
+        context = LayerContext(memories=(Memory(x),))
+    else:
+        layer, context = SelfAttention(projections, attention), LayerContext()
+    layer(x, context).square().sum().backward()
+    assert x.grad is not None and (x.grad.abs().sum(dim=-1) > 0).all()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
 
 
 @kinds
+def test_a_kind_that_only_reads_a_memory_is_refused_as_self_attention(kind: str) -> None:
+    projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2)
+    if ATTENTION[kind].crosses_only:
+        assert ATTENTION[kind].crosses
+        with pytest.raises(ValueError, match="^`self_attention` must be of a kind by which a sequence reads itself"):
+            SelfAttention(projections, make(kind, NARROW))
+    else:
+        SelfAttention(projections, make(kind, NARROW))
+
+
+@kinds
 def test_the_same_seed_gives_the_same_output(kind: str) -> None:
-    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5).train()
+    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5, **GIVEN).train()
     outputs = []
     for _ in range(2):
         torch.manual_seed(3)
@@ -129,14 +163,14 @@ def test_the_same_seed_gives_the_same_output(kind: str) -> None:
 
 @kinds
 def test_dropout_acts_in_training_only(kind: str) -> None:
-    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5)
+    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5, **GIVEN)
     assert not torch.equal(attention.train()(*heads(9)), attention.eval()(*heads(9)))
 
 
 @kinds
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
     with pytest.raises(ValueError, match=rf"{ATTENTION[kind].__name__} .* has no option 'blok_size'"):
-        ATTENTION.build(kind, {"blok_size": 3}, dropout=0.0)
+        ATTENTION.build(kind, {"blok_size": 3}, dropout=0.0, **GIVEN)
 
 
 @kinds

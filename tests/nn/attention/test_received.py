@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, EfficientAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention, EfficientAttention, MarkedAttention, UnitAttention
 
 telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells("received")])
 
@@ -18,13 +18,18 @@ def column_sums(q: Tensor, k: Tensor, block: int) -> Tensor:
 
 @telling
 def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> None:
-    options, block = {"blockwise": ({"block_size": 4}, 4), "sliding_window": ({"window": 1200}, 1000)}.get(
-        kind, ({}, 1000)
-    )
+    options, block = {
+        "adaptive_span": ({"max_window": 2000}, 1000),
+        "blockwise": ({"block_size": 4}, 4),
+        "segments": ({"segment_length": 4}, 4),
+        "sliding_window": ({"window": 1200}, 1000),
+        "strided": ({"window": 1200}, 1000),
+        "sinkhorn": ({"bucket_size": 600}, 1000),
+    }.get(kind, ({}, 1000))
     lengths = [600, 13, 1]
     q, k = torch.randn(2, 3, 2, 600, 8)
     mask = torch.arange(600) >= torch.tensor(lengths)[:, None]
-    got = ATTENTION.build(kind, options).received(q, k, mask)
+    got = ATTENTION.build(kind, options, num_heads=2).received(q, k, mask)
     assert got[mask].eq(0).all()
     for row, length in enumerate(lengths):
         expected = column_sums(q[row, :, :length], k[row, :, :length], block)
@@ -34,3 +39,14 @@ def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> 
 def test_a_kind_that_cannot_tell_says_so() -> None:
     with pytest.raises(ValueError, match="EfficientAttention cannot tell how much attention a position received."):
         EfficientAttention().received(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4))
+
+
+@pytest.mark.parametrize("role", [CoreAttention, MarkedAttention, UnitAttention])
+def test_a_role_alone_tells_nothing(role: type[CoreAttention]) -> None:
+    class Silent(role):  # type: ignore[misc, valid-type]
+        """A kind that can only attend."""
+
+        def forward(self, q: Tensor, *_: object, **__: object) -> Tensor:
+            return q
+
+    assert not Silent.tells("received") and not Silent.tells("weights") and not Silent.tells("across")

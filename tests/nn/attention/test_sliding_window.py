@@ -9,7 +9,7 @@ from torch import Tensor
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
 from pyramidions.nn.functional import local_window
 from pyramidions.nn.functional.local_window import Further, attend_in_chunks, local_window_attention
-from pyramidions.nn.functional.window_tiles import _tiles
+from pyramidions.nn.functional.window_tiles import Windowed, _tiles
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.sublayer import LayerContext
@@ -130,7 +130,7 @@ def test_chunks_and_tiles_agree_in_half_precision() -> None:
     padding = torch.arange(70) >= torch.tensor([[70], [31]])
     nothing = k[:, :, :0], v[:, :, :0], padding[:, :0]
     tiles = local_window_attention(q, k, v, padding, 9)
-    chunks = attend_in_chunks(q, k, v, *nothing, padding, 9, 0.0, True)
+    chunks = attend_in_chunks(Windowed(q, k, v, *nothing, padding, 9, 0.0, True, seed=0))
     assert tiles.dtype == torch.bfloat16
     torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)
 

@@ -10,19 +10,19 @@ telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if A
 
 @telling
 def test_the_values_mixed_by_the_weights_are_what_attention_returns(kind: str) -> None:
-    q, k, v = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 9, 4), torch.randn(2, 3, 9, 4)
+    q, k, v = torch.randn(2, 4, 5, 4), torch.randn(2, 4, 9, 4), torch.randn(2, 4, 9, 4)
     mask = torch.arange(9) >= torch.tensor([[9], [6]])
-    attention = ATTENTION.build(kind, {}, dropout=0.5).eval()
+    attention = ATTENTION.build(kind, {}, dropout=0.5, num_heads=4).eval()
     weights = attention.weights(q, k, mask)
     torch.testing.assert_close(weights @ v, attention(q, k, v, mask))
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 5))
     assert weights[1, :, :, 6:].eq(0).all()
 
 
 @telling
 def test_weights_in_half_precision_still_sum_to_one(kind: str) -> None:
     q, k = torch.randn(2, 1, 2, 700, 8).bfloat16()
-    weights = ATTENTION.build(kind, {}).weights(q, k)
+    weights = ATTENTION.build(kind, {}, num_heads=4).weights(q, k)
     assert weights.dtype == torch.float32
     torch.testing.assert_close(weights.sum(-1), torch.ones(1, 2, 700))
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention import CrossAttention, FullAttention
 from pyramidions.nn.decoder import DECODER, Decoder
 from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.stack import STACK
@@ -38,8 +39,8 @@ def prefixes(count: int, length: int) -> Tensor:
     return torch.randint(4, VOCABULARY, (count, length), generator=generator)
 
 
-def memory() -> tuple[Tensor, Tensor]:
-    return vectors(2, 4, DIM, seed=1), ends_after(4, 2)
+def memories() -> tuple[Memory]:
+    return (Memory(vectors(2, 4, DIM, seed=1), ends_after(4, 2)),)
 
 
 @kinds
@@ -47,9 +48,9 @@ def memory() -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def test_features_are_vectors_and_logits_are_made_of_them(kind: str, normalize_before: bool) -> None:
     decoder, tokens = make(kind, normalize_before=normalize_before), prefixes(2, 5)
-    features = decoder.features(tokens, *memory())
+    features = decoder.features(tokens, memories())
     assert features.shape == (2, 5, DIM) and features.isfinite().all()
-    logits = decoder(tokens, *memory())
+    logits = decoder(tokens, memories())
     assert logits.shape == (2, 5, VOCABULARY)
     torch.testing.assert_close(logits, decoder.logits(features))
     torch.testing.assert_close(logits, features @ decoder.embedder.tokens.weight.T)
@@ -66,9 +67,9 @@ def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
     assert (cache.length, cache.documents, cache.width) == (0, 0, 0)
     found = []
     for new in tokens.split(steps, dim=1):
-        found.append(decoder.features(new, *memory(), cache))
+        found.append(decoder.features(new, memories(), cache))
         assert (cache.length, cache.documents, cache.width) == (sum(len(one[0]) for one in found), 2, 2)
-    whole = decoder.features(tokens, *(x.repeat_interleave(2, dim=0) for x in memory()))
+    whole = decoder.features(tokens, tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in memories()))
     torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-5)
 
 
@@ -77,28 +78,29 @@ def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
 def test_two_caches_know_nothing_of_each_other(kind: str) -> None:
     decoder, tokens = make(kind), prefixes(2, 2)
     first, second = decoder.new_cache(), decoder.new_cache()
-    alone = decoder.features(tokens[:, :1], *memory(), first)
-    decoder.features(tokens[:, 1:], *memory(), first)
-    assert decoder.features(tokens[:, :1], *memory(), second).equal(alone)
+    alone = decoder.features(tokens[:, :1], memories(), first)
+    decoder.features(tokens[:, 1:], memories(), first)
+    assert decoder.features(tokens[:, :1], memories(), second).equal(alone)
 
 
 @kinds
 @torch.no_grad()
 def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: str) -> None:
-    decoder, tokens, (read, padding) = make(kind), prefixes(2, 5), memory()
-    before = decoder.features(tokens, read, padding)
+    decoder, tokens, (memory,) = make(kind), prefixes(2, 5), memories()
+    before = decoder.features(tokens, (memory,))
     changed = tokens.clone()
     changed[:, 3:] = 3
-    torch.testing.assert_close(decoder.features(changed, read, padding)[:, :3], before[:, :3])
-    torch.testing.assert_close(decoder.features(tokens, read.masked_fill(padding[..., None], 1e3), padding), before)
+    torch.testing.assert_close(decoder.features(changed, (memory,))[:, :3], before[:, :3])
+    other = memory._replace(x=memory.x.masked_fill(memory.padding_mask[..., None], 1e3))
+    torch.testing.assert_close(decoder.features(tokens, (other,)), before)
 
 
 @kinds
 def test_gradients_reach_the_memory_and_every_parameter(kind: str) -> None:
-    decoder, (read, padding) = make(kind).train(), memory()
+    decoder, ((read, padding),) = make(kind).train(), memories()
     read.requires_grad_()
     targets = prefixes(2, 5)
-    F.cross_entropy(decoder(targets, read, padding).flatten(0, 1), targets.flatten()).backward()
+    F.cross_entropy(decoder(targets, (Memory(read, padding),)).flatten(0, 1), targets.flatten()).backward()
     assert read.grad is not None and ((read.grad.abs().sum(dim=-1) > 0) == ~padding).all()
     for name, weight in decoder.named_parameters():
         assert weight.grad is not None and weight.grad.isfinite().all(), name
@@ -108,14 +110,15 @@ def test_gradients_reach_the_memory_and_every_parameter(kind: str) -> None:
 
 @kinds
 def test_it_tells_how_each_position_spends_its_attention_to_the_memory(kind: str) -> None:
-    decoder, (read, padding) = make(kind), memory()
+    decoder, (memory,) = make(kind), memories()
+    memory.x.requires_grad_()
     assert decoder.tells_weights
-    weights = decoder.cross_attention_weights(prefixes(2, 5), read.requires_grad_(), padding)
+    (weights,) = decoder.cross_attention_weights(prefixes(2, 5), (memory,))
     assert weights.shape == (2, 5, 4) and weights.dtype == torch.float32 and not weights.requires_grad
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 5))
     assert (weights >= 0).all() and weights[1, :, 2:].eq(0).all() and (weights[0] > 0).all()
     # Not of dropout, and not only of the whole: a longer prefix changes nothing before it.
-    shorter = decoder.cross_attention_weights(prefixes(2, 5)[:, :2], read, padding)
+    (shorter,) = decoder.cross_attention_weights(prefixes(2, 5)[:, :2], (memory,))
     torch.testing.assert_close(weights[:, :2], shorter)
 
 
@@ -140,7 +143,7 @@ def test_it_says_whether_its_attention_can_tell(kind: str) -> None:
 @kinds
 def test_prefixes_are_as_many_of_each_document(kind: str) -> None:
     with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
-        make(kind).features(prefixes(3, 2), *memory())
+        make(kind).features(prefixes(3, 2), memories())
 
 
 @kinds
@@ -148,10 +151,10 @@ def test_the_same_seed_drops_the_same_and_evaluation_drops_nothing(kind: str) ->
     decoder, found = make(kind, dropout=0.3), []
     for _ in range(2):
         torch.manual_seed(5)
-        found.append(decoder.train().features(prefixes(2, 5), *memory()))
-    expected = make(kind).features(prefixes(2, 5), *memory())
+        found.append(decoder.train().features(prefixes(2, 5), memories()))
+    expected = make(kind).features(prefixes(2, 5), memories())
     assert torch.equal(*found) and not found[0].equal(expected)
-    assert decoder.eval().features(prefixes(2, 5), *memory()).equal(expected)
+    assert decoder.eval().features(prefixes(2, 5), memories()).equal(expected)
 
 
 @kinds

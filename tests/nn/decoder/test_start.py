@@ -4,6 +4,7 @@ import torch
 
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.memory import Memory
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
 
@@ -23,14 +24,14 @@ def test_cached_steps_read_it_once() -> None:
     started = model("<s>")
     memory, tokens = torch.randn(1, 5, 16), torch.tensor([[2, 5, 6, 2]])
     cache = started.decoder.new_cache()
-    steps = [started.decoder(tokens[:, t : t + 1], memory, None, cache) for t in range(4)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), started.decoder(tokens, memory, None), rtol=0, atol=1e-5)
+    steps = [started.decoder(tokens[:, t : t + 1], (Memory(memory),), cache) for t in range(4)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), started.decoder(tokens, (Memory(memory),)), rtol=0, atol=1e-5)
 
 
 def test_weights_are_those_of_the_start() -> None:
     memory, padding = torch.randn(1, 5, 16), torch.zeros(1, 5, dtype=torch.bool)
     found = [
-        model(start).decoder.cross_attention_weights(torch.tensor([[first, 5]]), memory, padding)
+        model(start).decoder.cross_attention_weights(torch.tensor([[first, 5]]), (Memory(memory, padding),))[0]
         for start, first in (("<s>", 9), ("</s>", 0))
     ]
     assert torch.equal(*found)

@@ -8,12 +8,18 @@ from torch import Tensor
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
 from pyramidions.nn.sublayer import LayerContext
 
-kinds = pytest.mark.parametrize("kind", FEED_FORWARD.names)
+# Further options of a kind under which it promises the same, behind its name.
+FORMS: dict[str, tuple[str, dict[str, object]]] = {
+    **{kind: (kind, {}) for kind in FEED_FORWARD.names},
+    "dense in chunks": ("dense", {"chunk_size": 3}),
+}
+kinds = pytest.mark.parametrize("kind", FORMS)
 
 
 def make(kind: str, dropout: float = 0.0, **options: object) -> FeedForward:
     torch.manual_seed(0)
-    return FEED_FORWARD.build(kind, options, **{**SETTING, "activation_dropout": dropout}).eval()
+    kind, given = FORMS[kind]
+    return FEED_FORWARD.build(kind, {**given, **options}, **{**SETTING, "activation_dropout": dropout}).eval()
 
 
 def run(part: FeedForward, x: Tensor) -> Tensor:
@@ -72,5 +78,5 @@ def test_the_output_has_the_precision_of_the_input(kind: str, dtype: torch.dtype
 
 @kinds
 def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{FEED_FORWARD[kind].__name__} .* has no option 'activaton'"):
+    with pytest.raises(ValueError, match=rf"{FEED_FORWARD[FORMS[kind][0]].__name__} .* has no option 'activaton'"):
         make(kind, activaton="relu")

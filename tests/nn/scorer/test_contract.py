@@ -6,6 +6,7 @@ from small_parts import DIM, SETTING, ends_after, vectors
 from torch import Tensor
 
 from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.marks import Marks
 from pyramidions.nn.scorer import SCORER, Scorer
 from pyramidions.nn.sequence import Sequence
 
@@ -24,8 +25,12 @@ def context() -> PoolingContext:
     return PoolingContext(received=lambda: torch.arange(10.0).view(2, 5))
 
 
-def sequence(x: Tensor) -> Sequence:
-    return Sequence(x, torch.zeros(x.shape[:2], dtype=torch.bool))
+def sequence(x: Tensor, padding: Tensor | None = None) -> Sequence:
+    """Return vectors of which the first is a query."""
+    padding = torch.zeros(x.shape[:2], dtype=torch.bool) if padding is None else padding
+    query = torch.zeros_like(padding)
+    query[:, 0] = True
+    return Sequence(x, padding, query=Marks(query, 2))
 
 
 @kinds
@@ -51,8 +56,8 @@ def test_a_document_scores_the_same_alone_and_in_a_longer_batch(kind: str) -> No
 @own
 def test_values_at_padding_never_change_a_real_score(kind: str) -> None:
     scorer, x, padding = make(kind), vectors(2, 5, DIM), ends_after(5, 2)
-    before = scorer(Sequence(x, padding), NO_CONTEXT)
-    after = scorer(Sequence(x.masked_fill(padding[..., None], 1e4), padding), NO_CONTEXT)
+    before = scorer(sequence(x, padding), NO_CONTEXT)
+    after = scorer(sequence(x.masked_fill(padding[..., None], 1e4), padding), NO_CONTEXT)
     assert after[~padding].equal(before[~padding])
 
 

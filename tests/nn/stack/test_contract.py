@@ -1,5 +1,7 @@
 """What every stack promises; a new kind is held to it by being registered."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from small_parts import DECODING, DIM, SETTING, ends_after, layer, vectors
@@ -7,11 +9,16 @@ from torch import Tensor
 
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.layer import Layer
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.sublayer import LayerContext
 
 kinds = pytest.mark.parametrize("kind", STACK.names)
-norms = pytest.mark.parametrize("normalize_before", [False, True])
+#: pre-norm, and post-norm of the kinds that have one stream
+norms = pytest.mark.parametrize(
+    ("kind", "normalize_before"),
+    [(kind, True) for kind in STACK.names] + [(kind, False) for kind in STACK.names if STACK[kind].streams == 1],
+)
 
 
 def make(kind: str) -> Stack:
@@ -25,7 +32,7 @@ def layers(*names: str, count: int = 3, **options: float) -> list[Layer]:
 
 def context() -> LayerContext:
     """Return what layers of a decoder read beside their input: a memory that ends with padding."""
-    return LayerContext(None, vectors(2, 4, DIM, seed=1), ends_after(4, 2))
+    return LayerContext(None, (Memory(vectors(2, 4, DIM, seed=1), ends_after(4, 2)),))
 
 
 def one_after_the_other(run: list[Layer], x: Tensor, context: LayerContext) -> Tensor:
@@ -34,23 +41,39 @@ def one_after_the_other(run: list[Layer], x: Tensor, context: LayerContext) -> T
     return x
 
 
-@kinds
+def in_two_streams(run: list[Layer], x: Tensor, context: LayerContext) -> Tensor:
+    return torch.stack(streams(run, x, context)).mean(dim=0)
+
+
+def streams(run: list[Layer], x: Tensor, context: LayerContext) -> tuple[Tensor, Tensor]:
+    first = second = x
+    for one in run:
+        for sublayer in one.sublayers.values():
+            first, second = second, first + sublayer.branch(second, context)
+    return first, second
+
+
+def composed(kind: str) -> Callable[[list[Layer], Tensor, LayerContext], Tensor]:
+    """Return the formula of a kind, which keeps everything."""
+    return {1: one_after_the_other, 2: in_two_streams}[STACK[kind].streams]
+
+
 @norms
-def test_layers_run_one_after_the_other(kind: str, normalize_before: bool) -> None:
+def test_layers_are_composed_by_the_formula(kind: str, normalize_before: bool) -> None:
     run, x, padding = layers(normalize_before=normalize_before), vectors(2, 5, DIM), LayerContext(ends_after(5, 3))
-    torch.testing.assert_close(make(kind)(run, x, padding), one_after_the_other(run, x, padding))
+    torch.testing.assert_close(make(kind)(run, x, padding), composed(kind)(run, x, padding))
 
 
 @kinds
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_gradients_are_those_of_the_layers_one_after_the_other(kind: str, dropout: float) -> None:
-    run, read = layers(*DECODING, dropout=dropout), context()
+def test_gradients_are_those_of_the_formula(kind: str, dropout: float) -> None:
+    run, read = layers(*DECODING, dropout=dropout, normalize_before=STACK[kind].streams > 1), context()
     weights = [weight for one in run for weight in one.parameters()]
     found: list[tuple[Tensor, ...]] = []
-    for stack in (one_after_the_other, make(kind)):
+    for stack in (composed(kind), make(kind)):
         x, memory = vectors(2, 5, DIM).requires_grad_(), vectors(2, 4, DIM, seed=1).requires_grad_()
         torch.manual_seed(7)
-        out = stack(run, x, read._replace(memory=memory))
+        out = stack(run, x, read._replace(memories=(read.memories[0]._replace(x=memory),)))
         found.append((out, *torch.autograd.grad(out.square().sum(), [x, memory, *weights])))
     for expected, ours in zip(*found, strict=True):
         torch.testing.assert_close(ours, expected, rtol=1e-5, atol=1e-5)
@@ -59,12 +82,11 @@ def test_gradients_are_those_of_the_layers_one_after_the_other(kind: str, dropou
 
 @kinds
 def test_parameters_have_gradients_where_the_input_needs_none(kind: str) -> None:
-    run = layers()
+    run = layers(normalize_before=True)
     make(kind)(run, vectors(2, 5, DIM), LayerContext()).square().sum().backward()
     assert all(weight.grad is not None and weight.grad.isfinite().all() for one in run for weight in one.parameters())
 
 
-@kinds
 @norms
 def test_a_watcher_is_shown_what_its_function_reads_without_gradients(kind: str, normalize_before: bool) -> None:
     run, x = layers(normalize_before=normalize_before), vectors(2, 5, DIM).requires_grad_()
@@ -72,14 +94,14 @@ def test_a_watcher_is_shown_what_its_function_reads_without_gradients(kind: str,
     watched = run[1].sublayers["self_attention"]
     make(kind)(run, x, LayerContext(watchers={watched.function: seen.append}))
     (read,) = seen
-    before = run[0](x, LayerContext())
+    before = run[0](x, LayerContext()) if STACK[kind].streams == 1 else streams(run[:1], x, LayerContext())[1]
     torch.testing.assert_close(read, watched.norm(before) if normalize_before else before)
     assert not read.requires_grad
 
 
 @kinds
 def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
-    run, seen = layers(*DECODING), []
+    run, seen = layers(*DECODING, normalize_before=True), []
     functions = [sublayer.function for one in run for sublayer in one.sublayers.values()]
     watchers = {
         function: lambda x, number=number: seen.append((number, x.shape)) for number, function in enumerate(functions)
@@ -88,7 +110,6 @@ def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
     assert seen == [(number, (2, 5, DIM)) for number in range(9)]
 
 
-@kinds
 @norms
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 3, 1), (5,)])
 @torch.no_grad()
@@ -105,7 +126,7 @@ def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: t
 
 @kinds
 def test_steps_need_as_many_states_as_layers(kind: str) -> None:
-    run = layers(is_causal=True)
+    run = layers(is_causal=True, normalize_before=True)
     with pytest.raises(ValueError, match="shorter"):
         make(kind).step(run, vectors(1, 1, DIM), LayerContext(), [run[0].new_states()])
 

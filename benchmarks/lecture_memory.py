@@ -1,0 +1,202 @@
+"""The memory tables of the lecture on long documents, in shape: by length, by chunks, and by number of layers.
+
+    python benchmarks/lecture_memory.py --out benchmarks/results/lecture-memory-cpu.json
+
+Three tables, of which the lecture has the same in megabytes of a graphics card: what the layers of an encoder keep for
+the backward pass by length, full attention beside windows that alternate with LSH; the peak of a feed-forward part in
+chunks; and training with 4, 8 and 12 layers, plain, checkpointed and reversible. Kept bytes are counted, each storage
+once, and the state of random numbers with them. Peaks are measured, each in a process of its own. Steps are timed in
+turns. Dropout is 0.1 throughout.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from peaks import peak, peak_of_process
+from side_by_side import Figure, finish, parser, ratio, take_turns
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from pyramidions.measure.cost import Lengths, cost_of
+from pyramidions.measure.parts import CostPart
+from pyramidions.measure.timing import Timed
+from pyramidions.models import build, preset
+from pyramidions.nn.encoder import Encoder
+from pyramidions.nn.feed_forward import DenseFeedForward
+from pyramidions.nn.sublayer import LayerContext
+
+WINDOWS_AND_LSH = "lsh_window"
+# What full attention keeps as it is written down: weights, what dropout leaves of them, and its mask.
+_OF_A_WEIGHT = 4 + 4 + 1
+STACKS = ("plain", "recomputing", "reversible")
+PARTS = ("lengths", "chunks", "layers", "steps")
+
+
+def by_length(args: argparse.Namespace) -> list[dict[str, float]]:
+    """Return megabytes that an encoder of six layers of base size keeps for one document."""
+    rows = []
+    for length in args.lengths:
+        row: dict[str, float] = {"length": length}
+        for name, changes in (("full", {"self_attention": "full", "self_attention_args": "{}"}), ("local + LSH", {})):
+            config = preset(WINDOWS_AND_LSH, max_source_positions=length, encoder_positions="sinusoidal", **changes)
+            config.encoder_positions_args = "{}"
+            found = cost_of(config, Lengths(length, 1)).activations
+            parts = (CostPart.ENCODER_ATTENTION, CostPart.ENCODER_PROJECTIONS, CostPart.ENCODER_FEED_FORWARD)
+            row[name] = sum(found[part] for part in parts) / 1e6
+        weights = config.encoder_layers * config.num_heads * length**2 * _OF_A_WEIGHT
+        row["full, as a matrix"] = row["full"] + weights / 1e6
+        rows.append(row)
+        print(" ".join(f"{name} {value:,.0f}" for name, value in row.items()), flush=True)
+    return rows
+
+
+def chunked_peak(chunk_size: int, args: argparse.Namespace) -> float:
+    """Return what a training step of a feed-forward part takes at its peak, in 10^6 bytes; 0 for one of width 1."""
+    # Wide, so that inputs and outputs do not hide what lies between the layers.
+    width = 32 * args.chunked_dim if chunk_size else 1
+    part = DenseFeedForward(args.chunked_dim, width, "gelu", 0.1, chunk_size or args.positions).train()
+    x = torch.randn(1, args.positions, args.chunked_dim, requires_grad=True)
+    # What is loaded at the first use is not the part's, nor are gradients of its weights.
+    part(x[:, :8], LayerContext()).sum().backward()
+    return peak(lambda: part(x, LayerContext()).sum().backward())
+
+
+def by_chunks(args: argparse.Namespace) -> tuple[list[dict[str, float]], list[Figure]]:
+    """Return the peak by number of chunks, and how many times as much one chunk's activations take."""
+
+    def peak_of(chunk_size: int) -> float:
+        found = peak_of_process(["--one", "chunks", "--chunks", chunk_size, *_sizes(args)])
+        assert found is not None
+        return found
+
+    # Inputs, outputs and their gradients, which are there whatever the chunks.
+    fixed = peak_of(0)
+    rows = [{"chunks": chunks, "peak": peak_of(-(-args.positions // chunks))} for chunks in args.chunks]
+    figures = []
+    for row in rows:
+        row["activations"] = row["peak"] - fixed
+        value = rows[0]["activations"] / row["activations"]
+        target = 0.8 * row["chunks"] / rows[0]["chunks"]
+        name = f"activations of {rows[0]['chunks']} chunks / of {row['chunks']}"
+        figures.append(Figure(name, value, value, value, target))
+        print(figures[-1], f"peak {row['peak']:.0f} MB", flush=True)
+    return rows, figures
+
+
+def encoder(stack: str, layers: int, args: argparse.Namespace) -> Encoder:
+    """Return a pre-norm encoder with full attention."""
+    torch.manual_seed(args.seed)
+    shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": 4 * args.embed_dim, "num_heads": 8}
+    fields = {"normalize_before": True, "encoder_layers": layers, "decoder_layers": 1, "stack": stack}
+    return build(preset("vanilla", **shape, **fields), args.vocab_size).encoder.train()
+
+
+def step_of(stack: str, layers: int, args: argparse.Namespace) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """Return an encoder, and its forward pass to a loss."""
+    model = encoder(stack, layers, args)
+    tokens = torch.randint(4, args.vocab_size, (args.batch, args.length))
+    nothing, lengths = torch.zeros_like(tokens, dtype=torch.bool), [args.length] * args.batch
+    return model, lambda: model(tokens, nothing, lengths).memories[0].x.square().mean()
+
+
+def kept(stack: str, layers: int, args: argparse.Namespace) -> float:
+    """Return what a forward pass keeps for the backward pass without weights, in 10^6 bytes."""
+    model, forward = step_of(stack, layers, args)
+    own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
+    found: dict[int, torch.UntypedStorage] = {}  # kept alive, so that no other takes a place
+
+    def count(x: Tensor) -> Tensor:
+        found[x.untyped_storage().data_ptr()] = x.untyped_storage()
+        return x
+
+    with saved_tensors_hooks(count, lambda x: x):
+        forward()
+    # Where random numbers begin is kept beside: of each layer that is checkpointed, of each reversible sublayer.
+    states = {"plain": 0, "recomputing": layers, "reversible": 2 * layers}[stack] * torch.get_rng_state().nbytes
+    return (sum(s.nbytes() for place, s in found.items() if place not in own) + states) / 1e6
+
+
+def peak_of_layers(stack: str, layers: int, args: argparse.Namespace) -> float:
+    """Return what a step takes at its peak without gradients of weights, in 10^6 bytes."""
+    model, forward = step_of(stack, layers, args)
+    for weight in model.parameters():
+        weight.grad = torch.zeros_like(weight)
+    # What is loaded at the first use is no layer's.
+    few = torch.full((1, 8), 5)
+    model(few, few == 0).memories[0].x.mean().backward()
+    return peak(lambda: forward().backward())
+
+
+def by_layers(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[Figure]]:
+    """Return what each stack keeps and takes by number of layers, and what a further layer costs."""
+    rows: list[dict[str, Any]] = []
+    further: dict[str, float] = {}
+    for stack in STACKS:
+        found = {layers: kept(stack, layers, args) for layers in args.layers}
+        for layers, size in found.items():
+            top = peak_of_process(["--one", stack, "--layers", layers, *_sizes(args)])
+            rows.append({"stack": stack, "layers": layers, "kept": size, "peak": top})
+            print(f"{stack:12} {layers:3} layers, kept {size:9.2f} MB, peak {top or 0:9.0f} MB", flush=True)
+        least, most = min(found), max(found)
+        further[stack] = (found[most] - found[least]) / (most - least)
+    figures = []
+    for stack, target in (("plain", 50), ("recomputing", 4)):
+        value = further[stack] / further["reversible"]
+        figures.append(Figure(f"a further layer, kept, {stack} / reversible", value, value, value, target))
+    return rows, figures
+
+
+def _sizes(args: argparse.Namespace) -> list[object]:
+    names = ("embed_dim", "chunked_dim", "positions", "batch", "length", "vocab_size", "seed")
+    return [word for name in names for word in ("--" + name.replace("_", "-"), getattr(args, name))]
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = parser(__doc__, "lecture-memory", repeats=5, devices=False)
+    options.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(11, 17)], help="2k to 64k")
+    options.add_argument("--chunks", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    options.add_argument("--layers", type=int, nargs="+", default=[4, 8, 12])
+    options.add_argument("--embed-dim", type=int, default=512)
+    options.add_argument("--chunked-dim", type=int, default=128, help="of the part in chunks (default: 128)")
+    options.add_argument("--positions", type=int, default=8192, help="of the part in chunks (default: 8192)")
+    options.add_argument("--batch", type=int, default=8)
+    options.add_argument("--length", type=int, default=512, help="of documents by layers (default: 512)")
+    options.add_argument("--vocab-size", type=int, default=1000)
+    options.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="some of the tables")
+    options.add_argument("--one", help="print the peak of this stack, or of chunks, in this process")
+    args = options.parse_args()
+    if args.one:
+        one = (
+            chunked_peak(args.chunks[0], args)
+            if args.one == "chunks"
+            else peak_of_layers(args.one, args.layers[0], args)
+        )
+        print(one)
+        return
+    figures: list[Figure] = []
+    tables: dict[str, list[dict[str, float]]] = {}
+    timed: dict[str, Timed] = {}
+    if "lengths" in args.only:
+        tables["by_length"] = by_length(args)
+    if "chunks" in args.only:
+        tables["by_chunks"], further = by_chunks(args)
+        figures += further
+    if "layers" in args.only:
+        tables["by_layers"], further = by_layers(args)
+        figures += further
+    if "steps" in args.only:
+        steps = {stack: step_of(stack, args.layers[0], args)[1] for stack in STACKS}
+        timed = take_turns(
+            {stack: (lambda step=step: step().backward()) for stack, step in steps.items()}, args.repeats
+        )
+        # At most 1.5 times as long.
+        figures.append(ratio("plain / reversible, a step", timed["plain"], timed["reversible"], 1 / 1.5))
+        figures.append(ratio("plain / recomputing, a step", timed["plain"], timed["recomputing"]))
+    finish(args, figures, timed, **tables)
+
+
+if __name__ == "__main__":
+    main()

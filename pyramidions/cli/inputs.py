@@ -1,0 +1,99 @@
+"""What `prepare` reads: files, a dataset, or a corpus by name."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyramidions.cli.naming import option
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.corpora import KnownCorpus, Reading
+    from pyramidions.data.readers import Corpus
+
+
+class Inputs(NamedTuple):
+    """The documents of `prepare`.
+
+    Attributes:
+        corpora: makes the documents of each split, given whether `sections` of records are read.
+        about: the known corpus that they come from, for the manifest; None for others.
+    """
+
+    corpora: dict[str, "Callable[..., Corpus]"]
+    about: dict[str, Any] | None
+
+
+def find_inputs(
+    name: str | None,
+    files: Mapping[str, str],
+    release: Path | None,
+    *,
+    config: str | None,
+    skip_empty: bool,
+    number_repeated_ids: bool,
+    **fields: str | None,
+) -> Inputs:
+    """Return the documents of `prepare`; the facts about a known corpus are shown at once.
+
+    Args:
+        name: INPUT: a folder, a dataset or a known corpus, or None.
+        files: of some splits, which win over those of the input; beside a corpus with queries, theirs are in `query`.
+        release: files of the known corpus.
+        config: of a dataset or of the known corpus.
+        skip_empty, number_repeated_ids: as for `Corpus`.
+        fields: the options that name fields of records.
+
+    Raises:
+        UserError: there is no such input, or options do not fit it.
+    """
+    from pyramidions.data.readers import Corpus, check_config, find_splits, known_fields
+
+    corpus = _known(name, config, release, [each for each, value in fields.items() if value is not None])
+    made: dict[str, Callable[..., Corpus]] = {}
+    about = None
+    if corpus is None:
+        names = {**(find_splits(name) if name else {}), **files}
+        check_config(config, names.values())
+    else:
+        reading = _reading(corpus, config, release)
+        made |= {
+            split: partial(reading.documents, split, number_repeated_ids=number_repeated_ids)
+            for split in reading.splits
+        }
+        about = reading.about() | {"splits": [split for split in made if split not in files]}
+        names, config = dict(files), None
+        if reading.form.fields.query is not None:
+            # All splits must have queries, or none.
+            fields = {**fields, "query_field": "query"}
+    options: dict[str, Any] = {"config": config, "skip_empty": skip_empty, "number_repeated_ids": number_repeated_ids}
+    # The order of the options is that of the command line.
+    named = known_fields(*(fields[f"{each}_field"] for each in ("source", "target", "id", "query")))
+    made |= {split: partial(Corpus, each, split, fields=named, **options) for split, each in names.items()}
+    return Inputs(made, about)
+
+
+def _known(name: str | None, config: str | None, release: Path | None, fields: list[str]) -> "KnownCorpus | None":
+    from pyramidions.corpora import KNOWN, find_corpus
+
+    if release is not None and name not in KNOWN:
+        given = "not given" if name is None else name
+        raise UserError(f"With --release, INPUT must be one of {', '.join(KNOWN)}, but is {given}.")
+    corpus = KNOWN[str(name)] if release is not None else find_corpus(name, config) if name else None
+    if corpus is None or not fields:
+        return corpus
+    if corpus.name != name:
+        # A user who names the fields of a dataset on the hub knows it, too.
+        return None
+    raise UserError(f"{option(fields[0])} is not an option of {corpus.name}, whose fields are known.")
+
+
+def _reading(corpus: "KnownCorpus", config: str | None, release: Path | None) -> "Reading":
+    from pyramidions.corpora import configuration, facts, read_corpus
+    from pyramidions.files.progress import note
+
+    asked = configuration(corpus, config)
+    for line in facts(corpus, asked, release):
+        note(line)
+    return read_corpus(corpus, asked, release)

@@ -1,0 +1,112 @@
+"""What `pyramidions score` reads."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.manifest import file_hash
+from pyramidions.errors import UserError
+from pyramidions.scoring.examples import Texts
+from pyramidions.scoring.folder_documents import FolderDocuments
+from pyramidions.scoring.lead import Leads
+from pyramidions.scoring.metric import Metric
+from pyramidions.scoring.summaries import ReferenceFile, read_documents
+
+
+class ScoreInputs:
+    """References and documents, from a data folder or from files.
+
+    Args:
+        data: a data folder, or None.
+        split: of it.
+        references: a file of references instead of the folder, or None.
+        documents: a file of documents instead of the folder's, or None.
+    """
+
+    def __init__(self, data: Path | None, split: str, references: Path | None, documents: Path | None) -> None:
+        self._folder = None if data is None else DataFolder(data)
+        self._split = split
+        self._references = references
+        self._documents = documents
+
+    @cached_property
+    def references(self) -> ReferenceFile:
+        """The references of all documents.
+
+        Raises:
+            UserError: they are missing or damaged.
+        """
+        if self._folder is None:
+            assert self._references is not None  # one of the two is given
+            return ReferenceFile(self._references)
+        path = self._folder.existing_references(self._split)
+        if self._folder.manifest_path.exists():
+            _refuse_damaged(self._folder, path)
+        return ReferenceFile(path)
+
+    def sources(self, metrics: Mapping[str, Metric], *, shown: bool) -> Texts | None:
+        """Return the documents, or None where nobody reads them or has them.
+
+        Args:
+            metrics: by name.
+            shown: a page shows documents if they are there.
+
+        Raises:
+            UserError: a metric reads documents, but there are none; or there are, and nobody reads them.
+        """
+        reading = [name for name, metric in metrics.items() if metric.reads_source]
+        if self._documents is not None:
+            if not reading and not shown:
+                raise UserError(
+                    f"--documents has no effect: none of the metrics ({', '.join(metrics)}) reads documents, and "
+                    "--html is not given."
+                )
+            return read_documents(self._documents, self.references)
+        if self._folder is None:
+            if reading:
+                raise UserError(f"The metric {reading[0]} reads the documents: give --documents or --data.")
+            return None
+        if not reading and not shown:
+            return None
+        return self._whole(self._folder)
+
+    @property
+    def titles(self) -> list[str]:
+        """The names of documents as a page shows them: their ids, with the query behind where there is one."""
+        ids = self.references.ids
+        if self._folder is None or not self._folder.has_queries:
+            return ids
+        documents = self._whole(self._folder)
+        return [f"{name}: {documents.query(index)}" for index, name in enumerate(ids)]
+
+    def leads(self, words: int | None) -> Texts:
+        """Return the first sentences of each document.
+
+        Args:
+            words: most of them; None for the mean of the training summaries.
+
+        Raises:
+            UserError: there is no data folder, or nothing says how many words.
+        """
+        if self._folder is None:
+            raise UserError("--lead needs --data, which has the documents.")
+        if words is None:
+            train = self._folder.manifest["splits"].get("train")
+            if train is None:
+                raise UserError(f"--lead needs --lead-words, since {self._folder.path} has no train split.")
+            words = round(train["target_words"]["mean"])
+        # No word takes more than some pieces: the rest of a long document need not be decoded.
+        return Leads(self._whole(self._folder, most_tokens=20 * words), words)
+
+    def _whole(self, folder: DataFolder, most_tokens: int | None = None) -> FolderDocuments:
+        _refuse_damaged(folder, folder.tokens_path(self._split, "source"), folder.tokenizer_path)
+        return FolderDocuments(folder, self._split, most_tokens)
+
+
+def _refuse_damaged(folder: DataFolder, *paths: Path) -> None:
+    """Refuse files whose hash is not the manifest's: one flipped bit would give another score."""
+    hashes = folder.manifest["files"]
+    for path in paths:
+        if path.is_file() and path.name in hashes and file_hash(path) != hashes[path.name]:
+            raise UserError(f"{path} is damaged: its SHA-256 is not the one in {folder.manifest_path.name}.")

@@ -1,0 +1,153 @@
+"""The folder of an exported model: what may lie in it, and whether it is whole."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyramidions.data.manifest import file_hash
+from pyramidions.errors import UserError
+from pyramidions.inference.model_kinds import KINDS, SUMMARIZER
+from pyramidions.models.config import shown
+from pyramidions.strict_json import parse_json
+from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
+
+WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
+#: What an export for transformers may hold beside them.
+OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
+#: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
+WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
+#: In an export of 0.1.0, which lists no files, the first.
+TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
+#: All that an export may hold.
+EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
+FORMAT = 2
+
+
+class ForTransformersError(UserError):
+    """A model is in the format of transformers."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read config.json of an export; it has `model`, and maybe `kind` and `sha256` (neither in exports of 0.1.0).
+
+    Raises:
+        UserError: it is damaged, or of something else.
+    """
+    try:
+        about = parse_json(path.read_bytes())
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from None
+    if isinstance(about, dict) and "model_type" in about and "format" not in about:
+        raise ForTransformersError(
+            f"{path.parent} holds a model of transformers: `pyramidions import` makes a checkpoint of it, if it is a "
+            "BART, LED, PEGASUS or BigBird-PEGASUS."
+        )
+    if not isinstance(about, dict) or "format" not in about:
+        raise UserError(f"{path} must be as written by `pyramidions export`.")
+    if about["format"] is True or about["format"] not in (1, FORMAT):
+        raise UserError(f"{path} must be of format 1 or {FORMAT}, but is of {shown(about['format'])}.")
+    config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UserError(f"{path} is damaged: `kind` must be {' or '.join(KINDS)}, but is {shown(kind)}.")
+    if not isinstance(config, dict):
+        raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
+    if hashes != {} and not (isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, t} for t in TOKENIZERS)):
+        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZERS[0]}.")
+    if about["format"] == 1:
+        # An axis of one kind in 0.1.0; it is called `stack` today.
+        config.pop("residual", None)
+    return about
+
+
+def require(folder: Path, *names: str) -> None:
+    """Refuse an export that lacks one of these files."""
+    for name in names:
+        if not (folder / name).is_file():
+            raise UserError(f"The exported model {folder} lacks {name}.")
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse to replace what is no export.
+
+    Raises:
+        UserError: there is a file, or a folder that holds anything else.
+    """
+    if file := next((parent for parent in folder.parents if parent.exists() and not parent.is_dir()), None):
+        raise UserError(f"The folder of an export must lie in a folder, but {file} is a file.")
+    rule = f"The folder of an export must be new, empty or an older export, but {folder}"
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{rule} is {'a file' if folder.is_file() else 'no folder'}.")
+    found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if others := found - set(EXPORTED) if CONFIG in found else found:
+        raise UserError(f"{rule} holds {min(others)}.")
+    if not found or _is_config(folder / CONFIG):
+        return
+    hashes = hashes_for_transformers(folder / CONFIG)
+    if hashes is None:
+        raise UserError(f"{rule} holds a {CONFIG} of something else.")
+    if changed := _changed(folder, hashes):
+        raise UserError(f"{rule} holds another {changed} than the one that was exported.")
+
+
+def check_export(folder: Path) -> None:
+    """Refuse a folder that is not a whole export, in our format or that of transformers.
+
+    Raises:
+        UserError: it lacks a file, or holds others, or one is damaged.
+    """
+    rule = f"{folder} must be a folder that `pyramidions export` wrote, but"
+    if not folder.is_dir():
+        raise UserError(f"{rule} {'is a file' if folder.exists() else 'does not exist'}.")
+    found = {path.name for path in folder.iterdir()}
+    if CONFIG not in found:
+        raise UserError(f"{rule} lacks {CONFIG}.")
+    if others := found - set(EXPORTED):
+        raise UserError(f"{rule} holds {min(others)}.")
+    hashes = hashes_for_transformers(folder / CONFIG)
+    if hashes is None:
+        hashes = read_config(folder / CONFIG).get("sha256", {})
+        require(folder, WEIGHTS, *hashes)
+    else:
+        require(folder, *hashes, *OF_TRANSFORMERS[:2])
+    check_hashes(folder, hashes)
+
+
+def check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
+    """Refuse damaged files of an export, whose hashes its config.json has."""
+    if changed := _changed(folder, hashes):
+        raise UserError(f"{folder / changed} is damaged: its SHA-256 is not the one in {CONFIG}.")
+
+
+def hashes_for_transformers(config: Path) -> dict[str, str] | None:
+    """Return what the config.json of an export for transformers says of its files; None for any other."""
+    try:
+        about = parse_json(config.read_bytes())
+    except (OSError, ValueError):
+        return None
+    hashes = about.get(HASHES) if isinstance(about, dict) and WRITTEN_BY in about else None
+    tokenizers = (TOKENIZERS[1], OF_TRANSFORMERS[2])
+    known = isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, name} for name in tokenizers)
+    return hashes if known else None
+
+
+def is_export(config: Path, hashes: Mapping[str, str]) -> bool:
+    """Return whether a model is an export, by its config.json and what is known of the hashes of its files."""
+    if _is_config(config):
+        return True
+    said = hashes_for_transformers(config)
+    return said is not None and all(hashes.get(name, expected) == expected for name, expected in said.items())
+
+
+def _changed(folder: Path, hashes: Mapping[str, str]) -> str | None:
+    """Return the name of a file that is there, but with another hash."""
+    files = ((name, folder / name) for name in hashes)
+    return next((name for name, path in files if path.is_file() and file_hash(path) != hashes[name]), None)
+
+
+def _is_config(path: Path) -> bool:
+    """Return whether a config.json is that of an export in our format."""
+    try:
+        read_config(path)
+    except (OSError, UserError):
+        return False
+    return True

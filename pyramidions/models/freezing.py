@@ -1,0 +1,79 @@
+"""Parts of a model, by name, that training leaves as they are."""
+
+import re
+
+from torch import nn
+
+from pyramidions.errors import UserError
+from pyramidions.nn import Decoder, Encoder
+
+_RANGE = re.compile(r"(encoder|decoder)\.(\d{1,4})(?:-(\d{1,4}))?")
+_NAMES = "embeddings, encoder, decoder, poolers, or layers such as encoder.0 or encoder.0-3"
+
+
+def freeze(model: nn.Module, parts: str) -> int:
+    """Let parts of a model learn nothing, in place.
+
+    Args:
+        model: with an encoder, and maybe a decoder.
+        parts: as for `parameters_of`.
+
+    Returns:
+        How many values are frozen.
+
+    Raises:
+        UserError: an unknown name, a part that the model does not have, or nothing is left to learn.
+    """
+    for parameter in parameters_of(model, parts):
+        parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UserError(f"--freeze must leave weights to train, but {parts} are all of the model.")
+    return sum(parameter.numel() for parameter in model.parameters() if not parameter.requires_grad)
+
+
+def parameters_of(model: nn.Module, parts: str) -> set[nn.Parameter]:
+    """Return the weights of a model's parts.
+
+    `embeddings` are those of tokens and positions on both sides, with their norms, and an output layer that is tied to
+    them. `encoder` and `decoder` are all layers, and the norm behind the last; the decoder has an output layer of its
+    own with it. `poolers`, with their scorers, are no part of the encoder's layers.
+
+    Args:
+        model: with an encoder, and maybe a decoder.
+        parts: names with commas in between; layers are counted from 0.
+
+    Raises:
+        UserError: an unknown name, or a part that the model does not have.
+    """
+    modules = [module for name in parts.split(",") for module in _modules(model, name.strip())]
+    return {parameter for module in modules for parameter in module.parameters()}
+
+
+def _modules(model: nn.Module, name: str) -> list[nn.Module]:
+    coders: dict[str, Encoder | Decoder] = {}
+    for module in model.modules():
+        if isinstance(module, Encoder | Decoder):
+            coders["encoder" if isinstance(module, Encoder) else "decoder"] = module
+    encoder = coders["encoder"]
+    assert isinstance(encoder, Encoder)
+    parts: dict[str, list[nn.Module]] = {
+        "embeddings": [coder.embedder for coder in coders.values()],
+        "encoder": [],
+        "decoder": [],
+        "poolers": list(encoder.poolers.values()),
+    }
+    for side, coder in coders.items():
+        behind = [coder.norm, *(coder.memory_norms.values() if isinstance(coder, Encoder) else [coder.output])]
+        parts[side] = [*coder.layers, *(module for module in behind if module is not None)]
+    if name in parts:
+        if not parts[name]:
+            raise UserError(f"--freeze names {name}, but the model has none.")
+        return parts[name]
+    found = _RANGE.fullmatch(name)
+    if found is None:
+        raise UserError(f"--freeze must name {_NAMES}, with commas in between, but names {name!r}.")
+    side, first, last = found[1], int(found[2]), int(found[3] or found[2])
+    layers = list(coders[side].layers) if side in coders else []
+    if not first <= last < len(layers):
+        raise UserError(f"--freeze names {name}, but the {side} has {len(layers)} layers, counted from 0.")
+    return layers[first : last + 1]

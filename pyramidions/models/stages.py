@@ -1,0 +1,181 @@
+"""Cuts the layers of a config into stages: what pools after which layer, and what the decoder reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from pyramidions.errors import UserError
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, EncoderConfig
+from pyramidions.models.fields import FieldReader, parse_options, parse_pooling_lengths
+from pyramidions.models.queries import check_scorers
+from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.upsampling import UPSAMPLING
+
+
+def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:
+    """Cut ``layers`` at poolings, and after those that are read; a stage with upsampling holds all later stages.
+
+    Args:
+        reader: of the config.
+        layers: all encoder layers.
+        read: those whose output the decoder reads, by their numbers (from 0).
+
+    Raises:
+        UserError: a field that breaks a rule, or fields that contradict each other.
+    """
+    config = reader.config
+    longest = config.max_source_positions or MAX_SOURCE_POSITIONS
+    lengths = parse_pooling_lengths(config.pooling_lengths, len(layers))
+    _check_read(reader, read, lengths)
+    if not lengths:
+        _refuse_unused(reader)
+        return _cut(layers, 0, longest, read)
+    poolers = dict(zip(lengths, reader.each("pooling", POOLING, len(lengths), "pooling"), strict=True))
+    _check_marks([pooler.kind for pooler in poolers.values()])
+    scorers = dict(zip(lengths, _scorers(reader, list(poolers.values())), strict=True))
+    check_scorers(list(poolers.values()), list(scorers.values()))
+    upsampler = _upsampler(reader, list(poolers.values()))
+
+    def stages(start: int, longest: int) -> tuple[StageSpec, ...]:
+        last = next((layer for layer in lengths if layer >= start), None)
+        if last is None:
+            return _cut(layers[start:], start, longest, read)
+        after, owned = last + 1, None
+        if POOLING.takes(poolers[last].kind, "layer"):
+            _check_funnel(config, lengths, layers[after:], poolers[last])
+            if after in read:
+                raise UserError(f"`memories` must not name layer {after + 1}, which {poolers[last].kind} pooling runs.")
+            owned = layers[after]
+            after += 1
+        window, length = -(-longest // lengths[last]), min(longest, lengths[last])
+        scorer = scorers[last]
+        if scorer is not None:
+            _check_scorer(scorer, layers[last])
+        pooling = PoolingSpec(poolers[last], lengths[last], window, scorer, owned, upsampler)
+        *earlier, own = _cut(layers[start : last + 1], start, longest, read)
+        rest = stages(after, length)
+        if upsampler is None:
+            return (*earlier, replace(own, pooling=pooling), *rest)
+        if not rest and owned is None:
+            raise UserError(
+                f"`upsampling` {upsampler.kind!r} needs a layer after the last pooling, but `pooling_lengths` is "
+                f"{config.pooling_lengths!r}."
+            )
+        return (*earlier, replace(own, pooling=pooling, inner=rest))
+
+    return stages(0, longest)
+
+
+def _cut(layers: Sequence[LayerSpec], start: int, longest: int, read: Sequence[int]) -> tuple[StageSpec, ...]:
+    """Cut layers with no pooling in between after those that are read; the first has the number ``start``."""
+    ends = sorted({start + len(layers), *(layer + 1 for layer in read if start <= layer < start + len(layers))})
+    return tuple(
+        StageSpec(tuple(layers[begin - start : end - start]), longest, is_memory=end - 1 in read)
+        for begin, end in pairwise([start, *ends])
+        if begin < end
+    )
+
+
+def _check_read(reader: FieldReader, read: Sequence[int], lengths: Mapping[int, int]) -> None:
+    """Refuse to read what stacks of several streams have in the middle: it is none of the streams, nor their mean."""
+    stack = reader.one("stack", STACK).kind
+    for layer in read:
+        if STACK[stack].streams > 1 and layer not in lengths:
+            raise UserError(
+                f"`memories` must name layers that a pooling follows if `stack` is {stack!r}, but names {layer + 1}."
+            )
+
+
+def _check_marks(kinds: list[str]) -> None:
+    """Refuse poolings after which nobody knows where units of the text start, if a later one asks."""
+    asking = max((number for number, kind in enumerate(kinds) if POOLING[kind].reads_units), default=0)
+    for kind in kinds[:asking]:
+        if not POOLING[kind].has_provenance:
+            raise UserError(
+                f"`pooling` {kinds[asking]!r} must follow poolings that tell what their vectors are made of, but "
+                f"follows {kind!r}."
+            )
+
+
+def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
+    """Return the scorer of each pooling, None if its kind takes none."""
+    config = reader.config
+    asking = [POOLING.takes(pooler.kind, "scorer") for pooler in poolers]
+    if not any(asking):
+        for name in ("scorer", "scorer_args"):
+            if getattr(config, name) != getattr(EncoderConfig, name):
+                raise UserError(
+                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} takes no scorer."
+                )
+    scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
+    for pooler, scorer, asks in zip(poolers, scorers, asking, strict=True):
+        # One scorer for all is that of the poolings which take one.
+        if not asks and scorer not in (scorers[asking.index(True)] if any(asking) else scorer, Part("linear")):
+            raise UserError(
+                f"`scorer` is {config.scorer!r} with {config.scorer_args}, but `pooling` {pooler.kind!r} takes no "
+                "scorer: give it linear, without options."
+            )
+    return [scorer if asks else None for scorer, asks in zip(scorers, asking, strict=True)]
+
+
+def _check_scorer(scorer: Part, layer: LayerSpec) -> None:
+    attention = layer.self_attention
+    if SCORER[scorer.kind].reads_attention and not ATTENTION[attention.attention.kind].tells("received"):
+        raise UserError(
+            f"`scorer` {scorer.kind!r} needs attention that tells what each position received, "
+            f"but `self_attention` is {attention.attention.kind!r}."
+        )
+
+
+def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
+    config = reader.config
+    if config.upsampling is None:
+        kinds = {POOLING[pooler.kind].upsampling for pooler in poolers}
+        if len(kinds) > 1:
+            raise UserError(
+                f"`upsampling` must be given, because the kinds of `pooling` {config.pooling!r} differ in it."
+            )
+        (kind,) = kinds
+        options = parse_options(config.upsampling_args, "upsampling_args")
+        if kind is None and options:
+            raise UserError(f"`upsampling_args` is {config.upsampling_args!r}, but nothing is upsampled.")
+        return None if kind is None else Part(kind, options)
+    upsampler = reader.one_or_none("upsampling", UPSAMPLING)
+    for pooler in poolers:
+        if upsampler is not None and UPSAMPLING.takes(upsampler.kind, "window") > POOLING.takes(pooler.kind, "window"):
+            raise UserError(
+                f"`upsampling` {upsampler.kind!r} needs pooling over windows, but `pooling` is {pooler.kind!r}."
+            )
+    return upsampler
+
+
+def _check_funnel(config: EncoderConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:
+    if len(lengths) != 1 or not after:
+        raise UserError(
+            f"`pooling_lengths` of {pooler.kind} pooling must name one length, after a layer that another one follows, "
+            f"but is {config.pooling_lengths!r}."
+        )
+    attention = after[0].self_attention
+    if not ATTENTION[attention.attention.kind].tells("across"):
+        names = " or ".join(name for name in ATTENTION.names if ATTENTION[name].tells("across"))
+        raise UserError(
+            f"{pooler.kind.capitalize()} pooling needs `self_attention` {names}, but it is "
+            f"{attention.attention.kind!r}."
+        )
+
+
+def _refuse_unused(reader: FieldReader) -> None:
+    """Refuse options of pooling if nothing is pooled; names of kinds are checked all the same."""
+    config = reader.config
+    reader.each("pooling", POOLING, 1, "pooling")
+    reader.each("scorer", SCORER, 1, "pooling")
+    for name in ("pooling_args", "scorer_args", "upsampling", "upsampling_args"):
+        if getattr(config, name) not in (getattr(EncoderConfig, name), NONE):
+            raise UserError(
+                f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
+                f"`pooling_lengths` is {config.pooling_lengths}."
+            )

@@ -1,0 +1,166 @@
+"""BigBird's attention: blocks see their neighbours, the ends of the document, and random blocks."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.block_lists import BlockLists
+from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.dropout import check_probability
+from pyramidions.nn.functional.gathered_attention import Seen, gathered_attention, received_by_gathered
+from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.marks import Marks
+
+
+@ATTENTION.register("bigbird")
+class BigBirdAttention(CoreAttention):
+    """Attention to a window of blocks, to the ends of a document and to random blocks (Zaheer et al. 2020, section 2).
+
+    The first and the last blocks of a document see all of it, and all of it sees them. Any other block sees its
+    neighbours, those ends, and random blocks, which differ from head to head. They follow from ``seed`` and the number
+    of the document's own blocks, in training and in evaluation, whatever else is in the batch. No key counts twice. A
+    document of ``window_blocks + 2 * global_blocks + 2 * random_blocks`` blocks or fewer, 704 tokens by default, is
+    seen whole, as in the published models. Time and memory are linear in the length. It cannot be causal.
+
+    Args:
+        block_size: positions in a block, M.
+        window_blocks: blocks in the window, the own one in its middle.
+        global_blocks: blocks at either end of a document that are global.
+        random_blocks: random blocks that a block sees.
+        seed: where the random blocks come from, with the number of the layer.
+        layer: the number of the layer, from 0.
+        dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: a block size below 1, a window that is even or below 1, or fewer than 0 global or random blocks.
+    """
+
+    crosses = False
+    can_be_causal = False
+
+    def __init__(
+        self,
+        block_size: int = 64,
+        window_blocks: int = 3,
+        global_blocks: int = 1,
+        random_blocks: int = 3,
+        seed: int = 1,
+        layer: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if block_size < 1:
+            raise ValueError(f"`block_size` must be at least 1, but is {block_size}.")
+        if window_blocks < 1 or window_blocks % 2 == 0:
+            raise ValueError(f"`window_blocks` must be odd and at least 1, but is {window_blocks}.")
+        for name, value in (("global_blocks", global_blocks), ("random_blocks", random_blocks)):
+            if value < 0:
+                raise ValueError(f"`{name}` must be at least 0, but is {value}.")
+        self.block_size = block_size
+        self.lists = BlockLists(window_blocks, global_blocks, random_blocks, seed + layer)
+        self.dropout = check_probability("dropout", dropout)
+        self.everywhere = FullAttention(dropout)
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
+    ) -> Tensor:
+        self.refuse(q, k, is_causal)
+        length = q.size(2)
+        if self._sees_everything(length):
+            return self.everywhere(q, k, v, key_padding_mask)
+        hidden = self._hidden(k, key_padding_mask)
+        q, k, v = (self._cut(x) for x in (q, k, v))
+        dropout = self.dropout if self.training else 0.0
+        mixed = torch.cat(
+            [
+                gathered_attention(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), v.flatten(0, 2), seen, dropout)
+                # (B H C', M, E) -> (B, H, C', M E)
+                .reshape(*q.shape[:2], -1, q.size(3) * q.size(4))
+                for rows, seen in self._seen(hidden, q.size(1))
+            ],
+            dim=2,
+        )
+        ends = self._ends(hidden)
+        if ends is not None:
+            from_ends = self.everywhere(_of(ends, q), k.flatten(2, 3), v.flatten(2, 3), hidden.flatten(1))
+            # (B, H, G M, E) -> (B, H, G, M E)
+            mixed = ends.put(mixed, from_ends.unflatten(2, (-1, self.block_size)).flatten(3))
+        # (B, H, C, M E) -> (B, H, L, E)
+        return mixed.reshape(q.shape).flatten(2, 3)[:, :, :length]
+
+    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        length = k.size(2)
+        if self._sees_everything(length):
+            return self.everywhere.received(q, k, padding_mask)
+        hidden = self._hidden(k, padding_mask)
+        q, k = self._cut(q), self._cut(k)
+        ends = self._ends(hidden)
+        # What the ends see is added below.
+        left_out = hidden if ends is None else hidden | ends.marked[..., None]
+        total = torch.zeros(k.shape[:4], dtype=torch.float32, device=k.device)
+        for rows, seen in self._seen(hidden, q.size(1)):
+            # (B, C, M) -> (B H C', M)
+            without = left_out[:, None, rows].expand(-1, q.size(1), -1, -1).flatten(0, 2)
+            total += received_by_gathered(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), seen, without).view_as(total)
+        found = total.sum(dim=1).flatten(1)
+        if ends is not None:
+            without = ends.absent[..., None] | hidden.gather(
+                1, ends.positions[..., None].expand(-1, -1, hidden.size(2))
+            )
+            found += self.everywhere.received(_of(ends, q), k.flatten(2, 3), hidden.flatten(1), without.flatten(1))
+        return found.masked_fill(hidden.flatten(1), 0.0)[:, :length]
+
+    def _sees_everything(self, length: int) -> bool:
+        return length <= self.lists.full * self.block_size
+
+    def _cut(self, x: Tensor) -> Tensor:
+        # (B, H, L, E) -> (B, H, C, M, E); of one piece, so that the backward pass keeps no further copies
+        return pad_to_multiple(x, self.block_size, dim=2).contiguous().unflatten(2, (-1, self.block_size))
+
+    def _hidden(self, k: Tensor, padding_mask: Tensor | None) -> Tensor:
+        # (B, L) -> (B, C, M)
+        return pad_to_multiple(padding_of(k, padding_mask), self.block_size, dim=1, value=True).unflatten(
+            1, (-1, self.block_size)
+        )
+
+    def _ends(self, hidden: Tensor) -> Marks | None:
+        """Return which blocks of each document see everything."""
+        if not self.lists.ends:
+            return None
+        numbers, count = torch.arange(hidden.size(1), device=hidden.device), _blocks_of(hidden)[:, None]
+        marked = (numbers < count) & ((numbers < self.lists.ends) | (numbers >= count - self.lists.ends))
+        return Marks(marked, 2 * self.lists.ends)
+
+    def _seen(self, hidden: Tensor, heads: int) -> Iterator[tuple[slice, Seen]]:
+        """Yield what the first blocks see, which may be all of a short document, and what the others see."""
+        count, blocks, first = _blocks_of(hidden), hidden.size(1), self.lists.full
+        others = torch.arange(first, blocks, device=hidden.device)
+        yield slice(0, first), _seen(self.lists.of_first(count, heads), hidden)
+        yield slice(first, blocks), _seen(self.lists.of_others(count, heads, others), hidden)
+
+
+def _blocks_of(hidden: Tensor) -> Tensor:
+    """Return how many blocks each document has, up to its last position: (B, C, M) -> (B,)."""
+    numbers = torch.arange(1, hidden.size(1) + 1, device=hidden.device)
+    return (~hidden).any(dim=2).long().mul(numbers).amax(dim=1).clamp(min=1)
+
+
+def _seen(lists: Tensor, hidden: Tensor) -> Seen:
+    """Return blocks by their place among those of all documents and heads: (B, H, C', S) -> (B H C', S)."""
+    batch, heads = lists.shape[:2]
+    document = torch.arange(batch, device=lists.device)[:, None, None, None]
+    head = torch.arange(heads, device=lists.device)[:, None, None]
+    blocks = lists.clamp(min=0)
+    # (B, H, C', S, M) -> (B H C', S M)
+    allowed = (~hidden[document, blocks] & (lists >= 0)[..., None]).flatten(3).flatten(0, 2)
+    # Rows that see nothing are padding.
+    allowed = allowed | ~allowed.any(dim=1, keepdim=True)
+    return Seen(((document * heads + head) * hidden.size(1) + blocks).flatten(0, 2), allowed)
+
+
+def _of(ends: Marks, q: Tensor) -> Tensor:
+    # (B, H, C, M, E) -> (B, H, G M, E)
+    return ends.take(q.flatten(3)).unflatten(3, q.shape[3:]).flatten(2, 3)

@@ -1,0 +1,81 @@
+"""Head-wise positional strides: each head of a cross-attention reads its own part of the memory."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.projections import Projections
+
+
+@ATTENTION.register("hepos")
+class HeposAttention(CoreAttention):
+    """Head h reads the positions i of the memory with (i - h) mod s = 0 (Huang et al. 2021, section 3).
+
+    Any s neighbouring heads read all of it. Its keys and values are projected and kept only where a head reads them. A
+    head for which there is nothing to read returns zeros.
+
+    Between projected heads this is full attention: which positions a head's keys stand for, `keys_values` decides.
+
+    Args:
+        num_heads: H.
+        stride: s, by which ``num_heads`` must be divisible.
+        dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: a stride below 1, or by which ``num_heads`` is not divisible.
+    """
+
+    crosses_only = True
+    can_be_causal = False
+
+    def __init__(self, num_heads: int, stride: int = 4, dropout: float = 0.0) -> None:
+        super().__init__()
+        if stride < 1:
+            raise ValueError(f"`stride` must be at least 1, but is {stride}.")
+        if num_heads % stride:
+            raise ValueError(f"`num_heads` ({num_heads}) must be divisible by the `stride` of hepos ({stride}).")
+        self.stride = stride
+        self.within = FullAttention(dropout)
+
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        key_padding_mask: Tensor | None = None,
+        *,
+        is_causal: bool = False,
+    ) -> Tensor:
+        self.refuse(q, k, is_causal)
+        return self.within(q, k, v, key_padding_mask)
+
+    def keys_values(
+        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        k, v = projections.strided_keys_values(memory, self.stride)
+        if padding_mask is None and memory.size(1) % self.stride == 0:
+            return k, v, None
+        if padding_mask is None:
+            padding_mask = torch.zeros(memory.shape[:2], dtype=torch.bool, device=memory.device)
+        # (B, K) -> (B, K/s, s) -> (B, s, K/s) -> (B, H, K/s)
+        padding = pad_to_multiple(padding_mask, self.stride, dim=1, value=True).unflatten(1, (-1, self.stride))
+        padding = padding.transpose(1, 2).repeat(1, k.size(1) // self.stride, 1)
+        # All keys of a head that has no real one are seen, because a softmax over nothing would be NaN: of values that
+        # are zero it makes zero.
+        v = v.masked_fill(padding[..., None], 0.0)
+        blocked = padding & ~padding.all(dim=-1, keepdim=True)
+        return k, v, as_bias(blocked, k).transpose(1, 2)
+
+    def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+        return self.within.weights(q, k, key_padding_mask)
+
+    def spread(self, weights: Tensor, padding_mask: Tensor) -> Tensor:
+        stride = self.stride
+        # (B, H, Lq, K/s) -> (B, H, Lq, K)
+        over = weights.new_zeros(*weights.shape[:3], weights.size(3) * stride)
+        for residue in range(stride):
+            over[:, residue::stride, :, residue::stride] = weights[:, residue::stride]
+        return over[..., : padding_mask.size(1)].masked_fill_(padding_mask[:, None, None], 0.0)

@@ -1,0 +1,20 @@
+"""Parts with a loss of their own, which training adds to that of the task."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+
+class Regularised(ABC):
+    """A module whose own loss training adds to the loss of each token, or of whatever else a criterion averages."""
+
+    @abstractmethod
+    def regulariser(self) -> Tensor | None:
+        """Return the loss, a scalar with a gradient; None if there is none."""
+
+
+def regulariser_of(model: nn.Module) -> Tensor | None:
+    """Return the sum of the own losses of all parts of a model; None if no part has one."""
+    found = [part.regulariser() for part in model.modules() if isinstance(part, Regularised)]
+    losses = [loss for loss in found if loss is not None]
+    return sum(losses[1:], losses[0]) if losses else None

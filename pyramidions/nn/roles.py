@@ -1,0 +1,43 @@
+"""Who speaks: the first tokens of each unit of the text, as they are before the encoder."""
+
+import torch
+from torch import Tensor, nn
+
+
+class Roles:
+    """Embeds the beginning of units, such as the speaker's name in front of a turn.
+
+    Args:
+        tokens: (B, L).
+        unit: (B, L), as `Sequence.unit`.
+        embedding: of tokens, (V, D).
+        marker: the token at which a unit starts. It tells nothing and is passed over.
+    """
+
+    def __init__(self, tokens: Tensor, unit: Tensor, embedding: nn.Embedding, marker: int) -> None:
+        self._tokens = tokens
+        self._unit = unit
+        self._embedding = embedding
+        self._marker = marker
+
+    def __call__(self, units: Tensor, count: int) -> Tensor:
+        """Return the mean embedding of the first ``count`` tokens of units, of fewer if a unit has no more.
+
+        Args:
+            units: (B, K), their numbers; -1 gives zeros.
+            count: tokens.
+
+        Returns:
+            (B, K, D).
+        """
+        # Numbers never fall, but for the -1 of padding behind them: (B, K), where each unit starts.
+        starts = torch.searchsorted(self._unit.cummax(dim=1).values.contiguous(), units.contiguous())
+        last = self._unit.size(1) - 1
+        starts = starts + self._tokens.gather(1, starts.clamp(max=last)).eq(self._marker)
+        # (B, K, 1) + (R) -> (B, K, R)
+        places = starts[..., None] + torch.arange(count, device=units.device)
+        within = places.clamp(max=last).flatten(1)
+        belongs = self._unit.gather(1, within).view_as(places).eq(units[..., None]) & (places <= last)
+        belongs = (belongs & (units >= 0)[..., None])[..., None]
+        vectors = self._embedding(self._tokens.gather(1, within).view_as(places))
+        return vectors.masked_fill(~belongs, 0.0).sum(dim=2) / belongs.sum(dim=2).clamp(min=1)

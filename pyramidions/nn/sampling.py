@@ -1,0 +1,146 @@
+"""Summaries that are sampled from a `Transformer`'s probabilities."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
+from pyramidions.nn.transformer import Transformer
+from pyramidions.nn.writer import Hypothesis, Writer, given_scores
+
+
+class Sampling(Writer):
+    """Samples a summary of each document, token by token, from what is probable enough.
+
+    Of the tokens that the rules allow, the ``top_k`` most probable ones stay (Fan et al. 2018, section 5.3), and of
+    those the fewest whose probabilities sum to ``top_p`` (the nucleus, Holtzman et al. 2020, section 3.1). A document's
+    summary depends on its seed alone, whatever shares a batch with it.
+
+    Args:
+        min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix: as in `Writer`.
+        seeds: one for each document of a batch; None numbers them from 0.
+        temperature: divides logits, above 0; below 1 the probable tokens become more so.
+        top_k: tokens of which one is sampled; 0 for all. Tokens as probable as the last of them stay, too.
+        top_p: probability, above 0 and at most 1, of the tokens of which one is sampled.
+
+    Raises:
+        ValueError: an argument that breaks a rule.
+    """
+
+    def __init__(
+        self,
+        min_len: int,
+        max_len: int,
+        length_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        eos: int = 2,
+        prefix: Sequence[int] = (),
+        *,
+        seeds: Sequence[int] | None = None,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+    ) -> None:
+        super().__init__(min_len, max_len, length_penalty, no_repeat_ngram, eos, prefix)
+        if not 0 < temperature < math.inf:
+            raise ValueError(f"`temperature` must be positive and finite, but is {temperature}.")
+        if top_k < 0:
+            raise ValueError(f"`top_k` must be at least 0, but is {top_k}.")
+        if not 0 < top_p <= 1:
+            raise ValueError(f"`top_p` must be above 0 and at most 1, but is {top_p}.")
+        self.seeds = None if seeds is None else tuple(seeds)
+        self.temperature = temperature
+        self.top_k = top_k
+        self.top_p = top_p
+
+    @property
+    def in_words(self) -> dict[str, str]:
+        among = [f"the {self.top_k:,} most probable tokens"] if self.top_k else []
+        among += [f"the most probable tokens that make up {self.top_p:g}"] if self.top_p < 1 else []
+        return {"sampling": ", ".join([f"temperature {self.temperature:g}", *among])}
+
+    @torch.no_grad()
+    @without_cudnn_attention()
+    def __call__(
+        self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
+        self._check(transformer)
+        pad, uniform = transformer.padding_idx, self._uniform(len(tokens)).to(tokens.device)
+        encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
+        memories = encoded.memories
+        finished: dict[int, Hypothesis] = {}
+        documents = list(range(len(tokens)))
+        cache = transformer.decoder.new_cache()
+        written = tokens.new_tensor([self.eos, *self.prefix]).repeat(len(tokens), 1)
+        scores = torch.zeros(len(tokens), len(self.prefix), device=tokens.device)
+        unread = written.size(1)
+        for step in range(len(self.prefix), self.max_len + 1):
+            logits = transformer.decoder(written[:, -unread:], memories, cache)
+            unread = 1
+            if logits.size(1) > 1:
+                scores = given_scores(written[:, 1:], logits[:, :-1])
+            log_probs = self._rule_out(logits[:, -1].float().log_softmax(dim=-1), written[:, 1:], pad)
+            token = self._sample(log_probs, uniform[:, step])
+            # (B, 1 + T) -> (B, 2 + T)
+            written = torch.cat([written, token], dim=1)
+            scores = torch.cat([scores, log_probs.gather(1, token)], dim=1)
+            if step < self.min_len:
+                continue
+            # The host waits for a GPU here, once.
+            ends = token[:, 0].eq(self.eos).tolist() if step < self.max_len else [True] * len(documents)
+            for row, document in enumerate(documents):
+                if ends[row]:
+                    finished[document] = self._hypothesis(written[row, 1:], scores[row])
+            left = [row for row, end in enumerate(ends) if not end]
+            if not left:
+                break
+            if len(left) < len(documents):
+                documents = [documents[row] for row in left]
+                staying = on_device(left, tokens.device)
+                memories = tuple(memory.select(staying) for memory in memories)
+                uniform, written, scores = (x.index_select(0, staying) for x in (uniform, written, scores))
+                cache.reorder(staying, staying)
+        return [[finished[document]] for document in range(len(tokens))]
+
+    def _uniform(self, documents: int) -> Tensor:
+        """Return numbers from 0, below 1, for each token of each document: (B, N)."""
+        seeds = range(documents) if self.seeds is None else self.seeds
+        if len(seeds) != documents:
+            raise ValueError(f"`seeds` must be one for each of {documents} documents, but are {len(seeds)}.")
+        uniform = [
+            torch.rand(self.max_len + 1, generator=torch.Generator().manual_seed(seed), device="cpu") for seed in seeds
+        ]
+        return torch.stack(uniform)
+
+    def _sample(self, log_probs: Tensor, uniform: Tensor) -> Tensor:
+        """Sample a token for each document: (B, V), (B,) -> (B, 1).
+
+        Tokens are looked up in the order of the vocabulary and not of their probabilities, in which rounding, other in
+        each batch, could exchange two tokens.
+        """
+        below = self._kept(log_probs).softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
+        found = torch.searchsorted(below, uniform.double()[:, None] * below[:, -1:], right=True)
+        # Only where there is no number to compare with.
+        return found.clamp(max=log_probs.size(1) - 1)
+
+    def _kept(self, log_probs: Tensor) -> Tensor:
+        """Return logits of the tokens of which one is sampled, -inf for others: (B, V) -> (B, V)."""
+        logits = (log_probs - log_probs.amax(dim=-1, keepdim=True)) / self.temperature
+        if 0 < self.top_k < logits.size(1):
+            least = logits.topk(self.top_k, dim=-1).values[:, -1:]
+            logits = logits.masked_fill(logits < least, -math.inf)
+        if self.top_p < 1:
+            probs, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+            beyond = probs.cumsum(dim=-1) - probs >= self.top_p
+            logits = logits.masked_fill(beyond.gather(1, order.argsort(dim=-1)), -math.inf)
+        return logits
+
+    def _hypothesis(self, tokens: Tensor, scores: Tensor) -> Hypothesis:
+        total = float(scores.sum())
+        if math.isnan(total):
+            raise self._nan()
+        if total == -math.inf:
+            raise self._impossible()
+        return Hypothesis(tokens.clone(), total / len(tokens) ** self.length_penalty, scores.clone())

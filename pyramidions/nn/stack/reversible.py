@@ -1,0 +1,57 @@
+"""The reversible stack."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
+
+from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.stack.core import STACK, Stack
+from pyramidions.nn.stack.reversible_pass import ReversiblePass, learns
+from pyramidions.nn.sublayer import LayerContext, State
+
+
+@STACK.register("reversible")
+class ReversibleStack(Stack):
+    """Keeps its last vectors alone, and computes all others back from them (Gomez et al. 2017; Kitaev et al. 2020).
+
+    Two streams begin with the input. A sublayer adds what it computes of the second to the first, x1 + f(x2); then the
+    streams change places. The output is their mean. In the backward pass x1 is that sum less f(x2), so that memory does
+    not grow with the number of layers.
+
+    Args:
+        normalize_before: pre-norm; post-norm leaves no sum to subtract from.
+
+    Raises:
+        ValueError: post-norm.
+    """
+
+    streams = 2
+
+    def __init__(self, normalize_before: bool = True) -> None:
+        super().__init__()
+        if not normalize_before:
+            raise ValueError("`stack` reversible needs `normalize_before` to be true, but it is false.")
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        sublayers = [cast(Sublayer, sublayer) for layer in layers for sublayer in layer.sublayers.values()]
+        if torch.is_grad_enabled():
+            weights = {id(w): w for sublayer in sublayers for w in sublayer.parameters() if w.requires_grad}
+            read = [leaf for leaf in tree_leaves(context) if learns(leaf)]
+            if x.requires_grad or read or weights:
+                return ReversiblePass.apply(sublayers, context, x, *read, *weights.values())
+        first = second = x
+        for sublayer in sublayers:
+            first, second = second, first + sublayer.branch(second, context)
+        return (first + second) / 2
+
+    def step(
+        self, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: Sequence[Sequence[State | None]]
+    ) -> Tensor:
+        first = second = x
+        for layer, held in zip(layers, states, strict=True):
+            for sublayer, state in zip(layer.sublayers.values(), held, strict=True):
+                first, second = second, first + cast(Sublayer, sublayer).step_branch(second, context, state)
+        return (first + second) / 2

@@ -1,0 +1,135 @@
+"""The role of what writes summaries with a `Transformer`, and the rules that all kinds keep."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from pyramidions.nn.ngram import block_repeated_ngrams
+from pyramidions.nn.transformer import Transformer
+
+
+class Hypothesis(NamedTuple):
+    """One summary of a document.
+
+    Attributes:
+        tokens: (T,), with the end, without the start.
+        score: sum of ``token_scores`` / T ** length penalty.
+        token_scores: (T,), log-probability of each token.
+    """
+
+    tokens: Tensor
+    score: float
+    token_scores: Tensor
+
+
+class NoSummaryError(ValueError):
+    """No summary is possible: scores are NaN, or n-gram blocking forbids every token."""
+
+
+class Writer(ABC):
+    """Writes summaries token by token. Padding is never written; any other token, the unknown one too, may be.
+
+    Args:
+        min_len: fewest tokens of a summary, without its end.
+        max_len: most tokens of a summary, without its end; there the end is forced.
+        length_penalty: power of the length, the end included, that divides a summary's sum of log-probabilities; above
+            1 favours long summaries.
+        no_repeat_ngram: n of the n-grams that a summary holds once at most, its end not counted; 0 allows all.
+        eos: the token that ends a summary, and starts it for the decoder.
+        prefix: tokens that every summary begins with. They count like any others, with their log-probabilities.
+
+    Raises:
+        ValueError: an argument that breaks a rule.
+    """
+
+    def __init__(
+        self,
+        min_len: int,
+        max_len: int,
+        length_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        eos: int = 2,
+        prefix: Sequence[int] = (),
+    ) -> None:
+        if not 0 <= min_len <= max_len:
+            raise ValueError(
+                f"`min_len` must be at least 0 and at most `max_len`, but is {min_len}, and `max_len` is {max_len}."
+            )
+        if not math.isfinite(length_penalty):
+            raise ValueError(f"`length_penalty` must be finite, but is {length_penalty}.")
+        if no_repeat_ngram < 0:
+            raise ValueError(f"`no_repeat_ngram` must be at least 0, but is {no_repeat_ngram}.")
+        if len(prefix) > max_len:
+            raise ValueError(
+                f"`max_len` must be at least {len(prefix)}, the tokens that every summary begins with, "
+                f"but is {max_len}."
+            )
+        self.min_len = min_len
+        self.max_len = max_len
+        self.length_penalty = length_penalty
+        self.no_repeat_ngram = no_repeat_ngram
+        self.eos = eos
+        self.prefix = tuple(prefix)
+
+    @property
+    @abstractmethod
+    def in_words(self) -> dict[str, str]:
+        """What is special about the kind and its options, by name."""
+
+    @abstractmethod
+    def __call__(
+        self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
+    ) -> list[list[Hypothesis]]:
+        """Summarize a batch.
+
+        Args:
+            transformer: in evaluation mode.
+            tokens: (B, L), the documents.
+            padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
+
+        Returns:
+            Of each document its finished hypotheses, at least one, the best first; their tensors are on the model's
+            device.
+
+        Raises:
+            ValueError: the model is in training mode; or its vocabulary lacks the end, or is too small for the kind;
+                or n-gram blocking leaves no summary of a document; or scores are not numbers.
+        """
+
+    def _check(self, transformer: Transformer) -> None:
+        vocabulary, pad = transformer.decoder.embedder.tokens.num_embeddings, transformer.padding_idx
+        if transformer.training:
+            raise ValueError("The model must be in evaluation mode to search, but is in training mode.")
+        for name, token in (("eos", self.eos), *(("prefix", token) for token in self.prefix)):
+            if not 0 <= token < vocabulary or token == pad:
+                raise ValueError(
+                    f"`{name}` must be below {vocabulary}, the vocabulary, and not {pad}, the padding, but is {token}."
+                )
+
+    def _rule_out(self, log_probs: Tensor, written: Tensor, pad: int) -> Tensor:
+        """Forbid, in place where possible, tokens that may not follow ``written`` (BW, T): (BW, V) -> (BW, V)."""
+        log_probs[:, pad] = -math.inf
+        length = written.size(1)
+        if length == self.max_len:
+            end = log_probs[:, self.eos].clone()
+            log_probs.fill_(-math.inf)[:, self.eos] = end
+        elif length < self.min_len:
+            log_probs[:, self.eos] = -math.inf
+        return block_repeated_ngrams(log_probs, written, self.no_repeat_ngram) if self.no_repeat_ngram else log_probs
+
+    def _nan(self) -> NoSummaryError:
+        return NoSummaryError("The model's scores must be numbers, but are NaN.")
+
+    def _impossible(self) -> NoSummaryError:
+        return NoSummaryError(
+            f"No summary of {self.min_len} to {self.max_len} tokens was found that holds every "
+            f"{self.no_repeat_ngram}-gram once at most (`no_repeat_ngram`)."
+        )
+
+
+def given_scores(tokens: Tensor, logits: Tensor) -> Tensor:
+    """Return the log-probabilities of tokens that were given, not chosen: (B, T), (B, T, V) -> (B, T)."""
+    return logits.float().log_softmax(dim=-1).gather(2, tokens[..., None]).squeeze(2)

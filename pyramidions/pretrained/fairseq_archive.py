@@ -1,0 +1,241 @@
+"""Reads BART as fairseq published it: an archive of model.pt and dict.txt, with the vocabulary of GPT-2."""
+
+import shutil
+import tarfile
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.files.bounded import require_at_most
+from pyramidions.inference.checkpoint_file import check_weights, load_safely
+from pyramidions.models.config import shown
+from pyramidions.pretrained.tokenizers import Vocabulary
+from pyramidions.strict_json import parse_json
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS
+
+MODEL, DICTIONARY = "model.pt", "dict.txt"
+_ENCODER, _MERGES = "encoder.json", "vocab.bpe"
+_LIMITS = {MODEL: 1 << 15, DICTIONARY: 64, _ENCODER: 64, _MERGES: 64}  # of a packed file, in MiB
+_SUFFIXES = (".tar.gz", ".tgz", ".tar")
+_MASK = "<mask>"
+# fairseq's names of settings, and transformers'.
+_SETTINGS = {
+    "encoder_embed_dim": "d_model",
+    "encoder_layers": "encoder_layers",
+    "decoder_layers": "decoder_layers",
+    "encoder_attention_heads": "encoder_attention_heads",
+    "decoder_attention_heads": "decoder_attention_heads",
+    "encoder_ffn_embed_dim": "encoder_ffn_dim",
+    "decoder_ffn_embed_dim": "decoder_ffn_dim",
+    "max_source_positions": "max_position_embeddings",
+    "activation_fn": "activation_function",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "activation_dropout": "activation_dropout",
+}
+# What all of its BARTs are.
+_ALWAYS: Mapping[str, Any] = {
+    "encoder_normalize_before": False,
+    "decoder_normalize_before": False,
+    "encoder_learned_pos": True,
+    "decoder_learned_pos": True,
+    "layernorm_embedding": True,
+    "share_all_embeddings": True,
+    "cross_self_attention": False,
+    "no_cross_attention": False,
+    "adaptive_input": False,
+    "adaptive_softmax_cutoff": None,
+}
+_BESIDE = ("max_target_positions", "decoder_embed_dim", "no_scale_embedding")
+_ACTIVATIONS = {"gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}  # fairseq's own approximate it by tanh
+_COUNTERS = ("encoder.version", "decoder.version")
+
+
+class Archive:
+    """A model of fairseq, in the terms of transformers.
+
+    Args:
+        folder: of its files.
+        name: what errors call it.
+
+    Attributes:
+        config: what a config.json would say.
+        weights: by the names that transformers has for them.
+        vocabulary: of its texts.
+
+    Raises:
+        UserError: a file is missing or damaged, or it is no BART.
+    """
+
+    def __init__(self, folder: Path, name: Path) -> None:
+        self._name = name
+        state = load_safely(folder / MODEL, Namespace)
+        settings, weights = _parts(state, name)
+        check_weights(weights, name / MODEL)
+        self.weights = _renamed(weights, name)
+        embedding = self.weights.get("shared.weight", torch.empty(0, 0))
+        if embedding.dim() != 2:
+            raise UserError(f"The embedding of {name} must have two dimensions, but has {embedding.dim()}.")
+        rows = len(embedding)
+        self.config = self._config(settings) | {"vocab_size": rows}
+        self.vocabulary = _vocabulary(folder, name, rows)
+
+    def _config(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        for name in (name for name in (*_ALWAYS, *_SETTINGS, *_BESIDE) if name in settings):
+            if not isinstance(settings[name], bool | int | float | str | None):
+                raise UserError(f"`{name}` of {self._name} must be a number or a word, but is {shown(settings[name])}.")
+        for name, expected in _ALWAYS.items():
+            if settings.get(name, expected) != expected:
+                raise UserError(
+                    f"`{name}` of {self._name} must be {expected}, but is {shown(settings[name])}: it is no BART."
+                )
+        for name, other in (
+            ("max_source_positions", "max_target_positions"),
+            ("encoder_embed_dim", "decoder_embed_dim"),
+        ):
+            if settings.get(name) != settings.get(other, settings.get(name)):
+                raise UserError(
+                    f"`{name}` and `{other}` of {self._name} must be equal, but are {shown(settings.get(name))} and "
+                    f"{shown(settings.get(other))}."
+                )
+        found = {theirs: settings[name] for name, theirs in _SETTINGS.items() if name in settings}
+        activation = found.get("activation_function")
+        return {
+            **found,
+            "model_type": "bart",
+            "activation_function": _ACTIVATIONS.get(str(activation), activation),
+            "scale_embedding": not settings.get("no_scale_embedding", False),
+            "bos_token_id": BOS,
+            "pad_token_id": PAD,
+            "eos_token_id": EOS,
+            "decoder_start_token_id": EOS,
+        }
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether a path is that of an archive, packed or not, as far as names say it."""
+    if path.is_dir():
+        return all((path / name).is_file() for name in (MODEL, DICTIONARY))
+    return path.is_file() and path.name.endswith(_SUFFIXES)
+
+
+def archive_name(path: Path) -> str:
+    """Return the name of an archive, bart.base for bart.base.tar.gz."""
+    name = path.resolve().name
+    return next((name.removesuffix(suffix) for suffix in _SUFFIXES if path.is_file() and name.endswith(suffix)), name)
+
+
+def read_archive(path: Path) -> Archive:
+    """Read an archive.
+
+    Raises:
+        UserError: as of `Archive`, or it cannot be unpacked.
+    """
+    if path.is_dir():
+        return Archive(path, path)
+    with _unpacked(path) as folder:
+        return Archive(folder, path)
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[Path]:
+    """Yield a folder with the files of a packed archive that are read; it is removed afterwards."""
+    with TemporaryDirectory(prefix="pyramidions-") as folder:
+        try:
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    name = PurePosixPath(member.name).name
+                    # Only names that we know, and no links: nothing leads out of the folder.
+                    if member.isfile() and name in _LIMITS:
+                        require_at_most(_LIMITS[name], member.size, f"{name} in {path}")
+                        content = archive.extractfile(member)
+                        assert content is not None
+                        with content, (Path(folder) / name).open("wb") as file:
+                            shutil.copyfileobj(content, file, 1 << 20)
+        except (tarfile.TarError, EOFError, OSError) as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise
+            raise UserError(f"{path} is damaged or no archive ({error}).") from None
+        for name in (MODEL, DICTIONARY):
+            if not (Path(folder) / name).is_file():
+                raise UserError(f"{path} lacks {name}.")
+        yield Path(folder)
+
+
+def _parts(state: Any, name: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
+    """Return the settings and the weights of what fairseq saved."""
+    found = state if isinstance(state, dict) else {}
+    config = found.get("cfg")
+    settings = found.get("args")
+    if settings is None and isinstance(config, dict):
+        settings = config.get("model")
+    settings = vars(settings) if isinstance(settings, Namespace) else settings
+    weights = found.get("model")
+    if not isinstance(settings, dict) or not isinstance(weights, dict):
+        raise UserError(f"{name / MODEL} must be a checkpoint of fairseq, but lacks its settings or weights.")
+    if not all(isinstance(key, str) and isinstance(value, Tensor) for key, value in weights.items()):
+        raise UserError(f"{name / MODEL} must hold weights by name, but holds something else.")
+    return settings, weights
+
+
+def _renamed(weights: dict[str, Tensor], name: Path) -> dict[str, Tensor]:
+    """Return weights as transformers has them, without what is there twice."""
+    found = {key: value for key, value in weights.items() if key not in _COUNTERS and ".in_proj_" not in key}
+    for key, value in weights.items():
+        head, is_stacked, kind = key.partition("in_proj_")
+        if is_stacked:
+            # Older releases stack the projections; some files of later ones have them twice.
+            if value.dim() == 0 or len(value) % 3 or not len(value):
+                raise UserError(
+                    f"{key} of {name} must stack the rows of three projections, but its shape is {tuple(value.shape)}."
+                )
+            for part, own in zip("qkv", value.chunk(3), strict=True):
+                single = f"{head}{part}_proj.{kind}"
+                other = found.setdefault(single, own)
+                if other.dtype != own.dtype or not other.equal(own):
+                    raise UserError(f"The weights of {name} must have one value each, but {single} differs from {key}.")
+    for key, theirs in (
+        ("encoder.embed_tokens.weight", "shared.weight"),
+        ("decoder.output_projection.weight", "lm_head.weight"),
+    ):
+        if key in found:
+            found[theirs] = found.pop(key)
+    return found
+
+
+def _vocabulary(folder: Path, name: Path, rows: int) -> Vocabulary:
+    """Return the pieces by their ids, and the merges of GPT-2's.
+
+    Each line of dict.txt has an id of GPT-2's as its symbol, in the order of fairseq's own ids.
+    """
+    if missing := [file for file in (_ENCODER, _MERGES) if not (folder / file).is_file()]:
+        raise UserError(
+            f"{name} lacks {' and '.join(missing)}, which spell GPT-2's ids in {DICTIONARY}: put fairseq's "
+            f"gpt2_bpe/{_ENCODER} and gpt2_bpe/{_MERGES} beside {MODEL} in a folder."
+        )
+    try:
+        spellings = {str(i): piece for piece, i in parse_json((folder / _ENCODER).read_bytes()).items()}
+        lines = (folder / DICTIONARY).read_text(encoding="utf-8").splitlines()
+        symbols = [line.rsplit(" ", 1)[0] for line in lines]
+        header, *merges = (folder / _MERGES).read_text(encoding="utf-8").splitlines()
+        pairs = [tuple(line.split(" ")) for line in merges if line]
+        if not header.startswith("#version") or any(len(pair) != 2 for pair in pairs):
+            raise ValueError
+    except (ValueError, AttributeError):
+        raise UserError(f"{DICTIONARY}, {_ENCODER} and {_MERGES} of {name} must be those of fairseq's BART.") from None
+    names = [*SPECIALS, *(spellings.get(symbol, symbol) for symbol in symbols)]
+    if len(names) == rows - 1:
+        # The task adds it behind the others.
+        names.append(_MASK)
+    if len(set(names)) < len(names):
+        raise UserError(f"{DICTIONARY} of {name} must have each symbol once, but repeats one.")
+    if not any(symbol in spellings for symbol in symbols):
+        raise UserError(f"{DICTIONARY} of {name} must hold GPT-2's ids, but holds other symbols.")
+    return Vocabulary({piece: i for i, piece in enumerate(names)}, [(first, second) for first, second in pairs])

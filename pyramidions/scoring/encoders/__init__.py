@@ -1,0 +1,1 @@
+"""Pretrained encoders that metrics are computed with: of token vectors, of answers and of entities."""

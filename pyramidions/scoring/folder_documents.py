@@ -1,0 +1,43 @@
+"""The documents of a data folder as texts."""
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.text.tokenizer import EOS
+
+
+class FolderDocuments:
+    """The documents of a split by position, decoded from their tokens when asked for; unknown characters read ⁇.
+
+    A query is no part of its document.
+
+    Args:
+        folder: made by `pyramidions prepare`.
+        split: one of its splits.
+        most_tokens: decode no more of each document; None for all.
+
+    Raises:
+        UserError: the folder lacks the split, its tokenizer, or one of their files.
+    """
+
+    def __init__(self, folder: DataFolder, split: str, most_tokens: int | None = None) -> None:
+        self._tokenizer = folder.tokenizer()
+        self._documents = IndexedReader(folder.indexed(split, "source"))
+        self._most_tokens = most_tokens
+        self._has_queries = folder.has_queries
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __getitem__(self, index: int) -> str:
+        """Return a document."""
+        tokens = self._documents[index]
+        begin = tokens.index(EOS) + 1 if self._has_queries else 0
+        end = None if self._most_tokens is None else begin + self._most_tokens
+        return self._tokenizer.decode(tokens[begin:end])
+
+    def query(self, index: int) -> str | None:
+        """Return the query of a document; None if there are none."""
+        if not self._has_queries:
+            return None
+        tokens = self._documents[index]
+        return self._tokenizer.decode(tokens[: tokens.index(EOS)])

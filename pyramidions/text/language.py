@@ -1,0 +1,121 @@
+"""How words and sentences of a language are told apart and stemmed."""
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib.metadata import version
+from typing import Any
+from unicodedata import category
+
+from pyramidions.errors import UserError
+from pyramidions.text.normalization import split_sentences
+from pyramidions.text.words import word_places
+
+# Those for which nltk has a stemmer of Snowball (Porter 2001), by ISO 639-1 code.
+_SNOWBALL = {
+    "ar": "arabic",
+    "da": "danish",
+    "de": "german",
+    "es": "spanish",
+    "fi": "finnish",
+    "fr": "french",
+    "hu": "hungarian",
+    "it": "italian",
+    "nl": "dutch",
+    "no": "norwegian",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sv": "swedish",
+}
+# They put no spaces between words. ROUGE of Chinese is over characters (Hu et al. 2015, LCSTS), and so it is here of
+# the others.
+_WITHOUT_SPACES = frozenset({"bo", "ja", "km", "lo", "my", "th", "zh"})
+# Written in words with spaces between them; compared as they stand.
+# fmt: off
+_PLAIN = frozenset((
+    "af", "am", "az", "be", "bg", "bn", "bs", "ca", "cs", "cy", "el", "et", "eu", "fa", "ga", "gl", "gu",
+    "ha", "he", "hi", "hr", "hy", "id", "ig", "is", "ka", "kk", "kn", "ko", "ky", "lt", "lv", "mk", "ml",
+    "mn", "mr", "ms", "ne", "pa", "pl", "ps", "rw", "si", "sk", "sl", "so", "sq", "sr", "sw", "ta", "te",
+    "tg", "tk", "tr", "uk", "ur", "uz", "vi", "xh", "yo", "zu",
+))
+# fmt: on
+LANGUAGES = tuple(sorted({"en", *_SNOWBALL, *_WITHOUT_SPACES, *_PLAIN}))
+
+_ASCII = re.compile(r"[a-z0-9]+")
+_TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
+    "ascii": _ASCII.findall,
+    "words": lambda text: [word for word, _, _ in word_places(text)],
+    # Vowel signs of scripts such as Thai are no letters to Unicode.
+    "characters": lambda text: [each for each in text if each.isalnum() or category(each).startswith("M")],
+}
+TOKENIZATIONS = tuple(_TOKENIZERS)
+STEMMERS = ("none", "porter", "snowball")
+
+
+class Language:
+    """Words of a language, lower case, without punctuation.
+
+    Args:
+        code: ISO 639-1.
+        tokenization: "ascii" (runs of a-z and 0-9, as rouge-score has it), "words" (runs of letters and digits of any
+            script) or "characters"; None for the language's own: "ascii" for English, "characters" for languages
+            without spaces between words, else "words".
+        stemmer: "none", "porter", "snowball"; None for the language's own: "porter" for English, "snowball" where there
+            is one, else "none".
+
+    Raises:
+        UserError: an unknown code, tokenization or stemmer, or one that the language has not.
+    """
+
+    def __init__(self, code: str, tokenization: str | None = None, stemmer: str | None = None) -> None:
+        if code not in LANGUAGES:
+            raise UserError(f"`language` must be one of {', '.join(LANGUAGES)}, but is {code!r}.")
+        for name, given, known in (("tokenization", tokenization, TOKENIZATIONS), ("stemmer", stemmer, STEMMERS)):
+            if given is not None and given not in known:
+                raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {given!r}.")
+        own = "ascii" if code == "en" else "characters" if code in _WITHOUT_SPACES else "words"
+        self.code = code
+        self.tokenization = tokenization or own
+        self.stemmer = stemmer or ("porter" if code == "en" else "snowball" if code in _SNOWBALL else "none")
+        if self.tokenization == "characters":
+            if stemmer not in (None, "none"):
+                raise UserError(f"`stemmer` must be none where `tokenization` is characters, but is {stemmer}.")
+            self.stemmer = "none"
+        if self.stemmer == "porter" and code != "en":
+            raise UserError(f"`stemmer` porter is for English, but `language` is {code}.")
+        if self.stemmer == "snowball" and code != "en" and code not in _SNOWBALL:
+            known_codes = ", ".join(sorted({"en", *_SNOWBALL}))
+            raise UserError(f"`stemmer` snowball knows the languages {known_codes}, but `language` is {code}.")
+
+    def words(self, text: str) -> list[str]:
+        """Return the words of a text, not stemmed."""
+        return _TOKENIZERS[self.tokenization](text.lower())
+
+    def stem(self, word: str) -> str:
+        """Return the stem of a word."""
+        return word if self.stemmer == "none" else _stem_with(self.stemmer, self.code)(word)
+
+    def sentences(self, text: str) -> list[str]:
+        """Split a text into normalised sentences."""
+        return split_sentences(text, self.code, spaced=self.code not in _WITHOUT_SPACES)
+
+    def signature(self) -> str:
+        """Say language, tokenization and stemmer."""
+        stemmer = self.stemmer if self.stemmer == "none" else f"{self.stemmer} (nltk {version('nltk')})"
+        return f"language {self.code} | tokenization {self.tokenization} | stemmer {stemmer}"
+
+
+@cache
+def _stem_with(stemmer: str, code: str) -> Callable[[str], str]:
+    """Return a stemmer that remembers the words of a corpus: most are few and come often."""
+    made: Any
+    if stemmer == "porter":
+        from nltk.stem.porter import PorterStemmer
+
+        made = PorterStemmer()
+    else:
+        from nltk.stem.snowball import SnowballStemmer
+
+        made = SnowballStemmer("english" if code == "en" else _SNOWBALL[code])
+    return lru_cache(maxsize=2**17)(made.stem)

@@ -1,0 +1,87 @@
+"""Which sentences of a source support a sentence of its summary, by the pairs of words that they share."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from pyramidions.text.words import ngrams
+
+#: Source sentences that are named for a sentence, at most.
+MOST = 3
+#: Below this share of its pairs of words a sentence is without support. In the test split of SumPubMed, 84% of the
+#: sentences of abstracts have that much in their own paper, 3% in another one; in QMSum, whose answers put meetings
+#: into other words, 72% and, in the next meeting, 29% (benchmarks/support.py).
+THRESHOLD = 0.25
+
+
+class Support(NamedTuple):
+    """What supports a sentence.
+
+    Attributes:
+        sentences: indices of source sentences: the one that contains most of its pairs of words, then those that add
+            most, `MOST` at most.
+        pairs: how many of its pairs of words each of these adds.
+        total: how many it has, at least 1.
+    """
+
+    sentences: tuple[int, ...]
+    pairs: tuple[int, ...]
+    total: int
+
+    @property
+    def shares(self) -> list[float]:
+        """What each of the sentences adds, as a share of all pairs."""
+        return [pairs / self.total for pairs in self.pairs]
+
+    @property
+    def recall(self) -> float:
+        """ROUGE-2 recall of the sentence by all these sentences, no pair across two of them."""
+        return sum(self.pairs) / self.total
+
+    @property
+    def is_enough(self) -> bool:
+        """Return whether the sentence counts as supported."""
+        return self.recall >= THRESHOLD
+
+
+class SupportIndex:
+    """Finds what supports the sentences of summaries of one source.
+
+    Args:
+        sentences: the words of each sentence of the source.
+    """
+
+    def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
+        self._places: dict[tuple[str, ...], dict[int, int]] = {}
+        for index, words in enumerate(sentences):
+            for pair, count in Counter(ngrams(words, 2)).items():
+                self._places.setdefault(pair, {})[index] = count
+
+    def support(self, words: Sequence[str]) -> Support | None:
+        """Return what supports a sentence; None for one of fewer than two words, of which nothing can be said.
+
+        Source sentences are chosen greedily by ROUGE-2 recall (Lin, 2004); of equal ones the first.
+
+        Args:
+            words: of the sentence.
+        """
+        missing = Counter(ngrams(words, 2))
+        total = missing.total()
+        if not total:
+            return None
+        chosen: dict[int, int] = {}
+        while len(chosen) < MOST and (gains := self._gains(missing, chosen)):
+            best = min(gains, key=lambda index: (-gains[index], index))
+            chosen[best] = gains[best]
+            # Subtraction keeps what is above 0.
+            missing -= Counter({pair: self._places.get(pair, {}).get(best, 0) for pair in missing})
+        return Support(tuple(chosen), tuple(chosen.values()), total)
+
+    def _gains(self, missing: Counter[tuple[str, ...]], chosen: Collection[int]) -> Counter[int]:
+        """Return how many missing pairs each source sentence has, of those that have any and are not chosen."""
+        gains: Counter[int] = Counter()
+        for pair, count in missing.items():
+            for index, there in self._places.get(pair, {}).items():
+                if index not in chosen:
+                    gains[index] += min(count, there)
+        return gains

@@ -1,0 +1,41 @@
+"""Words of any script: where they stand, and their runs."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pyramidions.text.normalization import NORMALISATION, normalize
+
+#: What `words_and_marks` returns, for signatures.
+WORDS = f"words and marks, lower case, normalisation {NORMALISATION}"
+
+#: Scripts that write no spaces, for the brackets of a pattern: Thai, Lao, Burmese, Khmer, kana, Chinese characters.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff"
+# Vowel signs and accents that stand apart from their letter: Latin, Hebrew, Arabic, and scripts of India, whose full
+# stop is no part of a word; and the joiners within words.
+_MARKS = (
+    "\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    "\u200c\u200d"
+)
+#: A pattern of one word.
+WORD = f"[{UNSPACED}]|(?:(?![{UNSPACED}_])[\\w{_MARKS}])+"
+_WORD = re.compile(WORD)
+_WORD_OR_MARK = re.compile(f"{WORD}|[^\\w\\s]")
+
+
+def word_places(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each word of a text in lower case, where it begins, and where it ends.
+
+    A word is a run of letters and digits; in scripts without spaces, a single character.
+    """
+    for match in _WORD.finditer(text):
+        yield match[0].lower(), match.start(), match.end()
+
+
+def words_and_marks(text: str) -> list[str]:
+    """Return the words of a text and its punctuation marks, each mark by itself, normalised and in lower case."""
+    return _WORD_OR_MARK.findall(normalize(text).lower())
+
+
+def ngrams(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    """Return all runs of ``n`` words in their order."""
+    return list(zip(*(words[start:] for start in range(n)), strict=False))

@@ -1,0 +1,42 @@
+import os
+import threading
+
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.files.indexed_lines import IndexedLines
+from pyramidions.files.lines import read_lines
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])
+def test_lines_are_those_of_reading_the_whole_file(tmp_path, content):
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    lines = IndexedLines(path)
+    assert len(lines) == len(read_lines(path))
+    assert [lines[at] for at in reversed(range(len(lines)))] == read_lines(path)[::-1]
+    assert list(lines) == read_lines(path)
+
+
+def test_a_line_that_is_not_there_is_an_index_error(tmp_path):
+    (tmp_path / "x").write_bytes(b"a\n")
+    with pytest.raises(IndexError):
+        IndexedLines(tmp_path / "x")[1]
+
+
+def test_bytes_that_are_not_utf_8_are_named_when_their_line_is_read(tmp_path):
+    (tmp_path / "x").write_bytes(b"a\n\xff\n")
+    lines = IndexedLines(tmp_path / "x")
+    assert lines[0] == "a"
+    with pytest.raises(UserError, match=r"x, line 2: must be UTF-8, but byte 1 is 0xff\."):
+        lines[1]
+
+
+def test_a_pipe_is_read_once_and_then_any_line_of_it(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"a\nb\n",))
+    writer.start()
+    lines = IndexedLines(path)
+    writer.join()
+    assert (lines[1], lines[0]) == ("b", "a")

@@ -1,0 +1,134 @@
+"""Sampled summaries are the same for the same seed, whatever shares a batch, a file or a page."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from small_pretrained import model_of, save
+
+from pyramidions.cli import main
+from pyramidions.errors import UserError
+from pyramidions.inference import SamplingOptions, Summarizer
+from pyramidions.inference.documents import InputText, Origin
+from pyramidions.inference.search import decoding_settings
+from pyramidions.inference.stream import summarize_documents
+from pyramidions.pretrained.checkpoint import write_checkpoint
+from pyramidions.pretrained.importing import import_model
+
+TEXTS = ["Bees fly fast over roses.", "A rose.", "Bees fly fast over roses.", "May is warm, and June is warmer. " * 3]
+SHORT: dict[str, Any] = {"min_len": 2, "max_len": 12}
+
+
+@pytest.fixture(scope="module")
+def summarizer(tmp_path_factory: pytest.TempPathFactory) -> Summarizer:
+    return Summarizer(import_model(save(model_of("bart"), tmp_path_factory.mktemp("bart"))).model, "cpu")
+
+
+def written(summarizer: Summarizer, texts: list[str], seed: int = 1, **options: Any) -> list[str]:
+    sampling = SamplingOptions(temperature=1.5, seed=seed)
+    return [found.text for found in summarizer.summarize(texts, sampling=sampling, **SHORT, **options)]
+
+
+def test_batches_change_nothing_and_a_seed_changes_all(summarizer: Summarizer) -> None:
+    together = written(summarizer, TEXTS)
+    assert together == written(summarizer, TEXTS, batch_size=1) == written(summarizer, TEXTS, batch_size=3)
+    assert together[:1] == written(summarizer, TEXTS[:1])
+    assert all(one != other for one, other in zip(together, written(summarizer, TEXTS, seed=2), strict=True))
+
+
+def test_the_same_document_again_is_sampled_anew(summarizer: Summarizer) -> None:
+    assert len(set(written(summarizer, [TEXTS[0]] * 4))) == 4
+
+
+def test_an_explanation_is_of_the_summary_that_is_written(summarizer: Summarizer) -> None:
+    sampling = SamplingOptions(top_k=30, top_p=0.9, temperature=2.0)
+    (summary,) = summarizer.summarize(TEXTS[:1], sampling=sampling, **SHORT)
+    explanation = summarizer.explain(TEXTS[0], sampling=sampling, **SHORT)
+    assert explanation.summary.text == summary.text
+    told = "temperature 2, the 30 most probable tokens, the most probable tokens that make up 0.9"
+    assert explanation.settings["sampling"] == told and "beam" not in explanation.settings
+
+
+@pytest.mark.parametrize("long", ["truncate", "chunk", "merge"])
+def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) -> None:
+    texts = [*TEXTS, TEXTS[3] * 4]
+    settings = decoding_settings(summarizer.model, **SHORT, sampling=SamplingOptions(temperature=1.5))
+
+    def streamed(batch_size: int) -> list[str]:
+        documents = (InputText(Origin(f"{number}", None, 1), text, len(text)) for number, text in enumerate(texts))
+        found = summarize_documents(
+            documents, summarizer, settings, batch_size=batch_size, long=long, on_progress=lambda _: None
+        )
+        return [" ".join(summary.text for summary in each.summaries) for each in found]
+
+    assert streamed(1) == streamed(8) == written(summarizer, texts, long=long)
+
+
+def test_a_tiny_nucleus_is_greedy_search(summarizer: Summarizer) -> None:
+    greedy = summarizer.summarize(TEXTS, beam=1, **SHORT)
+    sampled = summarizer.summarize(TEXTS, sampling=SamplingOptions(top_p=1e-6), **SHORT)
+    assert [one.text for one in sampled] == [other.text for other in greedy]
+    assert [one.score for one in sampled] == pytest.approx([other.score for other in greedy], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"temperature": -1.0}, "`temperature` must be positive and finite, but is -1.0."),
+        ({"temperature": "hot"}, "`temperature` must be a number, but is 'hot'."),
+        ({"top_k": 1.5}, "`top_k` must be a whole number, but is 1.5."),
+        ({"top_p": 0}, "`top_p` must be above 0 and at most 1, but is 0."),
+        ({"seed": -1}, "`seed` must be at least 0, but is -1."),
+        ({"seed": None}, "`seed` must be a whole number, but is None."),
+        ({"top_k": None}, "`top_k` must be a whole number, but is None."),
+        ({"top_p": None}, "`top_p` must be a number, but is None."),
+        ({"temperature": None}, "`temperature` must be a number, but is None."),
+    ],
+)
+def test_an_option_that_breaks_a_rule_is_refused(
+    summarizer: Summarizer, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UserError) as refused:
+        summarizer.summarize(TEXTS, sampling=SamplingOptions(**options))
+    assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize(("name", "value"), [("beam", 4), ("length_penalty", 2.0)])
+def test_options_of_beam_search_are_refused(summarizer: Summarizer, name: str, value: Any) -> None:
+    with pytest.raises(UserError, match=f"`{name}` is an option of beam search, but is {value} with sampling."):
+        summarizer.summarize(TEXTS, sampling=SamplingOptions(), **{name: value})
+
+
+@pytest.fixture
+def command(summarizer: Summarizer, tmp_path: Path) -> Callable[..., str]:
+    """Summarizes a file on the command line; returns what is printed."""
+    write_checkpoint(tmp_path / "bart.pt", summarizer.model)
+    (tmp_path / "text.txt").write_text(TEXTS[0])
+
+    def invoke(*flags: object) -> str:
+        files = (tmp_path / "bart.pt", tmp_path / "text.txt", "--min-len", 2, "--max-len", 12)
+        return CliRunner().invoke(main, ["summarize", *map(str, (*files, *flags))]).output
+
+    return invoke
+
+
+def test_the_command_samples_what_the_summarizer_does(summarizer: Summarizer, command: Callable[..., str]) -> None:
+    (expected,) = written(summarizer, TEXTS[:1], seed=5)
+    assert command("--sampling", "--temperature", 1.5, "--seed", 5).split() == expected.split()
+    assert command("--sampling", "--top-k", 1).split() == command("--beam", 1).split()
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--top-k", 0], "--top-k is an option of --sampling, which is not given."),
+        (["--seed", 3], "--seed is an option of --sampling, which is not given."),
+        (["--sampling", "--top-p", 2], "--top-p must be above 0 and at most 1, but is 2.0."),
+        (["--sampling", "--temperature", "nan"], "--temperature must be positive and finite, but is nan."),
+        (["--sampling", "--beam", 2], "--beam is an option of beam search, but is 2 with sampling."),
+    ],
+)
+def test_flags_that_do_not_fit_are_named(command: Callable[..., str], flags: list[object], sentence: str) -> None:
+    assert sentence in command(*flags)

@@ -1,0 +1,102 @@
+"""HAT and HMNet at tiny size: two levels of layers, and a decoder that reads both."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.parse import spec_of
+from pyramidions.nn import Transformer
+
+VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
+TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "decoder_layers": 2, "max_source_positions": 64}
+#: a pooling of tokens in front of that of units
+POOLED = {
+    "hat": {"pooling": "soft_topk,markers", "pooling_lengths": "None,None,None,16,None,8,None"},
+    "hmnet": {
+        "pooling": "soft_topk,markers",
+        "pooling_args": '[{}, {"role_tokens": 4, "numbers": true}]',
+        "pooling_lengths": "None,None,16,None,None,8,None,None,None,None,None,None",
+    },
+}
+hierarchies = pytest.mark.parametrize("name", ["hat", "hmnet"])
+both = pytest.mark.parametrize("pooled", [False, True], ids=["plain", "pooled"])
+
+
+def model(name: str, pooled: bool = False, **overrides: Any) -> Transformer:
+    torch.manual_seed(0)
+    none = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
+    config = preset(name, **{**TINY, **none, **(POOLED[name] if pooled else {}), **overrides})
+    return build(config, VOCABULARY, PAD, MARKER)
+
+
+def documents() -> Tensor:
+    """Two meetings, of five turns and of one."""
+    first, second = torch.arange(5, 38), torch.arange(9, 20)
+    first[[6, 13, 14, 27]] = MARKER
+    return torch.stack([first, F.pad(second, (0, 22), value=PAD)])
+
+
+@hierarchies
+def test_the_decoder_reads_tokens_first_then_units(name: str) -> None:
+    tokens = documents()
+    words, units = model(name).eval().encoder(tokens, tokens.eq(PAD)).memories
+    assert words.x.shape == (2, 33, 16) and units.x.shape == (2, 5, 16)
+    assert units.padding_mask is not None and units.padding_mask.sum(dim=1).tolist() == [0, 4]
+
+
+@hierarchies
+@both
+def test_it_learns_and_writes_the_same_with_a_cache_and_without(name: str, pooled: bool) -> None:
+    whole, tokens, written = model(name, pooled), documents(), torch.arange(5, 17).view(2, 6)
+    optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
+    losses = []
+    for _ in range(3):
+        loss = F.cross_entropy(whole(tokens, written).flatten(0, 1), written.flatten())
+        losses.append(loss.item())
+        loss.backward()
+        assert [key for key, weight in whole.named_parameters() if weight.grad is None] == []
+        optimizer.step()
+        optimizer.zero_grad()
+    assert losses[-1] < losses[0]
+    whole.eval()
+    with torch.no_grad():
+        memories, cache = whole.encoder(tokens, tokens.eq(PAD)).memories, whole.decoder.new_cache()
+        at_once = whole.decoder(written, memories)
+        steps = [whole.decoder(written[:, step : step + 1], memories, cache) for step in range(6)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), at_once, rtol=0, atol=1e-5)
+
+
+def test_the_turns_of_hmnet_are_independent_in_the_first_memory_and_not_in_the_second() -> None:
+    whole, tokens = model("hmnet").eval(), documents()[:1]
+    other = torch.cat([tokens[:, :7], torch.tensor([[33, 34, 35]]), tokens[:, 11:]], dim=1)
+    before, after = (whole.encoder(one, one.eq(PAD)).memories for one in (tokens, other))
+    torch.testing.assert_close(before[0].x[:, :6], after[0].x[:, :6], rtol=0, atol=1e-6)
+    torch.testing.assert_close(before[0].x[:, 13:], after[0].x[:, 12:], rtol=0, atol=1e-6)
+    assert not torch.allclose(before[1].x[:, 0], after[1].x[:, 0], atol=1e-4)
+
+
+def test_hmnet_knows_the_order_of_turns() -> None:
+    whole = model("hmnet").eval()
+    turns = torch.tensor([[MARKER, 6, 7], [MARKER, 8, 9], [MARKER, 10, 11]])
+    before, after = (
+        whole.encoder(one, one.eq(PAD)).memories[1].x for one in (turns.view(1, -1), turns.roll(1, 0).view(1, -1))
+    )
+    assert not torch.allclose(before.roll(1, 1), after, atol=1e-3)
+
+
+def test_options_of_hmnets_pooling_are_those_of_markers() -> None:
+    (pooling,) = spec_of(preset("hmnet")).encoder.poolings.values()
+    assert dict(pooling.pooler.options) == {"role_tokens": 4, "numbers": True}
+    with pytest.raises(UserError, match="^`role_tokens` must be at least 0, but is -1.$"):
+        model("hmnet", pooling_args='{"role_tokens": -1}')
+
+
+@hierarchies
+def test_a_vocabulary_without_markers_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="needs a vocabulary with markers"):
+        build(preset(name, **TINY), VOCABULARY, PAD)

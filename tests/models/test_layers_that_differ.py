@@ -1,0 +1,69 @@
+"""Kinds and options of attention that differ from layer to layer."""
+
+import json
+from typing import Any
+
+import torch
+
+from pyramidions.models import build, preset
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import (
+    CoreAttention,
+    LSHAttention,
+    SelfAttention,
+    SinkhornAttention,
+    SlidingWindowAttention,
+)
+
+
+def made(kinds: str, options: list[dict[str, Any]]) -> Transformer:
+    shape = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 4}
+    config = preset("vanilla", **shape, self_attention=kinds, self_attention_args=json.dumps(options))
+    return build(config, vocab_size=50)
+
+
+def attentions(model: Transformer) -> list[CoreAttention]:
+    found = [layer.function(SelfAttention) for layer in model.encoder.layers]
+    return [function.attention for function in found if function is not None]
+
+
+def test_windows_grow_from_layer_to_layer() -> None:
+    model = made("sliding_window", [{"window": window} for window in (4, 8, 16, 32)])
+    assert [attention.side for attention in attentions(model)] == [2, 4, 8, 16]  # type: ignore[union-attr]
+
+
+def test_a_layer_sees_as_far_as_its_own_window() -> None:
+    layers = made("sliding_window", [{"window": window} for window in (2, 4, 6, 8)]).eval().encoder.layers
+    for layer, reach in zip(layers, (1, 2, 3, 4), strict=True):
+        function = layer.function(SelfAttention)
+        x = torch.randn(1, 20, 16, requires_grad=True)
+        q, k, v = function.projections(x)
+        (grad,) = torch.autograd.grad(function.attention(q, k, v)[0, :, 10].sum(), x)
+        assert grad[0].abs().sum(-1).nonzero().flatten().tolist() == list(range(10 - reach, 10 + reach + 1))
+
+
+def test_lsh_and_sinkhorn_alternate_with_windows_each_with_its_own_options() -> None:
+    hashed = {"bucket_size": 8, "num_hashes": 2, "local_heads": 0}
+    model = made(
+        "lsh,sliding_window,sinkhorn,sliding_window",
+        [hashed, {"window": 4}, {"bucket_size": 6, "iterations": 3}, {"window": 10}],
+    )
+    lsh, near, sinkhorn, wider = attentions(model)
+    assert isinstance(lsh, LSHAttention) and isinstance(sinkhorn, SinkhornAttention)
+    assert isinstance(near, SlidingWindowAttention) and isinstance(wider, SlidingWindowAttention)
+    assert (lsh.bucket_size, lsh.num_hashes, lsh.local.count) == (8, 2, 0)
+    assert (sinkhorn.bucket_size, sinkhorn.iterations) == (6, 3)
+    assert (near.side, wider.side) == (2, 5)
+    loss = model(torch.randint(4, 50, (2, 30)), torch.randint(4, 50, (2, 5))).logsumexp(-1).sum()
+    loss.backward()
+    assert loss.isfinite() and all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_random_blocks_differ_from_layer_to_layer_and_not_from_model_to_model() -> None:
+    def drawn() -> list[torch.Tensor]:
+        lists = [attention.lists for attention in attentions(made("bigbird", [{}]))]  # type: ignore[union-attr]
+        return [each.of_others(torch.tensor([30]), 2, torch.arange(30)) for each in lists]
+
+    first, second = drawn(), drawn()
+    assert not first[0].equal(first[1])
+    assert all(one.equal(other) for one, other in zip(first, second, strict=True))

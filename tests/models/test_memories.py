@@ -1,0 +1,160 @@
+"""A decoder that reads several outputs of the encoder."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.parse import spec_of
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.memory import Memory
+
+VOCABULARY, PAD = 40, 1
+TINY = {
+    "embed_dim": 16,
+    "ffn_embed_dim": 32,
+    "num_heads": 2,
+    "encoder_layers": 3,
+    "max_source_positions": 64,
+    "pooling_lengths": "None,6,None",
+}
+
+
+def model(memories: str, **overrides: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(preset("vanilla", **{**TINY, "memories": memories, **overrides}), VOCABULARY, PAD).eval()
+
+
+def documents(*lengths: int) -> Tensor:
+    tokens = torch.full((len(lengths), max(lengths)), PAD)
+    generator = torch.Generator().manual_seed(1)
+    for row, length in enumerate(lengths):
+        tokens[row, :length] = torch.randint(4, VOCABULARY, (length,), generator=generator)
+    return tokens
+
+
+def read(of: Transformer, tokens: Tensor) -> tuple[Memory, ...]:
+    return of.encoder(tokens, tokens.eq(PAD)).memories
+
+
+def test_the_output_of_a_layer_is_read_as_it_was_before_its_pooling() -> None:
+    tokens = documents(20, 9)
+    before, last = read(model("2,last"), tokens)
+    assert before.x.shape == (2, 20, 16) and last.x.shape == (2, 6, 16)
+    assert before.padding_mask.equal(tokens.eq(PAD)) and last.padding_mask is None
+    (without,) = read(model("last"), tokens)
+    assert last.x.equal(without.x)
+
+
+@pytest.mark.parametrize(("memories", "lengths"), [("last,1", [6, 20]), ("1,last", [20, 6]), ("3,last,1", [6, 6, 20])])
+def test_they_come_in_the_order_of_the_field(memories: str, lengths: list[int]) -> None:
+    assert [memory.x.size(1) for memory in read(model(memories), documents(20, 9))] == lengths
+
+
+@pytest.mark.parametrize("stack", ["plain", "recomputing"])
+def test_an_output_in_the_middle_of_a_stage_changes_none_after_it(stack: str) -> None:
+    tokens = documents(20, 9)
+    assert read(model("1,last", stack=stack), tokens)[1].x.equal(read(model("last"), tokens)[0].x)
+
+
+def test_neither_does_one_before_a_pooling_in_a_reversible_encoder() -> None:
+    tokens, fields = documents(20, 9), {"stack": "reversible", "normalize_before": True}
+    assert read(model("2,last", **fields), tokens)[1].x.equal(read(model("last", **fields), tokens)[0].x)
+
+
+def test_each_layer_of_the_decoder_attends_to_each_memory_in_turn() -> None:
+    layer = model("1,last").decoder.layers[0]
+    assert list(layer.sublayers) == ["self_attention", "cross_attention", "cross_attention_2", "feed_forward"]
+
+
+def test_each_memory_of_a_pre_norm_model_has_a_norm_of_its_own() -> None:
+    weights = model("1,last", normalize_before=True).state_dict()
+    assert {"encoder.memory_norms.0.weight", "encoder.norm.weight"} <= weights.keys()
+    assert not [name for name in model("1,last").state_dict() if "memory_norms" in name]
+
+
+def test_without_what_the_second_adds_the_output_is_that_of_a_model_with_the_first() -> None:
+    tokens, prefix = documents(20, 9), documents(5, 5)
+    one = model("last", normalize_before=True)
+    two = model("last,1", normalize_before=True)
+    missing, further = two.load_state_dict(one.state_dict(), strict=False)
+    assert not further and all("cross_attention_2" in name or "memory_norms" in name for name in missing)
+    assert not torch.allclose(two(tokens, prefix), one(tokens, prefix))
+    for layer in two.decoder.layers:
+        torch.nn.init.zeros_(layer.sublayers["cross_attention_2"].function.projections.out_proj.weight)
+    torch.testing.assert_close(two(tokens, prefix), one(tokens, prefix))
+
+
+@pytest.mark.parametrize("normalize_before", [False, True])
+def test_gradients_reach_both(normalize_before: bool) -> None:
+    whole = model("2,last", normalize_before=normalize_before).train()
+    whole(documents(20, 9), documents(5, 5)).square().sum().backward()
+    assert [name for name, weight in whole.named_parameters() if weight.grad is None] == []
+
+
+@torch.no_grad()
+def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go() -> None:
+    whole, tokens, written = model("2,last"), documents(20, 9, 13), documents(4, 4, 4)
+    memories, cache = read(whole, tokens), whole.decoder.new_cache()
+    whole.decoder(written, memories, cache)
+    order, staying = torch.tensor([0, 0, 2, 2]), torch.tensor([0, 2])
+    cache.reorder(order, staying)
+    left = tuple(memory.select(staying) for memory in memories)
+    written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
+    after = whole.decoder(written[:, -1:], left, cache)
+    alone = tuple(memory.select(order) for memory in memories)
+    torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
+
+
+def test_beam_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
+    whole, search = model("2,last"), BeamSearch(3, 2, 8)
+    together = search(whole, documents(20, 9))
+    alone = [search(whole, documents(20, 9)[row : row + 1, :length])[0] for row, length in enumerate((20, 9))]
+    for mine, other in zip(together, alone, strict=True):
+        assert [h.tokens.tolist() for h in mine] == [h.tokens.tolist() for h in other]
+
+
+def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
+    def kinds(**fields: Any) -> list[list[str]]:
+        layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).decoder.layers
+        return [[s.attention.kind for s in layer.sublayers if s.name.startswith("cross")] for layer in layers]
+
+    assert kinds() == [["full", "full"]] * 2
+    assert kinds(cross_attention="hepos") == [["hepos", "hepos"]] * 2
+    assert kinds(cross_attention="full;hepos") == [["full", "hepos"]] * 2
+    assert kinds(cross_attention="hepos,full;hepos") == [["hepos", "hepos"], ["full", "hepos"]]
+
+
+def test_options_may_too() -> None:
+    fields = {"cross_attention": "hepos", "cross_attention_args": '[{"stride": 1}, [{"stride": 2}, {"stride": 4}]]'}
+    layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).decoder.layers
+    found = [[s.attention.options["stride"] for s in layer.sublayers if s.name.startswith("cross")] for layer in layers]
+    assert found == [[1, 2], [1, 4]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"memories": "1"}, "must be `last` and numbers of encoder layers, from 1 to 3, each once, but is '1'"),
+        ({"memories": "4,last"}, "each once, but is '4,last'"),
+        ({"memories": "last,1,1"}, "each once, but is 'last,1,1'"),
+        ({"memories": "-1,last"}, "each once, but is '-1,last'"),
+        ({"memories": "1,last", "cross_attention": "full;full;full"}, "or one per memory, but has 3 for 2"),
+        ({"memories": "1,last", "cross_attention_args": "[{}, {}, {}]"}, "or one per memory, but has 3 for 2"),
+        ({"cross_attention": "full;full"}, "or one per memory, but has 2 for 1"),
+        (
+            {"memories": "1,last", "stack": "reversible", "normalize_before": True},
+            "`memories` must name layers that a pooling follows if `stack` is 'reversible', but names 1",
+        ),
+        (
+            {"memories": "3,last", "pooling": "funnel", "self_attention": "blockwise"},
+            "`memories` must not name layer 3, which funnel pooling runs",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused(fields: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        spec_of(preset("vanilla", **{**TINY, **fields}))

@@ -1,0 +1,112 @@
+"""Any attention with any pooling, stack and cross-attention: it trains, goes on bit for bit, and decodes from a cache.
+
+What cannot be combined is refused by a sentence.
+"""
+
+import copy
+import itertools
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
+
+from pyramidions.errors import UserError
+from pyramidions.nn import Transformer
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.stack import STACK
+
+Combination = tuple[str, str, str, str]  # self-attention, pooling ("none", too), stack, cross-attention
+PRODUCT: list[Combination] = list(
+    itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, ["full", "hepos"])
+)
+# A step that is prime to the number of kinds of each axis meets all of them.
+SAMPLE = PRODUCT[::13]
+
+
+def model(combination: Combination) -> Transformer:
+    attention, pooling, stack, cross = combination
+    # Reversible layers are pre-norm.
+    return tiny(
+        attention,
+        pooling,
+        stack=stack,
+        cross_attention=cross,
+        normalize_before=stack == "reversible",
+        dropout=0.1,
+        attention_dropout=0.1,
+        decoder_positions="sinusoidal",
+    )
+
+
+class Run:
+    """Training, step by step."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model.train()
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step(self, seed: int) -> float:
+        torch.manual_seed(seed)
+        source, target = batch(23, 9, 1, seed=seed), batch(6, 6, 6, seed=seed + 1)
+        logits = self.model(source, target)
+        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def state(self) -> dict[str, Any]:
+        return copy.deepcopy({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()})
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+
+@torch.no_grad()
+def check_that_it_decodes_from_a_cache(model: Transformer) -> None:
+    source, prefix = batch(23, 9, 1), batch(6, 6, 6, seed=1)
+    memories = model.eval().encoder(source, source.eq(PAD)).memories
+    whole, cache = model.decoder(prefix, memories), model.decoder.new_cache()
+    steps = [model.decoder(prefix[:, t : t + 1], memories, cache) for t in range(prefix.size(1))]
+    torch.testing.assert_close(torch.cat(steps, dim=1), whole, rtol=0, atol=1e-5)
+
+
+def is_refused(combination: Combination) -> bool:
+    """Hold a combination to what all promise; return whether it is refused."""
+    try:
+        one = Run(model(combination))
+    except UserError as refusal:
+        (sentence,) = str(refusal).splitlines()
+        assert "`" in sentence or "pooling" in sentence, sentence
+        assert sentence.endswith("."), sentence
+        return True
+    assert one.step(1) < 100
+    saved = one.state()
+    one.step(2)
+    other = Run(model(combination))
+    other.resume(saved)
+    other.step(2)
+    for name, weight in one.model.state_dict().items():
+        assert weight.isfinite().all() and weight.equal(other.model.state_dict()[name]), name
+    check_that_it_decodes_from_a_cache(one.model)
+    return False
+
+
+@pytest.mark.parametrize("combination", SAMPLE, ids="-".join)
+def test_a_combination_works_or_is_refused(combination: Combination) -> None:
+    assert is_refused(combination) == (combination[:2] in REFUSED)
+
+
+def test_the_sample_has_every_kind_of_every_axis() -> None:
+    for axis in range(4):
+        assert {combination[axis] for combination in SAMPLE} == {combination[axis] for combination in PRODUCT}
+
+
+@pytest.mark.slow
+def test_the_whole_product_works_but_for_attention_that_cannot_stand_beside_its_pooling() -> None:
+    refused = [combination for combination in PRODUCT if is_refused(combination)]
+    print(f"{len(PRODUCT)} combinations, {len(refused)} of them refused")
+    assert refused == [combination for combination in PRODUCT if combination[:2] in REFUSED]

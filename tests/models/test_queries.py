@@ -1,0 +1,111 @@
+"""What a whole model does with the query before a document."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import ExtractorConfig, build, build_extractor, preset
+from pyramidions.nn import Transformer
+
+VOCABULARY, PAD, END, MARKER = 60, 1, 2, 4
+TINY = {"embed_dim": 32, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 128}
+POOLED = {"encoder_layers": 2, "pooling_lengths": "32,16"}
+BLOCKS = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 8}'}
+
+
+def model(**overrides: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(preset("vanilla", **{**TINY, **overrides}), VOCABULARY, PAD, MARKER).eval()
+
+
+def asked(*query: int) -> Tensor:
+    """Return a document of many different tokens behind a query."""
+    document = torch.randint(5, VOCABULARY, (100,), generator=torch.Generator().manual_seed(0))
+    return torch.cat([torch.tensor([*query, END]), document, torch.tensor([END])])[None]
+
+
+@torch.no_grad()
+def kept(of: Transformer, tokens: Tensor) -> set[int]:
+    """Return which tokens of the document the vectors that the decoder reads are mostly made of."""
+    position = of.encoder(tokens, tokens.eq(PAD)).sequence.position
+    assert position is not None
+    separator = tokens[0].tolist().index(END)
+    return {place - separator - 1 for place in position[0].tolist() if place > separator}
+
+
+def test_two_queries_keep_different_tokens_of_one_document() -> None:
+    """What the query scorer keeps depends on what is asked.
+
+    A linear scorer sees the query only through the attention of the layers below. Where attention stays within blocks,
+    nothing of it reaches the other blocks of the document, whose vectors rank alike whatever is asked: of two
+    selections one holds the other.
+    """
+    words = sorted(set(asked(7)[0, 2:-1].tolist()))
+    queries = words[:3], words[-3:]
+    pooled = {"encoder_layers": 2, "pooling": "hard_topk", "pooling_lengths": "32,None", **BLOCKS}
+    one, other = (kept(model(scorer="query", **pooled), asked(*query)) for query in queries)
+    assert len(one - other) >= 3 and len(other - one) >= 3
+    # The first block holds the query and four tokens.
+    one, other = ({at for at in kept(model(**pooled), asked(*query)) if at >= 4} for query in queries)
+    assert one <= other or other <= one
+
+
+def test_the_query_is_among_what_the_decoder_reads() -> None:
+    tokens = asked(7, 8, 9)
+    with torch.no_grad():
+        encoded = model(scorer="query", **POOLED).encoder(tokens, tokens.eq(PAD))
+    assert encoded.sequence.query is not None and encoded.sequence.position is not None
+    assert encoded.sequence.position[encoded.sequence.query.marked].tolist() == [0, 1, 2, 3]
+
+
+def reached(of: Transformer, changed: int, *query: int) -> list[int]:
+    """Return the positions whose vectors depend on the token at ``changed``."""
+    before, after = asked(*query), asked(*query)
+    after[0, changed] += 1 if after[0, changed] < VOCABULARY - 1 else -1
+    with torch.no_grad():
+        one, other = (of.encoder(tokens, tokens.eq(PAD)).memory[0] for tokens in (before, after))
+    return ((one - other).abs().amax(dim=-1) > 1e-6).nonzero().squeeze(1).tolist()
+
+
+def test_a_global_query_sees_and_is_seen_everywhere() -> None:
+    window = {"self_attention": "sliding_window", "self_attention_args": '{"window": 4}', "encoder_layers": 1}
+    assert reached(model(**window), 50, 7, 8) == [48, 49, 50, 51, 52]
+    assert reached(model(**window, global_query=True), 50, 7, 8) == [0, 1, 2, 48, 49, 50, 51, 52]
+    assert reached(model(**window, global_query=True), 1, 7, 8) == list(range(104))
+
+
+def test_a_query_is_a_unit_of_its_own() -> None:
+    of, tokens = model(pooling="markers", pooling_lengths="16,16"), asked(7, 8)
+    tokens[0, 10] = MARKER
+    units = of.encoder.units(tokens, tokens.eq(PAD))
+    assert units is not None and units[0].tolist() == [0] * 3 + [1] * 7 + [2] * 94
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"scorer": "query", "pooling": "gumbel_topk", "pooling_lengths": "32,16"},
+            "`scorer` 'query' needs a pooling that keeps the query's vectors, such as soft_topk, but `pooling` is "
+            "'gumbel_topk'.",
+        ),
+        ({"global_query": True}, "`global_query` needs `self_attention` sliding_window, but it is 'full'."),
+        (
+            {"scorer": "linear,query", "pooling": "max,soft_topk", "pooling_lengths": "32,16", "upsampling": "none"},
+            "`scorer` 'query' must follow poolings that tell what their vectors are made of, but follows 'max'.",
+        ),
+    ],
+)
+def test_what_nobody_could_read_is_refused(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as error:
+        model(**overrides)
+    assert str(error.value) == message
+
+
+def test_extractors_read_no_queries() -> None:
+    config = ExtractorConfig(**TINY, encoder_layers=2, scorer="query", pooling_lengths="32,16")
+    with pytest.raises(UserError, match="^An extractor reads no queries: `scorer` must not ask for them.$"):
+        build_extractor(config, VOCABULARY, MARKER)

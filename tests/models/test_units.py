@@ -1,0 +1,142 @@
+"""Models whose first layers stay inside units of the text."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.architectures import marker_of
+from pyramidions.models.parse import spec_of
+from pyramidions.nn import Transformer
+
+VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
+TINY = {
+    "embed_dim": 16,
+    "ffn_embed_dim": 32,
+    "num_heads": 2,
+    "max_source_positions": 64,
+    "self_attention": "segments,segments",
+    "self_attention_args": '{"segment_length": 5}',
+}
+# The decoder reads what comes before the pooling, too.
+NUMBERED = {
+    "memories": "2,last",
+    "pooling": "markers",
+    "pooling_args": '{"numbers": true}',
+    "pooling_lengths": "None,64",
+}
+TURNS = [[7, 8, 9], [10, 11, 12, 13, 14, 15, 16, 17, 18], [19], [20, 21, 22, 23]]
+
+
+def model(**overrides: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(preset("vanilla", **{**TINY, **overrides}), VOCABULARY, PAD, MARKER).eval()
+
+
+def text(*turns: list[int]) -> Tensor:
+    joined = [token for number, turn in enumerate(turns) for token in ([MARKER] if number else []) + turn]
+    return torch.tensor([[*joined, END]])
+
+
+def of_turns(of: Transformer, tokens: Tensor) -> list[Tensor]:
+    """Return the vectors of each turn (L, D)."""
+    padding_mask = tokens.eq(PAD)
+    x, units = of.encoder(tokens, padding_mask).memories[0].x, of.encoder.units(tokens, padding_mask)
+    assert units is not None
+    return [x[units == number] for number in range(int(units.max()) + 1)]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("changed", range(4))
+@pytest.mark.parametrize("new", [[30], [30, 31, 32], [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 39, 39]], ids=len)
+@torch.no_grad()
+def test_vectors_of_a_turn_depend_on_no_other_turn_nor_on_its_length(
+    positions: str, changed: int, new: list[int]
+) -> None:
+    whole = model(encoder_positions=positions, **NUMBERED)
+    before = of_turns(whole, text(*TURNS))
+    after = of_turns(whole, text(*TURNS[:changed], new, *TURNS[changed + 1 :]))
+    for number, (one, other) in enumerate(zip(before, after, strict=True)):
+        if number == changed:
+            assert one.shape != other.shape or not torch.allclose(one, other, atol=1e-3)
+        else:
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("fields", [{}, NUMBERED], ids=["unnumbered", "numbered"])
+@torch.no_grad()
+def test_the_order_of_turns_is_never_lost(fields: dict[str, Any]) -> None:
+    whole, prefix = model(**fields), torch.tensor([[END, 5]])
+    swapped = [TURNS[1], TURNS[0], *TURNS[2:]]
+    assert not torch.allclose(whole(text(*TURNS), prefix), whole(text(*swapped), prefix), rtol=0, atol=1e-3)
+
+
+@torch.no_grad()
+def test_turns_beyond_what_a_pooling_kept_are_numbered_by_their_place_in_it() -> None:
+    turns = [[7 + number % 20] for number in range(600)]
+    fields = {"pooling": "soft_topk,markers", "pooling_args": '[{}, {"numbers": true}]', "pooling_lengths": "40,30"}
+    assert whole_memory(model(**fields), text(*turns)).isfinite().all()
+
+
+def whole_memory(of: Transformer, tokens: Tensor) -> Tensor:
+    return of.encoder(tokens, tokens.eq(PAD)).memory
+
+
+@torch.no_grad()
+def test_behind_layers_that_see_all_positions_count_from_the_start_of_the_document() -> None:
+    whole = model(self_attention="full,segments", self_attention_args='[{}, {"segment_length": 5}]')
+    x = whole.encoder.embedder(text(*TURNS))
+    read: list[Tensor] = []
+    whole.encoder.layers[0].register_forward_pre_hook(lambda layer, given: read.append(given[0]))
+    whole.encoder(text(*TURNS), torch.zeros(1, len(text(*TURNS)[0]), dtype=torch.bool))
+    assert read[0].equal(x)
+
+
+@torch.no_grad()
+def test_a_pooled_vector_attends_in_the_unit_of_its_strongest_member() -> None:
+    whole = model(pooling="hard_topk", scorer="index", pooling_lengths="32,None")
+    tokens = text([9, 9, 9], [10, 11], [12, 13, 14])
+    found = whole.encoder(tokens, tokens.eq(PAD)).sequence
+    other = text([9, 9, 9], [30, 31], [12, 13, 14])
+    after = whole.encoder(other, other.eq(PAD)).sequence
+    assert found.unit is not None and after.unit is not None
+    for number in (0, 2):
+        torch.testing.assert_close(found.x[found.unit == number], after.x[after.unit == number])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"pooling": "max", "pooling_lengths": "8,None"}, "'segments' must not follow `pooling` 'max', which loses"),
+        ({"pooling": "markers", "pooling_lengths": "8,None"}, "follow `pooling` 'markers', after which each vector is"),
+        ({"pooling": "funnel", "pooling_lengths": "8,None"}, "^Funnel pooling needs .* but it is 'segments'"),
+        ({"cross_attention": "segments"}, "must be a kind that reads another sequence, but is 'segments'"),
+    ],
+)  # fmt: skip
+def test_what_knows_no_units_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        spec_of(preset("vanilla", **{**TINY, **fields}))
+
+
+def test_a_vocabulary_without_markers_is_refused() -> None:
+    with pytest.raises(UserError, match="^`self_attention` 'segments' needs a vocabulary with markers"):
+        build(preset("vanilla", **TINY), VOCABULARY, PAD)
+
+
+def test_the_length_of_a_segment_changes_the_output() -> None:
+    lengths = [model(self_attention_args=json.dumps({"segment_length": length})) for length in (5, 4)]
+    one, other = (of.encoder(text(*TURNS), text(*TURNS).eq(PAD)).memory for of in lengths)
+    assert not torch.allclose(one, other, atol=1e-3)
+
+
+@pytest.mark.parametrize(("pieces", "marker"), [(["<n>"], 4), (["a", "<t>"], 5), (["a"], None)])
+def test_sentences_and_turns_have_markers_of_their_own(pieces: list[str], marker: int | None) -> None:
+    words = Dictionary()
+    for piece in pieces:
+        words.add_symbol(piece)
+    assert marker_of(words) == marker

@@ -1,0 +1,87 @@
+"""Linformer: keys and values are projected along the sequence."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.models import build, preset
+from pyramidions.nn.attention import LinformerAttention
+from tests.small_parts import ends_after, vectors
+
+
+def made(max_length: int = 9, **options: object) -> LinformerAttention:
+    return LinformerAttention(max_length, **options).eval()  # type: ignore[arg-type]
+
+
+def naive(q: Tensor, k: Tensor, v: Tensor, of_keys: Tensor, of_values: Tensor) -> Tensor:
+    """Equation 7 for one head without padding: (L, E) x 3, (K, L) x 2 -> (L, E)."""
+    return (q @ (of_keys @ k).T / q.size(-1) ** 0.5).softmax(-1) @ (of_values @ v)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("length", [1, 5, 9])
+@torch.no_grad()
+def test_it_is_equation_seven_and_a_shorter_document_uses_the_first_columns(shared: bool, length: int) -> None:
+    attention = made(compressed=3, shared=shared)
+    q, k, v = vectors(3, 2, 2, length, 4)
+    of_keys = attention.compress_keys[:, :length]
+    of_values = of_keys if attention.compress_values is None else attention.compress_values[:, :length]
+    assert shared == (attention.compress_values is None)
+    out = attention(q, k, v)
+    for row in range(2):
+        for head in range(2):
+            expected = naive(q[row, head], k[row, head], v[row, head], of_keys, of_values)
+            torch.testing.assert_close(out[row, head], expected)
+
+
+@torch.no_grad()
+def test_the_identity_gives_full_attention() -> None:
+    attention = made(9, compressed=9)
+    attention.compress_keys.copy_(torch.eye(9))
+    q, k, v = vectors(3, 2, 2, 9, 4)
+    expected = (q @ k.mT / 2).softmax(-1) @ v
+    torch.testing.assert_close(attention(q, k, v), expected)
+
+
+@torch.no_grad()
+def test_padding_is_zero_before_it_is_projected() -> None:
+    attention, (q, k, v) = made(compressed=3), vectors(3, 3, 2, 9, 4)
+    mask = ends_after(9, 6, 1)
+    out = attention(q, k, v, mask)
+    for row, length in enumerate((9, 6, 1)):
+        weights = attention.compress_keys[:, :length]
+        for head in range(2):
+            expected = naive(*(x[row, head, :length] for x in (q, k, v)), weights, weights)
+            torch.testing.assert_close(out[row, head, :length], expected)
+
+
+def test_keys_of_a_document_of_full_length_keep_their_variance() -> None:
+    torch.manual_seed(0)
+    keys = made(4096).compress_keys @ torch.randn(4096, 8)
+    assert keys.std().item() == pytest.approx(1.0, abs=0.1)
+
+
+def test_layers_after_a_pooling_have_weights_for_what_it_hands_on() -> None:
+    options = {"self_attention": "linformer", "self_attention_args": '{"compressed": 4, "shared": false}'}
+    model = build(preset("vanilla", **options, pooling_lengths="16,None", max_source_positions=60), 50)
+    shapes = [(tuple(p.shape), name) for name, p in model.encoder.named_parameters() if "compress_" in name]
+    assert [shape for shape, _ in shapes] == [(4, 60), (4, 60), (4, 16), (4, 16)]
+    assert not any("compress_" in name for name, _ in model.decoder.named_parameters())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"max_length": 9, "compressed": 0}, r"^`compressed` must be at least 1, but is 0\.$"),
+        ({"max_length": None}, r"^Linformer needs `max_length`, to which its weights are tied"),
+    ],
+)
+def test_what_it_cannot_be_made_of_is_refused(arguments: dict[str, int | None], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        LinformerAttention(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_document_beyond_the_columns_is_refused() -> None:
+    q = vectors(1, 2, 10, 4)
+    with pytest.raises(ValueError, match=r"^Linformer's weights are for at most 9 positions, but read 10\.$"):
+        made()(q, q, q)

@@ -1,0 +1,94 @@
+"""Windows and strides beside dense attention with their union as its mask."""
+
+import pytest
+import torch
+from dense_attention import HEADS, assert_is_dense, some_padding
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pyramidions.nn.attention import StridedAttention
+from pyramidions.nn.functional import distance_attention, local_window
+
+
+def seen(length: int, kind: StridedAttention) -> Tensor:
+    """Return 0 where a query sees a key, -inf elsewhere: (H, L, L)."""
+    distance = torch.arange(length)[:, None] - torch.arange(length)
+    near, far = distance.abs() <= kind.side, distance % kind.stride == 0
+    heads = [near, near, far] if kind.split_heads else [near | far] * HEADS
+    return torch.zeros(HEADS, length, length).masked_fill(~torch.stack(heads), -torch.inf)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_it_is_dense_attention_to_the_union_of_window_and_stride(on_cpu: bool, data: st.DataObject) -> None:
+    kind = StridedAttention(data.draw(st.integers(1, 20)), 2 * data.draw(st.integers(1, 12)), data.draw(st.booleans()))
+    padding = some_padding(data)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (distance_attention, local_window):
+            patch.setattr(module, "computes_in_tiles", lambda x: on_cpu)
+        # A few pieces even of short documents.
+        patch.setattr(distance_attention, "_WEIGHTS", 500)
+        patch.setattr(distance_attention, "_ROWS", 16)
+        assert_is_dense(kind, lambda length: seen(length, kind), padding)
+
+
+@pytest.mark.parametrize("split_heads", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 31, 33, 65, 97, 200])
+def test_odd_lengths_and_a_single_token_with_the_default_options(length: int, split_heads: bool) -> None:
+    kind = StridedAttention(split_heads=split_heads)
+    assert_is_dense(kind, lambda length: seen(length, kind), torch.zeros(1, length, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
+    on_cpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distance_attention, "computes_in_tiles", lambda x: on_cpu)
+    kind = StridedAttention(3, 2, dropout=0.3)
+    q, k, v = torch.randn(3, 1, 1, 11, 4, generator=torch.Generator().manual_seed(0))
+    exact = kind.eval()(q, k, v)
+    many = [x.expand(6000, -1, -1, -1) for x in (q, k, v)]
+    torch.manual_seed(0)
+    dropped = kind.train()(*many)
+    torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
+    assert not dropped[0].allclose(dropped[1])
+    # Linear in values: their gradient mixes with the very weights of the forward pass.
+    v.requires_grad_()
+    first = kind(q, k, v)
+    kind(q, k, v)
+    (grad,) = torch.autograd.grad(first, v, first.detach())
+    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
+
+
+def test_what_is_kept_grows_as_the_length() -> None:
+    kept: dict[int, int] = {}
+    for length in (512, 1024):
+        q, k, v = (torch.randn(1, 1, length, 4, requires_grad=True) for _ in range(3))
+        sizes: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, sizes=sizes: sizes.append(x.numel()) or x, lambda x: x):
+            StridedAttention(8, 16)(q, k, v)
+        kept[length] = sum(sizes)
+    assert kept[1024] < 2.1 * kept[512]
+
+
+def test_half_precision_is_near_full_precision() -> None:
+    q, k, v = torch.randn(3, 2, HEADS, 70, 4)
+    half = StridedAttention(7, 8)(*(x.bfloat16() for x in (q, k, v)))
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), StridedAttention(7, 8)(q, k, v), rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"stride": 0}, "`stride` must be at least 1, but is 0."),
+        ({"window": 0}, "`window` must be even and at least 2, but is 0."),
+        ({"window": 7}, "`window` must be even and at least 2, but is 7."),
+    ],
+)
+def test_options_that_make_no_stride_or_window_are_refused(options: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        StridedAttention(**options)
+    assert str(caught.value) == words

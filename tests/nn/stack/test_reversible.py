@@ -1,0 +1,182 @@
+"""The reversible stack: gradients beside autograd through streams that are kept, and what it keeps itself."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from live_memory import saved_bytes
+from small_parts import DECODING, DIM, ends_after, layer, vectors
+from torch import Tensor
+
+from pyramidions.nn import sequence
+from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.pooling import MeanPooler, Pooler, TopKPooler
+from pyramidions.nn.scorer import AttentionScorer, LinearScorer, Scorer
+from pyramidions.nn.stack import PlainStack, ReversibleStack, Stack
+from pyramidions.nn.stage import Stage
+from pyramidions.nn.sublayer import LayerContext
+
+LSH = {"kind": "lsh", "bucket_size": 4, "num_hashes": 2, "local_heads": 0}
+BLOCKS = {"kind": "blockwise", "block_size": 4}
+LENGTHS = (23, 9)
+
+
+class Kept(ReversibleStack):
+    """The same streams, of which autograd keeps what it wants."""
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        first = second = x
+        for one in layers:
+            for sublayer in one.sublayers.values():
+                first, second = second, first + sublayer.branch(second, context)
+        return (first + second) / 2
+
+
+def layers(*names: str, count: int = 3, **options: Any) -> list[Layer]:
+    torch.manual_seed(0)
+    return [layer(*names, normalize_before=True, **options) for _ in range(count)]
+
+
+def documents(x: Tensor) -> sequence.Sequence:
+    return sequence.Sequence(x, ends_after(*LENGTHS), torch.arange(23).expand(2, -1), list(LENGTHS))
+
+
+def gradients(run: Callable[[], Tensor], of: list[Tensor]) -> list[Tensor]:
+    """Return output and gradients; the random numbers are the same each time, and the backward pass takes none."""
+    torch.manual_seed(7)
+    out = run()
+    before = torch.get_rng_state()
+    torch.rand(5)
+    found = torch.autograd.grad(out.square().sum(), of)
+    torch.set_rng_state(before)
+    return [out, before, *found]
+
+
+def weights_of(run: list[Layer]) -> list[Tensor]:
+    return [weight for one in run for weight in one.parameters()]
+
+
+def topk(scorer: Scorer) -> Pooler:
+    return TopKPooler(8, scorer, successive_halving_topk, hard_topk)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("pooler", "options"),
+    [
+        (None, [LSH, LSH, LSH]),
+        (None, [LSH, BLOCKS, {}]),
+        (topk(LinearScorer(DIM)), [LSH, LSH, LSH]),
+        (topk(AttentionScorer()), [LSH, BLOCKS, {}]),
+        (MeanPooler(3), [BLOCKS, BLOCKS, LSH]),
+    ],
+)
+def test_gradients_through_hashing_blocks_and_poolers_are_exact(
+    dropout: float, pooler: Pooler | None, options: list[dict[str, Any]]
+) -> None:
+    run = [layers(count=1, dropout=dropout, **one)[0].double() for one in options]
+    after = [one.double() for one in layers(dropout=dropout)]
+    x = vectors(2, 23, DIM).double().requires_grad_()
+    of = [x, *weights_of([*run, *after]), *([] if pooler is None else pooler.double().parameters())]
+
+    def through(stack: Stack) -> Tensor:
+        pooled = Stage(run, pooler)(documents(x), stack).sequence
+        return Stage(after)(pooled, stack).sequence.x
+
+    expected, found = (gradients(lambda stack=stack: through(stack), of) for stack in (Kept(), ReversibleStack()))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_gradients_of_a_decoder_reach_all_memories() -> None:
+    names = ("self_attention", "cross_attention", "cross_attention_2", "cross_attention_3", "feed_forward")
+    run = layers(*names, dropout=0.3, is_causal=True)
+    run = [one.double() for one in run]
+    x, first, second = (vectors(2, length, DIM, seed=length).double().requires_grad_() for length in (5, 4, 7))
+    # One of them masked, and one read twice.
+    context = LayerContext(None, (Memory(first, ends_after(4, 2)), Memory(second), Memory(first)))
+    of = [x, first, second, *weights_of(run)]
+    expected, found = (gradients(lambda s=s: s(run, x, context), of) for s in (Kept(), ReversibleStack()))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    assert found[3].any() and found[4].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_computed_back_is_what_there_was_to_the_bit(dtype: torch.dtype) -> None:
+    run = [one.to(dtype) for one in layers(count=12, dropout=0.3, **LSH)]
+    read: list[Tensor] = []
+    for one in run:
+        for sublayer in one.sublayers.values():
+            sublayer.norm.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0].detach().clone()))
+    x = (vectors(2, 23, DIM) * 100).to(dtype).requires_grad_()
+    ReversibleStack()(run, x, LayerContext(ends_after(*LENGTHS))).float().square().sum().backward()
+    assert len(read) == 48 and all(torch.equal(*both) for both in zip(read[:24], reversed(read[24:]), strict=True))
+
+
+def test_precision_is_that_of_autocast_in_the_backward_pass_too() -> None:
+    run, x, found = layers(dropout=0.3), vectors(2, 23, DIM).requires_grad_(), []
+    for stack in (Kept(), ReversibleStack()):
+        torch.manual_seed(7)
+        with torch.autocast("cpu", torch.bfloat16):
+            out = stack(run, x, LayerContext())
+        assert out.dtype == torch.float32
+        found.append(torch.autograd.grad(out.square().sum(), [x, *weights_of(run)]))
+    torch.testing.assert_close(*found, rtol=0.02, atol=0.1)
+
+
+@pytest.mark.parametrize("names", [(), DECODING])
+def test_a_further_layer_keeps_nothing(names: tuple[str, ...]) -> None:
+    memory = LayerContext(None, (Memory(vectors(2, 4, DIM, seed=1)),))
+    x = vectors(2, 23, DIM).requires_grad_()
+
+    def kept(stack: Stack, count: int) -> int:
+        run = layers(*names, count=count, dropout=0.3)
+        return saved_bytes(lambda: stack(run, x, memory))
+
+    # Both streams in float64, and the memory.
+    assert kept(ReversibleStack(), 1) == kept(ReversibleStack(), 9) <= 4 * x.nbytes + vectors(2, 4, DIM).nbytes
+    assert kept(PlainStack(), 9) > 4 * kept(PlainStack(), 1) / 2
+
+
+def test_watchers_are_shown_each_pass_once() -> None:
+    run, seen = layers(dropout=0.3), []
+    watched = run[1].sublayers["self_attention"].function
+    x = vectors(2, 5, DIM).requires_grad_()
+    out = ReversibleStack()(run, x, LayerContext(watchers={watched: seen.append}))
+    assert len(seen) == 1
+    out.sum().backward()
+    assert len(seen) == 1
+
+
+def test_a_hook_on_a_weight_is_called_once_with_the_whole_gradient() -> None:
+    one = layers(count=1)[0]
+    weight = one.sublayers["feed_forward"].function.fc1.weight
+    seen: list[Tensor] = []
+    weight.register_hook(seen.append)
+    # The same layer twice, as models that share layers have it.
+    ReversibleStack()([one, one], vectors(2, 5, DIM), LayerContext()).square().sum().backward()
+    assert len(seen) == 1 and seen[0].equal(weight.grad) and weight.grad.any()
+
+
+def test_the_backward_pass_can_be_repeated() -> None:
+    run, x = layers(dropout=0.3), vectors(2, 5, DIM).requires_grad_()
+    loss = ReversibleStack()(run, x, LayerContext()).square().sum()
+    first, second = (torch.autograd.grad(loss, [x, *weights_of(run)], retain_graph=True) for _ in range(2))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_a_stage_of_different_blocks_is_one_pass() -> None:
+    run = [layers(count=1, **options)[0] for options in (BLOCKS, {}, BLOCKS, {"kind": "blockwise", "block_size": 3})]
+    given = documents(vectors(2, 23, DIM))
+    with torch.no_grad():
+        found = Stage(run)(given, ReversibleStack()).sequence
+        for row, length in enumerate(LENGTHS):
+            expected = Kept()(run, given.x[row : row + 1, :length], LayerContext())
+            torch.testing.assert_close(found.x[row : row + 1, :length], expected, rtol=0, atol=1e-5)
+
+
+def test_post_norm_is_refused() -> None:
+    with pytest.raises(ValueError, match="`stack` reversible needs `normalize_before` to be true, but it is false."):
+        ReversibleStack(normalize_before=False)

@@ -1,0 +1,125 @@
+"""Searches over a model with HEPOS, beside the same model with a dense mask for each head, and beside no cache."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+from omegaconf import OmegaConf
+from torch import Tensor
+from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
+
+from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.nn import BeamSearch, Hypothesis, Sampling, Transformer
+from pyramidions.nn.attention import CoreAttention, CrossAttention
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.projections import Projections
+
+EOS, HEADS = 2, 4
+#: the last three are shorter than a stride of 4, or pooled to less
+DOCUMENTS = (LONGEST, 13, 7, 3, 2, 1)
+poolings = pytest.mark.parametrize("pooling", ["none", *POOLING.names])
+
+
+class DenseMask(CoreAttention):
+    """HEPOS as its formula says it, a softmax over a mask of heads times positions; for the memory as a whole."""
+
+    def __init__(self, stride: int) -> None:
+        super().__init__()
+        self.stride = stride
+
+    def keys_values(
+        self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        k, v = projections.keys_values(memory)
+        heads, positions = torch.arange(k.size(1))[:, None], torch.arange(k.size(2))
+        unread = ((positions - heads) % self.stride != 0).expand(len(k), -1, -1)
+        return k, v, unread if padding_mask is None else unread | padding_mask[:, None]
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Any = None, **_: bool) -> Tensor:
+        logits = (q @ k.mT / q.size(-1) ** 0.5).masked_fill(key_padding_mask[:, :, None], -torch.inf)
+        return logits.softmax(dim=-1).nan_to_num(0.0) @ v
+
+
+def hepos(pooling: str = "none", stride: int = 4, **overrides: Any) -> Transformer:
+    options = {"cross_attention": "hepos", "cross_attention_args": f'{{"stride": {stride}}}', **overrides}
+    model = tiny("full", pooling, num_heads=HEADS, **{"decoder_positions": "sinusoidal", **options}).eval()
+    # Untrained models find all tokens about as likely; these have an opinion.
+    model.decoder.embedder.tokens.weight.data *= 4
+    return model
+
+
+def dense(pooling: str = "none", stride: int = 4) -> Transformer:
+    model = hepos(pooling, stride)
+    for part in model.decoder.modules():
+        if isinstance(part, CrossAttention):
+            part.attention = DenseMask(stride)
+    return model
+
+
+def rescored(model: Transformer, document: Tensor, tokens: Tensor) -> Tensor:
+    prefix = torch.cat([torch.tensor([EOS]), tokens[:-1]])
+    with torch.no_grad():
+        log_probs = model(document[None], prefix[None])[0].log_softmax(-1)
+    return log_probs.gather(1, tokens[:, None])[:, 0]
+
+
+def check(found: list[list[Hypothesis]], expected: list[list[Hypothesis]], source: Tensor, model: Transformer) -> None:
+    for document, mine, other in zip(source, found, expected, strict=True):
+        assert [one.tokens.tolist() for one in mine] == [one.tokens.tolist() for one in other]
+        for one, same in zip(mine, other, strict=True):
+            assert one.score == pytest.approx(same.score, abs=1e-4)
+            # Nor does a cache, or a longer document beside it, change what a document's own pass says.
+            own = rescored(model, document[document.ne(PAD)], one.tokens)
+            torch.testing.assert_close(one.token_scores, own, rtol=0, atol=1e-4)
+
+
+@poolings
+@pytest.mark.parametrize("stride", [2, 4])
+def test_beam_search_finds_what_it_finds_by_a_dense_mask(pooling: str, stride: int) -> None:
+    model, source, search = hepos(pooling, stride), batch(*DOCUMENTS), BeamSearch(3, min_len=2, max_len=9)
+    check(search(model, source), search(dense(pooling, stride), source), source, model)
+
+
+def test_samples_are_those_of_a_dense_mask() -> None:
+    model, source, search = hepos(), batch(*DOCUMENTS), Sampling(2, 9, seeds=range(len(DOCUMENTS)))
+    check(search(model, source), search(dense(), source), source, model)
+
+
+def test_fairseqs_search_finds_what_it_finds_by_a_dense_mask() -> None:
+    words = Dictionary()
+    for number in range(VOCABULARY - len(words)):
+        words.add_symbol(f"w{number}")
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (LONGEST, 32))
+    source = batch(*DOCUMENTS)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    found = []
+    for core in (hepos("soft_topk"), dense("soft_topk")):
+        shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": HEADS, "max_source_positions": LONGEST}
+        face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**shape)), task).eval()
+        face.encoder.core, face.decoder.core = core.encoder, core.decoder
+        generator = SequenceGenerator([face], words, beam_size=3, min_len=2, max_len_b=9)
+        found.append(generator.generate([face], sample))
+    own = BeamSearch(3, min_len=2, max_len=9)(hepos("soft_topk"), source)
+    for mine, other, ours in zip(*found, own, strict=True):
+        assert mine[0]["tokens"].tolist() == other[0]["tokens"].tolist() == ours[0].tokens.tolist()
+        assert mine[0]["score"].item() == pytest.approx(ours[0].score, abs=1e-4)
+
+
+@poolings
+def test_weights_of_full_cross_attention_load_and_stride_1_writes_the_same(pooling: str) -> None:
+    full, source = tiny("full", pooling, num_heads=HEADS).eval(), batch(24, 13)
+    trained, prefix = full.state_dict(), torch.randint(4, VOCABULARY, (2, 5))
+    with torch.no_grad():
+        expected = full(source, prefix)
+        for stride in (1, 2, 4):
+            model = hepos(pooling, stride, decoder_positions="none")
+            model.load_state_dict(trained)
+            found = model(source, prefix)
+            assert found.isfinite().all()
+            if stride == 1:
+                torch.testing.assert_close(found, expected)
+            elif pooling == "none":
+                assert not torch.allclose(found, expected, atol=1e-2)

@@ -1,0 +1,67 @@
+"""Who speaks in a unit: the mean embedding of its first tokens."""
+
+import torch
+from small_parts import vectors
+from torch import Tensor, nn
+
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.pooling import MarkersPooler
+from pyramidions.nn.roles import Roles
+from pyramidions.nn.sequence import Sequence
+
+DIM, MARKER = 8, 9
+# The first unit has no marker in front of it; the last has nothing else.
+TOKENS = torch.tensor([[2, 3, 4, MARKER, 5, MARKER, 6, 7, 8, MARKER], [4, 4, MARKER, 3, 1, 1, 1, 1, 1, 1]])
+UNIT = torch.tensor([[0, 0, 0, 1, 1, 2, 2, 2, 2, 3], [0, 0, 1, 1, *[-1] * 6]])
+
+
+def table() -> nn.Embedding:
+    embedding = nn.Embedding(10, DIM)
+    embedding.weight.data.copy_(vectors(10, DIM))
+    return embedding
+
+
+def mean(embedding: nn.Embedding, *tokens: int) -> Tensor:
+    return embedding.weight[list(tokens)].mean(dim=0) if tokens else torch.zeros(DIM)
+
+
+def test_a_role_is_the_mean_of_the_first_tokens_behind_the_marker() -> None:
+    embedding = table()
+    found = Roles(TOKENS, UNIT, embedding, MARKER)(torch.tensor([[0, 1, 2, 3], [0, 1, -1, -1]]), 2)
+    expected = [(2, 3), (5,), (6, 7), (), (4, 4), (3,), (), ()]
+    torch.testing.assert_close(found.flatten(0, 1), torch.stack([mean(embedding, *tokens) for tokens in expected]))
+
+
+def sequence(embedding: nn.Embedding) -> Sequence:
+    x, mask = vectors(*TOKENS.shape, DIM, seed=1), UNIT < 0
+    return Sequence(x, mask, unit=UNIT, roles=Roles(TOKENS, UNIT, embedding, MARKER))
+
+
+def pooled(pooler: MarkersPooler, given: Sequence) -> Tensor:
+    return pooler(given, PoolingContext(lambda: vectors(0))).x
+
+
+def test_training_begins_as_without_roles_and_their_gradients_change_that() -> None:
+    torch.manual_seed(0)
+    embedding = table()
+    given, pooler = sequence(embedding), MarkersPooler(4, DIM, role_tokens=2)
+    torch.testing.assert_close(pooled(pooler, given), pooled(MarkersPooler(4), given))
+    pooled(pooler, given).square().sum().backward()
+    assert pooler.joined is not None and pooler.joined.weight.grad is not None
+    assert pooler.joined.weight.grad[:, DIM:].abs().sum() > 0
+    with torch.no_grad():
+        pooler.joined.weight[:, DIM:] = torch.eye(DIM)
+    role = Roles(TOKENS, UNIT, embedding, MARKER)(UNIT[:, [0, 3, 5, 9]], 2)
+    difference = pooled(pooler, given) - pooled(MarkersPooler(4), given)
+    torch.testing.assert_close(difference[0], role[0])
+    torch.testing.assert_close(difference[1, :2], torch.stack([mean(embedding, 4, 4), mean(embedding, 3)]))
+    pooled(pooler, given).sum().backward()
+    assert embedding.weight.grad is not None and embedding.weight.grad[2].abs().sum() > 0
+
+
+def test_numbers_tell_units_of_the_same_vectors_apart() -> None:
+    given = sequence(table())
+    same = given._replace(x=torch.ones_like(given.x))
+    alike, told = (pooled(MarkersPooler(4, DIM, numbers=numbers), same)[0] for numbers in (False, True))
+    assert alike[0].equal(alike[3])
+    assert all(not told[one].allclose(told[other]) for one in range(4) for other in range(one))

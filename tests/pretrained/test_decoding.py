@@ -1,0 +1,74 @@
+"""Imported models write as they were meant to: with the settings that come with them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_pretrained import model_of, save
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.inference.search import decoding_settings
+from pyramidions.pretrained.importing import Imported, import_model
+from pyramidions.text.tokenizer import EOS, PAD
+
+# How probable the end of a text is made, so that the limit ends few of them.
+ENDING = {"bart": 16.0, "led": 1.5, "pegasus": 5.0}
+
+
+def saved(family: str, folder: Path, **settings: Any) -> tuple[Any, Path]:
+    """Write a model that ends its texts soon, with settings of generation; return it as transformers reads it."""
+    model = model_of(family)
+    decoder = model.get_decoder()
+    # What follows this norm is the score of a token: one in the direction of its bias is probable.
+    bias = (decoder.layer_norm if family == "pegasus" else decoder.layers[-1].final_layer_norm).bias.data
+    model.get_input_embeddings().weight.data[model.config.eos_token_id] += ENDING[family] * bias / (bias @ bias)
+    save(model, folder)
+    starts = {name: getattr(model.config, f"{name}_token_id") for name in ("pad", "eos", "decoder_start")}
+    starts = {f"{name}_token_id": value for name, value in starts.items()}
+    (folder / "generation_config.json").write_text(json.dumps({**starts, **settings}))
+    return type(model).from_pretrained(folder).eval(), folder
+
+
+def theirs_and_ours(theirs: Any, found: Imported, lengths: list[int]) -> tuple[list[list[int]], list[list[int]]]:
+    """Return what transformers and our beam search write of documents, by default, in our ids."""
+    model = found.model
+    embeddings = theirs.get_input_embeddings().weight
+    own = model.transformer.decoder.embedder.tokens.weight
+    rows = torch.stack([(embeddings == row).all(dim=1).nonzero()[0, 0] for row in own])
+    generator = torch.Generator().manual_seed(3)
+    texts = [torch.randint(4, len(rows), (length,), generator=generator) for length in lengths]
+    source = pad_sequence(texts, batch_first=True, padding_value=PAD)
+    given = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
+    if theirs.config.model_type == "led":
+        given["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
+    with torch.no_grad():
+        # Padding is never written by ours.
+        written = theirs.generate(**given, suppress_tokens=[int(rows[PAD])])
+    # A first token that is forced scores 0 there, and what it is worth in ours, as in fairseq: here none is.
+    settings = decoding_settings(model)._replace(prefix=())
+    search = settings.writer(settings.for_length(2**20), [])
+    of_ours = {old: new for new, old in enumerate(rows.tolist())}
+    expected = [[of_ours[token] for token in text[1:]] for text in written.tolist()]
+    return (
+        [text[: text.index(EOS) + 1] if EOS in text else text for text in expected],
+        [best.tokens.tolist() for (best,) in search(model.transformer, source)],
+    )
+
+
+@pytest.mark.parametrize("length_penalty", [0.8, 2])
+@pytest.mark.parametrize("family", ENDING)
+def test_beam_search_with_a_models_own_settings_writes_what_transformers_does(
+    family: str, length_penalty: float, tmp_path: Path
+) -> None:
+    settings = {"num_beams": 4, "length_penalty": length_penalty, "early_stopping": True, "no_repeat_ngram_size": 3}
+    theirs, folder = saved(family, tmp_path, **settings, min_length=6, max_length=39)
+    found = import_model(folder)
+    own = decoding_settings(found.model)
+    assert own[:5] == (4, 5, 37, length_penalty, 3)
+    expected, ours = theirs_and_ours(theirs, found, [33, 12, 7, 20, 9, 5, 14, 28, 31, 3])
+    # Where the limit ends a summary, transformers returns unfinished ones.
+    ended = {place: text for place, text in enumerate(expected) if len(text) < 36}
+    assert len(ended) >= 5 and len({len(text) for text in ended.values()}) >= 3
+    assert {place: ours[place] for place in ended} == ended

@@ -1,0 +1,289 @@
+"""Models in the format of transformers compute there what they compute here; others are refused in a sentence."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_pretrained import model_of, save, transformers
+from small_tokenizers import SENTENCES, bart_bytes
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.errors import UserError
+from pyramidions.inference.saved_model import SavedModel, write_export
+from pyramidions.models import build, preset
+from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.exporting import hugging_face_files
+from pyramidions.pretrained.importing import import_model
+from pyramidions.text.tokenizer import EOS, PAD, Tokenizer
+
+FAMILIES = ["bart", "led", "pegasus"]
+# Of rows that no position has, and of sinusoids, which each side computes by itself.
+POSITIONS = {f"model.{coder}.embed_positions.weight" for coder in ("encoder", "decoder")}
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {family: save(model_of(family), tmp_path_factory.mktemp(family)) for family in FAMILIES}
+
+
+def trained(model: SavedModel) -> SavedModel:
+    """Return the model with other weights, as after training; the rows of embeddings stay apart."""
+    torch.manual_seed(11)
+    with torch.no_grad():
+        for weight in model.transformer.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+    return model
+
+
+def exported(model: SavedModel, folder: Path) -> tuple[Any, Any]:
+    """Return what transformers reads of an export: model and tokenizer."""
+    write_export(folder, hugging_face_files(model))
+    found, about = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(about.values())
+    return found.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def given(theirs: Any, source: Tensor, rows: Tensor, marked: bool = True) -> dict[str, Tensor]:
+    found = {"input_ids": rows[source], "attention_mask": source.ne(PAD).long()}
+    if theirs.config.model_type == "led" and marked:
+        found["global_attention_mask"] = torch.zeros_like(source).index_fill(1, torch.tensor(0), 1)
+    return found
+
+
+def rows_of(theirs: Any, ours: SavedModel) -> Tensor:
+    own, other = ours.transformer.decoder.embedder.tokens.weight, theirs.get_input_embeddings().weight
+    return torch.stack([(other == row).all(dim=1).nonzero()[0, 0] for row in own])
+
+
+def documents(vocab_size: int, *lengths: int) -> Tensor:
+    generator = torch.Generator().manual_seed(3)
+    texts = [torch.randint(4, vocab_size, (length,), generator=generator) for length in lengths]
+    return pad_sequence(texts, batch_first=True, padding_value=PAD)
+
+
+@torch.no_grad()
+def assert_same_logits(theirs: Any, ours: SavedModel, *lengths: int, marked: bool = True) -> None:
+    rows, vocab_size = rows_of(theirs, ours), ours.tokenizer.vocab_size
+    source, target = documents(vocab_size, *lengths), documents(vocab_size, *[9] * len(lengths))
+    prefix = torch.cat([torch.full_like(target[:, :1], EOS), target], dim=1)
+    started = torch.cat([torch.full_like(target[:, :1], theirs.config.decoder_start_token_id), rows[target]], dim=1)
+    found = theirs(**given(theirs, source, rows, marked), decoder_input_ids=started).logits[:, :, rows]
+    torch.testing.assert_close(found, ours.transformer(source, prefix), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_import_exported_has_the_same_bits(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
+    write_export(tmp_path / "out", hugging_face_files(import_model(sources[family]).model))
+    before, after = (load_file(folder / "model.safetensors") for folder in (sources[family], tmp_path / "out"))
+    assert before.keys() == after.keys()
+    different = {name for name, value in before.items() if not torch.equal(value, after[name])}
+    assert different == (set() if family == "led" else POSITIONS)
+    for name in different:
+        rows = slice(2, None) if family == "bart" else slice(None)
+        torch.testing.assert_close(before[name][rows], after[name][rows], rtol=0, atol=0 if family == "bart" else 1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_trained_model_computes_the_same_there(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
+    ours = trained(import_model(sources[family]).model)
+    theirs, _ = exported(ours, tmp_path / "out")
+    for lengths in [(1,), (5, 3), (40, 17, 2)]:
+        assert_same_logits(theirs, ours, *lengths)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_generate_writes_the_same_summaries_in_the_settings_that_travel(
+    sources: dict[str, Path], tmp_path: Path, family: str
+) -> None:
+    ours = trained(import_model(sources[family]).model)
+    settings = {"decoding_beam": 1, "decoding_min_length": 5, "decoding_max_length": 20, "decoding_no_repeat_ngram": 2}
+    ours = replace(ours, config=replace(ours.config, **settings))
+    theirs, _ = exported(ours, tmp_path / "out")
+    source, rows = documents(ours.tokenizer.vocab_size, 33, 12, 7), rows_of(theirs, ours)
+    # Padding is never written by ours.
+    found = theirs.generate(**given(theirs, source, rows), suppress_tokens=[int(rows[PAD])])
+    expected = BeamSearch(1, 5, 20, 1.0, 2, prefix=ours.tokenizer.prefix)(ours.transformer, source)
+    for text, (best,) in zip(found.tolist(), expected, strict=True):
+        mine = rows[best.tokens].tolist()
+        assert text[1 : len(mine) + 1] == mine
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_tokenizers_give_the_same_ids(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
+    ours = import_model(sources[family]).model
+    theirs, tokenizer = exported(ours, tmp_path / "out")
+    rows = rows_of(theirs, ours).tolist()
+    for text in [*SENTENCES[:6], "😀"]:
+        ids = ours.tokenizer.framed(ours.tokenizer.encode(text))
+        assert tokenizer(text).input_ids == [rows[i] for i in ids]
+        assert tokenizer.decode([rows[i] for i in ids], skip_special_tokens=True) == ours.tokenizer.decode(ids)
+    assert tokenizer.model_max_length == ours.max_source_positions
+    assert (tokenizer.pad_token_id, tokenizer.eos_token_id) == (theirs.config.pad_token_id, theirs.config.eos_token_id)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_export_can_be_imported_again(sources: dict[str, Path], tmp_path: Path, family: str) -> None:
+    first = import_model(sources[family]).model
+    write_export(tmp_path / "out", hugging_face_files(first))
+    second = import_model(tmp_path / "out").model
+    assert second.config == first.config and second.tokenizer.pieces() == first.tokenizer.pieces()
+    weights = second.transformer.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in first.transformer.state_dict().items())
+
+
+def test_longer_positions_on_one_side_lengthen_the_other_table(sources: dict[str, Path], tmp_path: Path) -> None:
+    ours = import_model(sources["bart"], max_source_positions=100).model
+    theirs, tokenizer = exported(ours, tmp_path / "out")
+    assert theirs.config.max_position_embeddings == 100 and tokenizer.model_max_length == 100
+    assert_same_logits(theirs, ours, 90, 40)
+
+
+@pytest.mark.parametrize("projections", ["none", "dense"])
+def test_a_bart_with_windows_becomes_a_led(sources: dict[str, Path], tmp_path: Path, projections: str) -> None:
+    changes = {"self_attention": "sliding_window", "self_attention_args": '[{"window": 8}, {"window": 4}]'}
+    changes |= {"global_projections": projections}
+    found = import_model(sources["bart"], max_source_positions=64, changes={**changes, "global_tokens": 1})
+    theirs, _ = exported(trained(found.model), tmp_path / "out")
+    assert theirs.config.model_type == "led" and theirs.config.attention_window == [8, 4]
+    assert_same_logits(theirs, found.model, 40, 17)
+
+
+def test_windows_without_global_tokens_need_no_mask(sources: dict[str, Path], tmp_path: Path) -> None:
+    ours = import_model(sources["led"], changes={"global_tokens": 0, "global_projections": "none"}).model
+    assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 40, 17, marked=False)
+
+
+HOLDS = "; --to pyramidions, the default, holds such a model."
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "sentence"),
+    [
+        ("bart", {"pooling_lengths": "None,8"}, "`pooling_lengths` must be None in a Bart of transformers, but is "),
+        (
+            "bart",
+            {"self_attention": "blockwise", "self_attention_args": '{"block_size": 40}'},
+            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise'" + HOLDS,
+        ),
+        (
+            "led",
+            {"self_attention": "full,sliding_window", "self_attention_args": '[{}, {"window": 4}]'},
+            "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
+        ),
+        (
+            "led",
+            {"self_attention_args": '{"window": 4, "dilation": 2, "dilated_heads": 1}'},
+            "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
+        ),
+        ("led", {"no_scale_embedding": False}, "`no_scale_embedding` must be True in a LED of transformers, but is "),
+        (
+            "pegasus",
+            {"stack": "reversible"},
+            "`stack` must be 'plain' in a Pegasus of transformers, but is",
+        ),
+        ("pegasus", {"layernorm_embedding": True}, "`layernorm_embedding` must be False in a Pegasus of transformers"),
+        ("bart", {"output": "untied"}, "`output` must be 'tied' in a Bart of transformers, but is 'untied'" + HOLDS),
+        (
+            "pegasus",
+            {"decoder_positions_args": '{"first": 2, "frequencies": "published"}'},
+            '`decoder_positions_args` must be \'{"first": 0, ',
+        ),
+    ],
+)
+def test_a_setting_in_the_way_is_named(
+    sources: dict[str, Path], family: str, changes: dict[str, Any], sentence: str
+) -> None:
+    model = import_model(sources[family], changes=changes).model
+    with pytest.raises(UserError) as caught:
+        hugging_face_files(model)
+    assert str(caught.value).startswith(sentence) and str(caught.value).endswith(HOLDS)
+
+
+def test_a_model_with_queries_stays_in_our_format(sources: dict[str, Path]) -> None:
+    model = replace(import_model(sources["bart"]).model, queries=True)
+    with pytest.raises(UserError, match=f"^A model that answers queries must stay in our format.*{HOLDS[2:]}$"):
+        hugging_face_files(model)
+
+
+def test_equal_settings_may_be_spelt_otherwise(sources: dict[str, Path], tmp_path: Path) -> None:
+    changes = {"self_attention": "full, full", "pooling_lengths": "None,None", "cross_attention_args": "[{}, {}]"}
+    changes |= {"feed_forward": "dense,dense,dense,dense", "upsampling": "none", "stack": "recomputing"}
+    changes |= {"feed_forward_args": '{"activation": "gelu", "chunk_size": 7}'}
+    ours = import_model(sources["bart"], changes=changes).model
+    assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 9, 5)
+
+
+SHAPE = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("vanilla", "`encoder_positions` must be 'learned' in a Bart of transformers, but is 'sinusoidal'" + HOLDS),
+        ("deep_blockwise", "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise'" + HOLDS),
+    ],
+)
+def test_a_model_from_scratch_is_held_by_our_format(name: str, sentence: str) -> None:
+    tokenizer, config = Tokenizer.from_bytes(bart_bytes()), preset(name, **SHAPE)
+    model = SavedModel(build(config, tokenizer.vocab_size, PAD), config, tokenizer, 64, 32)
+    with pytest.raises(UserError) as caught:
+        hugging_face_files(model)
+    assert str(caught.value) == sentence
+
+
+def test_a_led_from_scratch_is_a_led_there(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_bytes(bart_bytes())
+    config = preset("led", **SHAPE, max_source_positions=64)
+    model = build(config, tokenizer.vocab_size, PAD, max_target_positions=32).eval()
+    ours = trained(SavedModel(model, config, tokenizer, 64, 32))
+    assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 50, 9)
+
+
+def test_a_tokenizer_of_another_kind_is_refused(sources: dict[str, Path]) -> None:
+    ours, other = (import_model(sources[family]).model for family in ("bart", "pegasus"))
+    sentence = "must be a byte-level BPE in bart of transformers, but is a sentencepiece model"
+    with pytest.raises(UserError, match=sentence):
+        hugging_face_files(replace(ours, tokenizer=other.tokenizer))
+    sentence = "must be a sentencepiece model with the reserved pieces of PEGASUS in .*, but is a byte-level BPE"
+    with pytest.raises(UserError, match=sentence):
+        hugging_face_files(replace(other, tokenizer=ours.tokenizer))
+
+
+def test_what_transformers_saved_goes_there_and_back(sources: dict[str, Path], tmp_path: Path) -> None:
+    folder = save(model_of("pegasus"), tmp_path / "saved")
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(folder)
+    (folder / "spiece.model").unlink()
+    ours = import_model(folder).model
+    theirs, tokenizer = exported(ours, tmp_path / "out")
+    before = transformers.AutoTokenizer.from_pretrained(folder)
+    assert all(tokenizer(text).input_ids == before(text).input_ids for text in SENTENCES[:6])
+    assert_same_logits(theirs, ours, 9, 5)
+
+
+def test_an_older_export_for_transformers_is_replaced_and_nothing_else(
+    sources: dict[str, Path], tmp_path: Path
+) -> None:
+    files = hugging_face_files(import_model(sources["bart"]).model)
+    for _ in range(2):
+        write_export(tmp_path / "out", files)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == files.keys()
+    # transformers keeps all fields of the config beside the weights of another model.
+    theirs, _ = exported(import_model(sources["bart"]).model, tmp_path / "out")
+    torch.nn.init.ones_(theirs.get_input_embeddings().weight)
+    theirs.save_pretrained(tmp_path / "theirs")
+    assert "pyramidions_version" in (tmp_path / "theirs" / "config.json").read_text()
+    before = (tmp_path / "theirs" / "model.safetensors").read_bytes()
+    with pytest.raises(UserError, match=r"holds another model\.safetensors than the one that was exported\.$"):
+        write_export(tmp_path / "theirs", files)
+    assert (tmp_path / "theirs" / "model.safetensors").read_bytes() == before
+    config = tmp_path / "out" / "config.json"
+    about = json.loads(config.read_text())
+    del about["pyramidions_version"]
+    config.write_text(json.dumps(about))
+    with pytest.raises(UserError, match=r"holds a config.json of something else"):
+        write_export(tmp_path / "out", files)

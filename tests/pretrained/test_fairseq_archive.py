@@ -1,0 +1,262 @@
+"""fairseq's own BART, as a folder or packed, computes here what it computes there."""
+
+import json
+import shutil
+import tarfile
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
+from fairseq.models.bart import BARTModel
+from fairseq.models.bart.model import bart_base_architecture
+from small_tokenizers import SENTENCES, bart
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from pyramidions.errors import UserError
+from pyramidions.pretrained.importing import import_model
+from pyramidions.text.tokenizer import EOS, PAD, SPECIALS
+
+# What fairseq does that newer versions of torch deprecate.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+SIZE = {
+    **{f"{coder}_{name}": n for coder in ("encoder", "decoder") for name, n in (("layers", 2), ("attention_heads", 2))},
+    **{f"{coder}_embed_dim": 16 for coder in ("encoder", "decoder")},
+    **{f"{coder}_ffn_embed_dim": 32 for coder in ("encoder", "decoder")},
+    **{f"max_{side}_positions": 40 for side in ("source", "target")},
+}
+
+
+def vocabulary(folder: Path) -> None:
+    """Write a dictionary of GPT-2's ids in another order, and GPT-2's own files."""
+    about = json.loads(bart().to_str())["model"]
+    pieces = [piece for piece in about["vocab"] if piece not in (*SPECIALS, "<mask>")]
+    (folder / "encoder.json").write_text(json.dumps({piece: i for i, piece in enumerate(pieces)}))
+    (folder / "vocab.bpe").write_text("#version: 0.2\n" + "".join(f"{' '.join(pair)}\n" for pair in about["merges"]))
+    ids = torch.randperm(len(pieces), generator=torch.Generator().manual_seed(5)).tolist()
+    lines = [*(f"{i} {1000 - place}" for place, i in enumerate(ids)), "madeupword0000 0"]
+    (folder / "dict.txt").write_text("".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Dictionary, Path]:
+    folder = tmp_path_factory.mktemp("archives") / "bart.tiny"
+    folder.mkdir()
+    vocabulary(folder)
+    dictionary = Dictionary.load(str(folder / "dict.txt"))
+    dictionary.add_symbol("<mask>")
+    args = Namespace(**SIZE, arch="bart_base", task="denoising", no_scale_embedding=True)
+    bart_base_architecture(args)
+    model = BARTModel.build_model(args, SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary))
+    torch.manual_seed(7)
+    for name, weight in model.named_parameters():
+        center = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+        weight.data = center + 0.3 * torch.randn_like(weight)
+    state = {"args": args, "model": model.state_dict(), "optimizer_history": []}
+    torch.save(state, folder / "model.pt")
+    return model.eval(), dictionary, folder
+
+
+@torch.no_grad()
+def logits(theirs: Any, source: Tensor, prefix: Tensor) -> Tensor:
+    found: Tensor = theirs(source, source.ne(PAD).sum(1), prefix)[0]
+    return found
+
+
+def test_logits_are_theirs(archive: tuple[Any, Dictionary, Path]) -> None:
+    theirs, dictionary, folder = archive
+    ours = import_model(folder)
+    assert ours.origin == ("bart.tiny", "bart", None, None) and not ours.transfer.new
+    assert ours.model.max_source_positions == 40 and ours.model.tokenizer.vocab_size == len(dictionary)
+    generator = torch.Generator().manual_seed(3)
+    texts = [torch.randint(4, len(dictionary), (length,), generator=generator) for length in (40, 17, 2)]
+    source = pad_sequence(texts, batch_first=True, padding_value=PAD)
+    prefix = torch.cat([torch.full((3, 1), EOS), source[:, :8].clamp_min(4)], dim=1)
+    with torch.no_grad():
+        found = ours.model.transformer(source, prefix)
+    torch.testing.assert_close(found, logits(theirs, source, prefix), rtol=0, atol=1e-5)
+
+
+def test_ids_are_theirs(archive: tuple[Any, Dictionary, Path]) -> None:
+    _, dictionary, folder = archive
+    tokenizer, theirs = import_model(folder).model.tokenizer, get_encoder(folder / "encoder.json", folder / "vocab.bpe")
+    for text in SENTENCES[:6]:
+        line = " ".join(["<s>", *map(str, theirs.encode(text))])
+        expected = dictionary.encode_line(line, add_if_not_exist=False, append_eos=True).tolist()
+        ids = tokenizer.framed(tokenizer.encode(text))
+        assert ids == expected and tokenizer.decode(ids) == text
+
+
+def test_a_packed_archive_holds_the_same(archive: tuple[Any, Dictionary, Path], tmp_path: Path) -> None:
+    _, _, folder = archive
+    with tarfile.open(tmp_path / "bart.tiny.tar.gz", "w:gz") as packed:
+        packed.add(folder, "bart.tiny")
+    found, expected = import_model(tmp_path / "bart.tiny.tar.gz"), import_model(folder)
+    assert found.origin == expected.origin and found.model.config == expected.model.config
+    weights = expected.model.transformer.state_dict()
+    assert all(value.equal(weights[name]) for name, value in found.model.transformer.state_dict().items())
+
+
+def changed(folder: Path, to: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
+    """Return a copy of an archive with another model.pt."""
+    shutil.copytree(folder, to)
+    with torch.serialization.safe_globals([Namespace]):
+        state = torch.load(to / "model.pt", weights_only=True)
+    change(state)
+    torch.save(state, to / "model.pt")
+    return to
+
+
+def stack(state: dict[str, Any]) -> None:
+    """Stack the projections of one attention, as older releases do."""
+    head, weights = "encoder.layers.0.self_attn.", state["model"]
+    for kind in ("weight", "bias"):
+        parts = [weights.pop(f"{head}{part}_proj.{kind}") for part in "qkv"]
+        weights[f"{head}in_proj_{kind}"] = torch.cat(parts)
+
+
+def repeat(state: dict[str, Any]) -> None:
+    weights = dict(state["model"])
+    stack(state)
+    state["model"] |= weights | {"encoder.version": torch.tensor([3.0])}
+
+
+def as_config(state: dict[str, Any]) -> None:
+    state["cfg"], state["args"] = {"model": vars(state["args"])}, None
+
+
+@pytest.mark.parametrize("change", [stack, repeat, as_config])
+def test_other_releases_hold_the_same(
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, change: Callable[[dict[str, Any]], Any]
+) -> None:
+    found = import_model(changed(archive[2], tmp_path / "other", change)).model.transformer.state_dict()
+    weights = import_model(archive[2]).model.transformer.state_dict()
+    assert all(value.equal(weights[name]) for name, value in found.items())
+
+
+def differ(state: dict[str, Any]) -> None:
+    repeat(state)
+    state["model"]["encoder.layers.0.self_attn.k_proj.bias"] = torch.ones(16)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            differ,
+            r"must have one value each, but encoder.layers.0.self_attn.k_proj.bias differs from .*in_proj_bias\.$",
+        ),
+        (
+            lambda state: state["model"].update({"decoder.output_projection.weight": torch.ones(336, 16)}),
+            "must have one embedding for all, but lm_head.weight differs from shared.weight",
+        ),
+        (
+            lambda state: setattr(state["args"], "encoder_normalize_before", True),
+            r"`encoder_normalize_before` of .* must be False, but is True: it is no BART\.$",
+        ),
+        (
+            lambda state: setattr(state["args"], "max_target_positions", 30),
+            r"`max_source_positions` and `max_target_positions` of .* must be equal, but are 40 and 30\.$",
+        ),
+        (lambda state: state.pop("args"), "must be a checkpoint of fairseq, but lacks its settings or weights"),
+        (
+            lambda state: state.update(args=torch.ones(2)),
+            "must be a checkpoint of fairseq, but lacks its settings or weights",
+        ),
+        (
+            lambda state: state["args"].__dict__.update(encoder_normalize_before=torch.ones(2)),
+            r"`encoder_normalize_before` of .* must be a number or a word, but is a Tensor\.$",
+        ),
+        (
+            lambda state: setattr(state["args"], "max_target_positions", torch.ones(2)),
+            r"`max_target_positions` of .* must be a number or a word, but is a Tensor\.$",
+        ),
+        (
+            lambda state: state["model"].update({"encoder.layers.0.self_attn.in_proj_weight": torch.ones(2, 16)}),
+            r"in_proj_weight of .* must stack the rows of three projections, but its shape is \(2, 16\)\.$",
+        ),
+        (
+            lambda state: state["model"].update({"encoder.layers.0.self_attn.in_proj_bias": torch.tensor(1.0)}),
+            r"in_proj_bias of .* must stack the rows of three projections, but its shape is \(\)\.$",
+        ),
+        (
+            lambda state: state["model"].update(
+                {"encoder.layers.0.self_attn.in_proj_bias": torch.ones(48, dtype=torch.int64)}
+            ),
+            "must have one value each, but encoder.layers.0.self_attn.q_proj.bias differs",
+        ),
+        (
+            lambda state: state["model"].update({"encoder.embed_tokens.weight": torch.tensor(1.0)}),
+            r"The embedding of .* must have two dimensions, but has 0\.$",
+        ),
+        (
+            lambda state: state["model"].update({"encoder.embed_positions.weight": torch.tensor(1.0)}),
+            r"encoder\..*positions\.weight of .* must have two dimensions, but has 0\.$",
+        ),
+        (
+            lambda state: state["model"].update({"classification_heads.mnli.dense.weight": torch.ones(2, 2)}),
+            "classification_heads.mnli.dense.weight has no place in the model",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, change: Callable[[dict[str, Any]], Any], sentence: str
+) -> None:
+    with pytest.raises(UserError, match=sentence):
+        import_model(changed(archive[2], tmp_path / "other", change))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "sentence"),
+    [
+        ("encoder.json", None, r"lacks encoder\.json, which spell GPT-2's ids in dict\.txt: put fairseq's gpt2_bpe/"),
+        ("vocab.bpe", None, r"lacks vocab\.bpe, which spell"),
+        ("encoder.json", "[]", r"dict\.txt, encoder\.json and vocab\.bpe of .* must be those of fairseq's BART\.$"),
+        ("vocab.bpe", "no header", r"must be those of fairseq's BART\.$"),
+        ("dict.txt", "a 1\nb 1\n", r"must hold GPT-2's ids, but holds other symbols\.$"),
+        ("dict.txt", "7 1\n7 1\n", r"must have each symbol once, but repeats one\.$"),
+        ("model.pt", "", r"model\.pt is damaged or no checkpoint\.$"),
+    ],
+)
+def test_a_file_that_is_missing_or_wrong_is_named(
+    archive: tuple[Any, Dictionary, Path], tmp_path: Path, file: str, content: str | None, sentence: str
+) -> None:
+    folder = Path(shutil.copytree(archive[2], tmp_path / "other"))
+    (folder / file).unlink()
+    if content is not None:
+        (folder / file).write_text(content)
+    with pytest.raises(UserError, match=sentence):
+        import_model(folder)
+
+
+def test_a_packed_file_of_any_size_is_not_unpacked(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bart.tar.gz", "w:gz") as packed:
+        member = tarfile.TarInfo("bart/dict.txt")
+        member.size = (64 << 20) + (1 << 19)
+        with Path("/dev/zero").open("rb") as zeros:
+            packed.addfile(member, zeros)
+    with pytest.raises(UserError, match=r"^dict\.txt in .*bart\.tar\.gz must hold at most 64 MiB, but holds 64\.5\.$"):
+        import_model(tmp_path / "bart.tar.gz")
+
+
+def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bart.tar.gz").write_bytes(b"x" * 1000)
+    with pytest.raises(UserError, match=r"bart\.tar\.gz is damaged or no archive"):
+        import_model(tmp_path / "bart.tar.gz")
+    with tarfile.open(tmp_path / "empty.tar.gz", "w:gz"):
+        pass
+    with pytest.raises(UserError, match=r"empty\.tar\.gz lacks model\.pt\.$"):
+        import_model(tmp_path / "empty.tar.gz")
+
+
+def test_code_in_an_archive_is_not_run(archive: tuple[Any, Dictionary, Path], tmp_path: Path) -> None:
+    folder = changed(archive[2], tmp_path / "other", lambda state: setattr(state["args"], "dropout", print))
+    with pytest.raises(UserError, match="holds more than tensors and plain values; it is not loaded"):
+        import_model(folder)

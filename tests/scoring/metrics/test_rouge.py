@@ -1,0 +1,103 @@
+from importlib.metadata import version
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
+
+from pyramidions.scoring import Example
+from pyramidions.scoring.metrics.rouge import Rouge
+from pyramidions.text.normalization import split_sentences
+
+
+def document_scores(prediction, *references, **options):
+    (figures,) = Rouge(**options).score([Example(prediction, references)])
+    return dict(zip(Rouge.figures, figures, strict=True))
+
+
+def test_scores_are_f_measures_in_percent():
+    # Of 3 and 4 words 2 are shared, "the cat" in this order.
+    scores = document_scores("the cat sat", "the cat lay down")
+    assert scores["rouge1"] == pytest.approx(100 * 2 * (2 / 3) * (2 / 4) / (2 / 3 + 2 / 4))
+    assert scores["rouge2"] == pytest.approx(100 * 2 * (1 / 2) * (1 / 3) / (1 / 2 + 1 / 3))
+    assert scores["rougeL"] == scores["rouge1"]
+
+
+def test_words_are_stemmed():
+    assert document_scores("cats jumped", "cat jumps")["rouge1"] == 100
+
+
+def test_lsum_looks_at_sentences_and_l_does_not():
+    scores = document_scores("cats sleep. dogs bark.", "dogs bark. cats sleep.")
+    assert scores["rougeLsum"] == 100
+    assert scores["rougeL"] == 50
+
+
+def test_line_breaks_and_markup_of_either_side_make_no_difference():
+    plain = document_scores("cats sleep. dogs bark.", "dogs bark. cats sleep.")
+    assert document_scores("cats\nsleep.\u00a0dogs\x00 bark.", "dogs bark.\n\n\ncats sleep.") == plain
+
+
+def test_an_empty_summary_scores_nothing():
+    assert document_scores("", "dogs bark.") == dict.fromkeys(Rouge.figures, 0.0)
+
+
+@given(st.text("ab .", max_size=30))
+def test_scores_stay_between_0_and_100(text):
+    assert all(0 <= value <= 100 for value in document_scores(text, "a b. b a.").values())
+
+
+WORDS = st.lists(st.sampled_from("The cats jumped . over dogs' houses? 3 naïve the cat a".split()), max_size=40)
+
+
+@given(WORDS, WORDS)
+@settings(max_examples=300)
+def test_english_equals_rouge_score_to_the_last_digit(ours, theirs):
+    prediction, reference = " ".join(ours), " ".join(theirs)
+    plain = RougeScorer(list(Rouge.figures), use_stemmer=True)
+    expected = plain.score("\n".join(split_sentences(reference)), "\n".join(split_sentences(prediction)))
+    assert document_scores(prediction, reference) == {name: 100 * expected[name].fmeasure for name in Rouge.figures}
+
+
+def test_of_several_references_each_figure_takes_the_best():
+    alone = [document_scores("the cat sat", reference) for reference in ("the cat lay down", "sat the cat")]
+    both = document_scores("the cat sat", "the cat lay down", "sat the cat")
+    assert both == {name: max(scores[name] for scores in alone) for name in Rouge.figures}
+    assert both["rouge1"] == 100
+
+
+@pytest.mark.parametrize(
+    ("language", "prediction", "reference", "rouge1"),
+    [
+        # Two of three stems: Katz, schlaf.
+        ("de", "Katzen schlafen gern", "Katze schläft", 100 * 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)),
+        ("ru", "кошки спят", "кошка спит", 50),
+        ("zh", "我喜欢猫", "我喜欢狗", 75),
+        ("hi", "बिल्ली सोती है", "बिल्ली सोती है", 100),
+        ("el", "οι γάτες", "οι γάτες κοιμούνται", 80),
+    ],
+)
+def test_other_languages_have_words_of_their_own(language, prediction, reference, rouge1):
+    assert document_scores(prediction, reference, language=language)["rouge1"] == pytest.approx(rouge1)
+
+
+def test_english_tokenization_would_see_nothing_of_them():
+    assert document_scores("кошки спят", "кошка спит", language="ru", tokenization="ascii")["rouge1"] == 0
+
+
+def test_stemming_is_an_option():
+    assert document_scores("cats jumped", "cat jumps", stemmer="none")["rouge1"] == 0
+
+
+def test_sentences_without_spaces_are_told_apart():
+    assert document_scores("猫睡觉。狗叫。", "狗叫。猫睡觉。", language="zh")["rougeLsum"] == 100
+    assert document_scores("猫睡觉。狗叫。", "狗叫。猫睡觉。", language="zh")["rougeL"] == 60
+
+
+def test_the_signature_says_language_tokenization_and_stemmer():
+    assert Rouge("de").signature() == (
+        f"ROUGE pyramidions {version('pyramidions')} | language de | tokenization words | "
+        f"stemmer snowball (nltk {version('nltk')}) | F1 | "
+        "sentences: sentencex 1.0.32 | normalisation NFKC"
+    )
+    assert "tokenization characters | stemmer none" in Rouge("zh").signature()

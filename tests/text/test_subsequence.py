@@ -1,0 +1,27 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score import rouge_scorer
+
+from pyramidions.text.subsequence import Subsequences
+
+WORDS = st.lists(st.sampled_from("abcd"), max_size=14)
+
+
+@given(WORDS, WORDS)
+def test_the_length_is_that_of_the_table(one, other):
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, a in enumerate(one):
+        for j, b in enumerate(other):
+            table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
+    assert Subsequences(one).length(other) == table[-1][-1]
+
+
+@given(WORDS, WORDS)
+def test_the_positions_are_those_that_rouge_score_reads_from_its_table(one, other):
+    found = Subsequences(one).positions(other)
+    expected = rouge_scorer.lcs_ind(one, other)
+    assert [place for place in range(len(one)) if found >> place & 1] == expected
+
+
+def test_nothing_in_common_is_nothing():
+    assert (Subsequences(["a"]).length(["b"]), Subsequences([]).positions(["a"])) == (0, 0)

@@ -1,0 +1,41 @@
+"""A tokenizer that keeps the lines of a text apart, such as the turns of a meeting."""
+
+import pytest
+
+from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.errors import UserError
+from pyramidions.text.normalization import normalize
+from pyramidions.text.text_windows import windows
+from pyramidions.text.tokenizer import TURN_MARKER, Tokenizer
+
+MEETING = "Ann: We start. Is Bob here?\nBob: Yes, I am.\r\n\n  Ann: Good. \nBob: Fine!"
+TURNS = ["Ann: We start. Is Bob here?", "Bob: Yes, I am.", "Ann: Good.", "Bob: Fine!"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(TURNS * 20, Settings(vocab_size=30, turn_markers=True))
+
+
+def test_a_marker_stands_between_lines_and_none_between_sentences(tokenizer: Tokenizer) -> None:
+    pieces = tokenizer.encode_as_pieces(MEETING)
+    assert tokenizer.marker_id is not None and pieces.count(TURN_MARKER) == 3
+    cut = " ".join(pieces).split(TURN_MARKER)
+    assert [tokenizer.decode_pieces(turn.split()) for turn in cut] == TURNS
+    assert tokenizer.decode(tokenizer.encode(MEETING)) == normalize(MEETING)
+
+
+@pytest.mark.parametrize("most", [8, 20, 31, 1000])
+def test_a_text_of_several_windows_has_the_same_ids(tokenizer: Tokenizer, most: int) -> None:
+    found = tokenizer.surfaces(windows(MEETING, most))
+    assert tokenizer.ids_of([token for tokens in found for token in tokens]) == tokenizer.encode(MEETING)
+
+
+def test_it_reads_the_same_from_its_file(tokenizer: Tokenizer) -> None:
+    again = Tokenizer.from_bytes(tokenizer.model_bytes)
+    assert again.encode(MEETING) == tokenizer.encode(MEETING)
+
+
+def test_sentences_and_turns_are_not_marked_at_once() -> None:
+    with pytest.raises(UserError, match="^`sentence_markers` and `turn_markers` exclude each other.$"):
+        Settings(sentence_markers=True, turn_markers=True)
