@@ -36,14 +36,13 @@ from pyramidions.models import PRESETS, PyramidionConfig, build, preset
 LED, LED_12 = "LED", "LED with 12 heads"
 FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"
 #: Those that take turns; one group is freed before the next is built.
-LECTURE = (
-    *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
-    *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
-)
 GROUPS = {
     "deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12),
     "shallow": ("vanilla", "blockwise", FAIRSEQ),
-    "lecture": tuple(name for name in LECTURE if name in PRESETS),
+    "lecture": (
+        *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
+        *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
+    ),
 }
 MARKER, SENTENCE = FIRST, 32
 Predict = Callable[[Tensor, Tensor], Tensor]
@@ -114,7 +113,7 @@ class Bench:
         """Return a preset with the dropout that was asked for, shrunk where asked to."""
         probability = self.args.dropout
         same = {"dropout": probability, "attention_dropout": probability, "activation_dropout": probability}
-        if self.args.tiny and name in LECTURE:
+        if self.args.tiny and name in GROUPS["lecture"]:
             return replace(shrink(preset(name), Lengths())[0], **same)
         return preset(name, **same, **(TINY if self.args.tiny else {}))
 

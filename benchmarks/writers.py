@@ -173,9 +173,8 @@ class _Begun:
 
     def encoder(self, tokens: Tensor, padding_mask: Tensor) -> Encoded:
         given = self._given
-        sequence = Sequence(given.memory, given.padding_mask)
         memories = (Memory(given.memory, given.padding_mask),)
-        return Encoded(given.memory, given.padding_mask, {}, given.padding_mask, sequence, memories)
+        return Encoded(Sequence(given.memory, given.padding_mask), {}, memories)
 
     def new_cache(self) -> DecoderCache:
         return self._cache

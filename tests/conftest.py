@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from selenium import webdriver
+
     from pyramidions.data.folder import DataFolder
 
 SAMPLE = Path(__file__).parent.parent / "data" / "sample"
@@ -69,3 +73,11 @@ def checkpoint(data: "DataFolder", tmp_path_factory: pytest.TempPathFactory) -> 
     quiet = ("--disable-validation", "--no-epoch-checkpoints")
     train(data, save_dir, "--max-update", "100", "--lr", "0.01", "--clip-norm", "1", *quiet)
     return save_dir / "checkpoint_last.pt"
+
+
+@pytest.fixture(scope="module")
+def browser() -> "Iterator[webdriver.Chrome]":
+    from browser import chromium
+
+    with chromium() as driver:
+        yield driver

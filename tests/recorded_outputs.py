@@ -30,8 +30,8 @@ def outputs(transformer: Transformer) -> dict[str, Any]:
     logits = transformer(tokens, torch.tensor([PREFIX] * len(tokens)))
     found = BeamSearch(beam=3, min_len=2, max_len=8, no_repeat_ngram=2)(transformer, tokens)
     return {
-        "memory": numbers(encoded.memory.masked_fill(encoded.padding_mask.unsqueeze(-1), 0.0)),
-        "padding_mask": encoded.padding_mask.int().tolist(),
+        "memory": numbers(encoded.sequence.x.masked_fill(encoded.sequence.padding_mask.unsqueeze(-1), 0.0)),
+        "padding_mask": encoded.sequence.padding_mask.int().tolist(),
         "logits": numbers(logits),
         "hypotheses": [[[h.tokens.tolist(), float(f"{h.score:.7g}")] for h in of_one] for of_one in found],
     }

@@ -106,7 +106,7 @@ def batch(*lengths: int, seed: int = 0) -> Tensor:
 def encode(model: Transformer, tokens: Tensor, lengths: Sequence[int] | None = None) -> tuple[Tensor, Tensor]:
     """Return the memory (B, K, D) and its padding mask (B, K)."""
     encoded = model.encoder(tokens, tokens.eq(PAD), lengths)
-    return encoded.memory, encoded.padding_mask
+    return encoded.sequence.x, encoded.sequence.padding_mask
 
 
 def decode(model: Transformer, tokens: Tensor, memory: Tensor, mask: Tensor | None, cache: Any = None) -> Tensor:

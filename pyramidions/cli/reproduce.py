@@ -23,7 +23,9 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and benchmarks lie
 
 
-@click.command(short_help="Train, score and time the rows of the paper's tables.")
+@click.command(
+    short_help="Train, score and time the rows of the paper's tables.", epilog=f"TABLE is one of {', '.join(TARGETS)}."
+)
 @click.argument("targets", nargs=-1, required=True, type=click.Choice(TARGETS), metavar="TABLE...")
 @click.option(
     "--scale",

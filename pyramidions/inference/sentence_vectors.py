@@ -57,5 +57,5 @@ class EncoderVectors:
     def _means(self, tokens: Tensor) -> Tensor:
         """Return (B, D) for (B, L)."""
         encoded = self._encoder(tokens, tokens.eq(PAD))
-        real = (~encoded.padding_mask).unsqueeze(-1)
-        return torch.nn.functional.normalize((encoded.memory * real).sum(dim=1).float(), dim=-1)
+        real = (~encoded.sequence.padding_mask).unsqueeze(-1)
+        return torch.nn.functional.normalize((encoded.sequence.x * real).sum(dim=1).float(), dim=-1)

@@ -12,15 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from pyramidions.measure.parts import CostPart, part_of
-from pyramidions.nn.functional.distance_attention import multiplications as distance_multiplications
-from pyramidions.nn.functional.gathered_attention import multiplications as gathered_multiplications
-from pyramidions.nn.functional.local_window import multiplications as window_multiplications
 from pyramidions.nn.scorer import Scorer
 
 _ATEN = torch.ops.aten
-_WINDOW = torch.ops.pyramidions.local_window
-_BY_DISTANCE = torch.ops.pyramidions.attend_by_distance
-_GATHERED = torch.ops.pyramidions.gathered_attention
 #: products with a vector, which torch does not count: the argument of which each number is multiplied once
 _WITH_A_VECTOR = {_ATEN.mv: 0, _ATEN.addmv: 1, _ATEN.dot: 0, _ATEN.vdot: 0}
 
@@ -104,14 +98,6 @@ class PartCounter(TorchDispatchMode):
             self.products[part] += flop_registry[operator](*args, **kwargs, out_val=out) // 2
         elif operator is _ATEN._scaled_dot_product_flash_attention_for_cpu:
             self.products[part] += sdpa_flop_count(*(x.shape for x in args[:3])) // 2
-        elif operator is _WINDOW:
-            q, _, _, further, *_ = args
-            self.products[part] += window_multiplications(q, further.size(2), window=args[7])
-        elif operator is _BY_DISTANCE:
-            q, _, v, _, bias, *_ = args
-            self.products[part] += distance_multiplications(q, v, bias)
-        elif operator is _GATHERED:
-            self.products[part] += gathered_multiplications(args[0], allowed=args[4])
         elif operator in _WITH_A_VECTOR:
             self.products[part] += args[_WITH_A_VECTOR[operator]].numel()
         elif operator in (_ATEN._embedding_bag, _ATEN._embedding_bag_forward_only):

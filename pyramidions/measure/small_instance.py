@@ -16,7 +16,6 @@ from pyramidions.nn.pooling import POOLING
 
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
-_LENGTH_OPTIONS = ("block_size", "bucket_size", "compressed", "max_window", "segment_length", "stride", "window")
 
 
 class Comparison(NamedTuple):
@@ -107,8 +106,9 @@ def _in_pairs(some: list[Any], others: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 def _spans(kind: str, options: dict[str, Any]) -> dict[str, int]:
     """Return the options that are lengths, by name, defaults included."""
-    arguments = signature(ATTENTION[kind.strip()]).parameters
-    return {name: options.get(name, arguments[name].default) for name in _LENGTH_OPTIONS if name in arguments}
+    attention = ATTENTION[kind.strip()]
+    arguments = signature(attention).parameters
+    return {name: options.get(name, arguments[name].default) for name in attention.lengths}
 
 
 def _divided(options: dict[str, Any], spans: dict[str, int], by: int) -> dict[str, Any]:

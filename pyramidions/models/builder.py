@@ -1,52 +1,19 @@
-"""From a spec to a model: the one place that reads both specs and registries."""
+"""From a config to a model with freshly initialised weights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import count
-from typing import Any
 
 from torch import nn
 
 from pyramidions.errors import UserError
+from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, PyramidionConfig
-from pyramidions.models.markers import NEEDS_MARKERS, marker_of_units
+from pyramidions.models.markers import marker_of_units
 from pyramidions.models.parse import extractor_spec_of, spec_of
-from pyramidions.models.queries import reads_query
 from pyramidions.models.spec import (
-    AttentionSpec,
-    DecoderSpec,
-    EmbedderSpec,
-    EncoderSpec,
     ExtractorSpec,
-    FeedForwardSpec,
-    LayerSpec,
-    PoolingSpec,
-    StageSpec,
 )
-from pyramidions.nn import Decoder, Encoder, SentenceRanker, Transformer
-from pyramidions.nn.attention import (
-    ATTENTION,
-    CoreAttention,
-    CrossAttention,
-    GlobalRows,
-    MarkedAttention,
-    SelfAttention,
-)
-from pyramidions.nn.decoder import DECODER
-from pyramidions.nn.embedding import Embedder
-from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.marks import Marking
-from pyramidions.nn.output import OUTPUT
-from pyramidions.nn.pooling import POOLING, Pooler
-from pyramidions.nn.positions import POSITIONS
-from pyramidions.nn.projections import PROJECTIONS, Projections
-from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.stack import STACK
-from pyramidions.nn.stage import Stage
-from pyramidions.nn.sublayer import SublayerFunction
-from pyramidions.nn.upsampling import UPSAMPLING
+from pyramidions.nn import SentenceRanker, Transformer
 
 
 def build(
@@ -72,7 +39,7 @@ def build(
     """
     spec = spec_of(config)
     embedding = _embedding(spec, vocab_size, padding_idx)
-    builder = _Builder(spec, vocab_size)
+    builder = Assembly(spec, vocab_size)
     with _rules_of_parts():
         unit_marker = marker_of_units(spec.encoder, marker_idx)
         encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx)
@@ -94,7 +61,7 @@ def build_extractor(
     spec = extractor_spec_of(config)
     embedding = _embedding(spec, vocab_size, padding_idx)
     with _rules_of_parts():
-        encoder = _Builder(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
+        encoder = Assembly(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
         return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
 
 
@@ -116,187 +83,3 @@ def _rules_of_parts() -> Iterator[None]:
         raise
     except ValueError as error:
         raise UserError(str(error)) from error
-
-
-@dataclass(frozen=True)
-class _Setting:
-    """What every part is offered; a part takes what its constructor names."""
-
-    embed_dim: int
-    num_heads: int
-    head_dim: int
-    ffn_embed_dim: int
-    vocab_size: int
-    activation_dropout: float
-    normalize_before: bool
-
-
-class _Builder:
-    """Makes modules from specs.
-
-    Args:
-        spec: of the whole model.
-        vocab_size: V.
-    """
-
-    def __init__(self, spec: ExtractorSpec, vocab_size: int) -> None:
-        self.spec = spec
-        #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
-        self._numbers = count()
-        self.setting = asdict(
-            _Setting(
-                embed_dim=spec.embed_dim,
-                num_heads=spec.num_heads,
-                head_dim=spec.embed_dim // spec.num_heads,
-                ffn_embed_dim=spec.ffn_embed_dim,
-                vocab_size=vocab_size,
-                activation_dropout=spec.activation_dropout,
-                normalize_before=spec.normalize_before,
-            )
-        )
-
-    def encoder(
-        self,
-        spec: EncoderSpec,
-        embedding: nn.Embedding,
-        marker_idx: int | None,
-        known_marker: int | None,
-        separator_idx: int | None = None,
-    ) -> Encoder:
-        """Make an encoder.
-
-        Args:
-            spec: of the encoder.
-            embedding: of tokens.
-            marker_idx: the marker, if units are asked for.
-            known_marker: that of the vocabulary, or None.
-            separator_idx: as in `build`.
-        """
-        if spec.global_markers and known_marker is None:
-            raise UserError(f"`global_markers` {NEEDS_MARKERS}")
-        # All layers before any pooler: a seed gives the same weights wherever poolings stand.
-        built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
-
-        def stage(of: StageSpec) -> Stage:
-            layers = next(built)
-            memory = (self.norm() or nn.Identity()) if of.is_memory else None
-            if of.pooling is None:
-                return Stage(layers, memory=memory)
-            pooler, upsampler = self.pooler(of.pooling, of.longest), of.pooling.upsampler
-            up = None
-            if upsampler is not None:
-                up = UPSAMPLING.build(upsampler.kind, upsampler.options, **self.setting, window=of.pooling.window)
-            return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up, memory)
-
-        return Encoder(
-            self.embedder(spec.embedder, embedding, spec.longest),
-            [stage(of) for of in spec.stages],
-            STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
-            self.norm(),
-            marker_idx,
-            Marking(spec.global_tokens, known_marker if spec.global_markers else None),
-            separator_idx,
-            spec.global_query,
-            reads_query(spec),
-            spec.memories,
-        )
-
-    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int) -> Decoder:
-        return DECODER.build(
-            spec.decoder.kind,
-            spec.decoder.options,
-            **self.setting,
-            embedder=self.embedder(spec.embedder, embedding, longest),
-            layers=[self.layer(layer) for layer in spec.layers],
-            stack=STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
-            output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
-            norm=self.norm(),
-            start=spec.start,
-        )
-
-    def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:
-        positions = None
-        if spec.positions is not None:
-            part = spec.positions
-            positions = POSITIONS.build(part.kind, part.options, **self.setting, max_length=longest)
-        return Embedder(
-            embedding,
-            positions,
-            nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
-            spec.scale,
-            self.spec.dropout,
-        )
-
-    def norm(self) -> nn.LayerNorm | None:
-        """Return the norm of the last layer's output, which pre-norm models have."""
-        return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
-
-    def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:
-        return self._layer({sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers})
-
-    def _layer(self, functions: dict[str, SublayerFunction]) -> Layer:
-        spec = self.spec
-        sublayers = {
-            name: Sublayer(function, spec.embed_dim, spec.dropout, spec.normalize_before)
-            for name, function in functions.items()
-        }
-        return Layer(sublayers)
-
-    def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
-        if isinstance(spec, FeedForwardSpec):
-            return FEED_FORWARD.build(spec.feed_forward.kind, spec.feed_forward.options, **self.setting)
-        attention = self.attention(spec, longest)
-        projections = PROJECTIONS.build(
-            spec.projections.kind,
-            spec.projections.options,
-            **self.setting,
-            shares_query_key=attention.shares_query_key,
-            joins_heads=True,
-        )
-        if spec.reads is not None:
-            return CrossAttention(projections, attention, spec.reads)
-        return SelfAttention(projections, attention, spec.is_causal, self.global_rows(spec, attention, projections))
-
-    def global_rows(self, spec: AttentionSpec, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
-        if not isinstance(attention, MarkedAttention):
-            return None
-        part, own = spec.global_projections, None
-        if part is not None:
-            own = PROJECTIONS.build(
-                part.kind,
-                part.options,
-                **self.setting,
-                shares_query_key=attention.shares_query_key,
-                joins_heads=False,
-            )
-            # Training begins as without them (Beltagy et al. 2020, section 3.1 and appendix A).
-            own.load_state_dict({name: projections.state_dict()[name] for name in own.state_dict()})
-        return GlobalRows(own, self.spec.attention_dropout)
-
-    def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
-        dropout = self.spec.attention_dropout
-        given = {**self.setting, "dropout": dropout, "max_length": longest, "layer": next(self._numbers)}
-        return ATTENTION.build(spec.attention.kind, spec.attention.options, **given)
-
-    def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
-        given: dict[str, Any] = {**self.setting, "k": spec.length, "window": spec.window}
-        if spec.scorer is not None:
-            given["scorer"] = SCORER.build(
-                spec.scorer.kind, spec.scorer.options, **self.setting, stride=spec.window, k=spec.length
-            )
-        if spec.layer is not None:
-            given["layer"], given["confined_to"] = self.pooling_layer(spec.layer, longest)
-        return POOLING.build(spec.pooler.kind, spec.pooler.options, **given)
-
-    def pooling_layer(self, spec: LayerSpec, longest: int) -> tuple[Layer, int | None]:
-        """Return a layer whose queries read other positions' keys, and the blocks within which they do."""
-        functions: dict[str, SublayerFunction] = {}
-        confined_to = None
-        for sublayer in spec.sublayers:
-            function = self.function(sublayer, longest)
-            if isinstance(function, SelfAttention):
-                confined_to = function.confined_to
-                functions["cross_attention"] = CrossAttention(function.projections, function.attention.across())
-            else:
-                functions[sublayer.name] = function
-        return self._layer(functions), confined_to

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, get_type_hints
 
 from pyramidions.errors import UserError
-from pyramidions.nn.attention import ATTENTION, MarkedAttention
+from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -37,7 +37,7 @@ def _options(text: str, each: str = "") -> Any:
     return field(default="{}", metadata={"help": f"options of the {text}, as a JSON object{listed}"})
 
 
-_MARKED = tuple(name for name in ATTENTION.names if issubclass(ATTENTION[name], MarkedAttention))
+_MARKED = tuple(name for name in ATTENTION.names if ATTENTION[name].takes("marks"))
 
 
 def _per(each: str) -> str:
@@ -254,3 +254,11 @@ def check_lengths(source: Any, target: Any) -> None:
     for name, value in (("max_source_positions", source), ("max_target_positions", target)):
         if not fits(value, int) or not 2 <= value <= LONGEST_TEXT:
             raise UserError(f"`{name}` must be a whole number from 2 to {LONGEST_TEXT:,}, but is {shown(value)}.")
+
+
+def options_that_are_lengths() -> dict[str, list[str]]:
+    """Return which options of parts are numbers of positions, by the field that has the options."""
+    return {
+        "self_attention_args": sorted({option for name in ATTENTION.names for option in ATTENTION[name].lengths}),
+        "feed_forward_args": sorted({option for name in FEED_FORWARD.names for option in FEED_FORWARD[name].lengths}),
+    }

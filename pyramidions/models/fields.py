@@ -77,8 +77,8 @@ class FieldReader:
         for field, given in ((name, kinds), (f"{name}_args", options)):
             if len(given) not in (1, several):
                 raise UserError(
-                    f"`{field}` must have one entry, or one per memory, but has {len(given)} for {several}: "
-                    f"{shown(getattr(self.config, field))}."
+                    f"`{field}` must have one entry, or one per memory, but has {len(given)} for {several} of "
+                    f"`memories`: {shown(getattr(self.config, field))}."
                 )
         entries = zip(kinds * (several // len(kinds)), options * (several // len(options)), strict=True)
         return [self._each(name, registry, count, unit, *entry) for entry in entries]

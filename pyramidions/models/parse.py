@@ -111,7 +111,10 @@ def _encoder(
     attention = reader.each("self_attention", ATTENTION, reader.config.encoder_layers, "encoder layer")
     for kind in attention:
         if ATTENTION[kind.kind].crosses_only:
-            raise UserError(f"`self_attention` must be a kind by which a sequence reads itself, but is {kind.kind!r}.")
+            possible = ", ".join(name for name in ATTENTION.names if not ATTENTION[name].crosses_only)
+            raise UserError(
+                f"`self_attention` must be a kind by which a sequence reads itself ({possible}), but is {kind.kind!r}."
+            )
     projections = reader.one("encoder_projections", PROJECTIONS)
     own = global_projections(reader, attention)
     layers = [
@@ -142,7 +145,10 @@ def _decoder(
     kinds = reader.each_of_several("cross_attention", ATTENTION, memories, count, "decoder layer")
     for kind in chain(*kinds):
         if not ATTENTION[kind.kind].crosses:
-            raise UserError(f"`cross_attention` must be a kind that reads another sequence, but is {kind.kind!r}.")
+            possible = ", ".join(name for name in ATTENTION.names if ATTENTION[name].crosses)
+            raise UserError(
+                f"`cross_attention` must be a kind that reads another sequence ({possible}), but is {kind.kind!r}."
+            )
     back = AttentionSpec(Part("full"), reader.one("decoder_projections", PROJECTIONS), is_causal=True)
     cross = reader.one("cross_projections", PROJECTIONS)
 

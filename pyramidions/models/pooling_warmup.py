@@ -5,7 +5,7 @@ import math
 from torch import nn
 
 from pyramidions.errors import UserError
-from pyramidions.nn.attention import CoreAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention
 from pyramidions.nn.pooling import TopKPooler
 
 
@@ -36,8 +36,8 @@ class PoolingWarmup(nn.Module):
         for attention in model.modules():
             if isinstance(attention, CoreAttention) and (attention.longest or longest) < longest:
                 raise UserError(
-                    f"--pooling-warmup lets every layer read whole documents, but {type(attention).__name__} "
-                    f"has weights for {attention.longest} of {longest} positions."
+                    f"--pooling-warmup lets every layer read whole documents, but `self_attention` "
+                    f"{_kind(attention)} has weights for {attention.longest} of {longest} positions."
                 )
         self._updates = updates
         self._halvings = max(0, *(math.ceil(math.log2(longest / pooler.k)) for pooler in self._poolers))
@@ -47,3 +47,7 @@ class PoolingWarmup(nn.Module):
         done = self._halvings * min(num_updates, self._updates) // self._updates
         for pooler in self._poolers:
             pooler.widening = 2 ** (self._halvings - done)
+
+
+def _kind(attention: CoreAttention) -> str:
+    return next(name for name in ATTENTION.names if ATTENTION[name] is type(attention))

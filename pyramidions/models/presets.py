@@ -83,11 +83,8 @@ _LOOK_BACK: dict[str, Any] = {
 
 # Kitaev et al. 2020: all heads hash, in a model of base size. Two tables of 128 hold positions for 16,384 tokens.
 _REFORMER: dict[str, Any] = {
-    "embed_dim": 768,
-    "ffn_embed_dim": 3072,
+    **_SIX,
     "num_heads": 12,
-    "encoder_layers": 6,
-    "decoder_layers": 6,
     "self_attention": "lsh",
     "self_attention_args": '{"bucket_size": 64, "num_hashes": 4, "local_heads": 0}',
     "stack": "reversible",

@@ -1,4 +1,4 @@
-"""What a model is made of, typed and frozen: `parse` reads it from a flat config, `builder` builds a model of it."""
+"""What a model is made of, typed and frozen: `parse` reads it from a flat config, `assembly` makes modules of it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,7 +5,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import SelfAttention, UnitAttention
+from pyramidions.nn.attention import SelfAttention
 from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
@@ -20,22 +20,16 @@ from pyramidions.nn.units import Units
 
 
 class Encoded(NamedTuple):
-    """What the decoder reads.
+    """What an encoder made of a batch.
 
     Attributes:
-        memory: (B, K, D), the output of the last layer.
-        padding_mask: (B, K), True at padding.
+        sequence: the output of the last layer, K vectors a document.
         pooled: the output of each pooler, by the number of the layer before it (from 0).
-        attention_mask: `padding_mask`, or None if there is known to be no padding: attention without a mask is faster.
-        sequence: the memory with what else is known about its vectors.
-        memories: what the decoder reads, in the order in which it does: the memory, and the outputs of earlier layers.
+        memories: what the decoder reads, in the order in which it does: the output, and those of earlier layers.
     """
 
-    memory: Tensor
-    padding_mask: Tensor
-    pooled: dict[int, Pooled]
-    attention_mask: Tensor | None
     sequence: Sequence
+    pooled: dict[int, Pooled]
     memories: tuple[Memory, ...]
 
 
@@ -107,7 +101,7 @@ class Encoder(nn.Module):
         Without such a pooler nobody behind would know which unit comes first.
         """
         attention = next((stage.layers[0].function(SelfAttention) for stage in self.all_stages() if stage.layers), None)
-        inside = attention is not None and isinstance(attention.attention, UnitAttention)
+        inside = attention is not None and attention.attention.takes("units")
         return inside and any(cast(Pooler, pooler).numbers_units for pooler in self.poolers.values())
 
     def forward(
@@ -146,18 +140,11 @@ class Encoder(nn.Module):
         for stage in self.stages:
             passed = stage(sequence, self.stack)
             sequence, poolings, made = passed.sequence, poolings + passed.poolings, made + passed.memories
-        x = sequence.x if self.norm is None else self.norm(sequence.x)
+        if self.norm is not None:
+            sequence = sequence._replace(x=self.norm(sequence.x))
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
-        sequence = sequence._replace(x=x)
         memories = (sequence if number is None else made[number] for number in self.memories)
-        return Encoded(
-            x,
-            sequence.padding_mask,
-            pooled,
-            sequence.attention_mask,
-            sequence,
-            tuple(Memory(memory.x, memory.attention_mask) for memory in memories),
-        )
+        return Encoded(sequence, pooled, tuple(Memory(memory.x, memory.attention_mask) for memory in memories))
 
     def seen_by_all(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
         """Return which tokens are global, (B, L); None if none is."""

@@ -48,7 +48,7 @@ class SentenceRanker(nn.Module):
         if units is None or unit is None:
             raise ValueError("A model that rates sentences needs poolings that tell what their vectors are made of.")
         # (B, K, D) -> (B, K)
-        scores = self.output(encoded.memory).squeeze(-1).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
+        scores = self.output(encoded.sequence.x).squeeze(-1).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
         # (B, K) -> (B, U); a pooling may have torn a unit apart.
         unrated = scores.new_full((len(source), max(1, int(units.max()) + 1)), -torch.inf)
         return unrated.scatter_reduce(1, unit.clamp(min=0), scores, "amax")

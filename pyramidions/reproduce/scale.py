@@ -1,6 +1,7 @@
 """The paper's size, and a small one at which every row takes half a minute on a CPU."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,15 +52,6 @@ _LENGTHS = (
     *("task.max_source_positions", "task.max_target_positions", "model.pooling_lengths"),
     *("model.decoding_min_length", "model.decoding_max_length"),
 )
-_OPTIONS = {
-    "model.self_attention_args": ("block_size", "bucket_size", "window", "stride", "compressed", "segment_length"),
-    "model.feed_forward_args": ("chunk_size",),
-}
-# What is divided in a field.
-_NUMBERS = {
-    **dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b"),
-    **{field: "|".join(rf'(?<="{option}": )\d+' for option in options) for field, options in _OPTIONS.items()},
-}
 _TINY_RUN = {
     "dataset.validate_interval": 1,
     "optimization.max_epoch": 1,
@@ -83,12 +75,13 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
         return configs
     from omegaconf import OmegaConf
 
+    numbers = _numbers()
     for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
         fields: Any = OmegaConf.to_container(OmegaConf.load(path))
         for group, values in fields.items():
             if isinstance(values, dict):
                 for name, value in values.items():
-                    values[name] = _scaled(f"{group}.{name}", value, scale)
+                    values[name] = _scaled(f"{group}.{name}", value, scale, numbers)
         if path.name == "base.yaml":
             for key, value in _TINY_RUN.items():
                 group, name = key.split(".")
@@ -99,7 +92,17 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     return out
 
 
-def _scaled(field: str, value: Any, scale: Scale) -> Any:
+def _numbers() -> dict[str, str]:
+    """Return what is divided in each field, as a pattern."""
+    from pyramidions.models.config import options_that_are_lengths
+
+    found = dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b")
+    for field, options in options_that_are_lengths().items():
+        found[f"model.{field}"] = "|".join(rf'(?<="{option}": )\d+' for option in options)
+    return found
+
+
+def _scaled(field: str, value: Any, scale: Scale, numbers: Mapping[str, str]) -> Any:
     by = scale.widths if field in _WIDTHS else scale.lengths
 
     def divided(found: re.Match[str]) -> str:
@@ -109,7 +112,7 @@ def _scaled(field: str, value: Any, scale: Scale) -> Any:
 
     if field in _TINY_RUN:
         return _TINY_RUN[field]
-    if field not in _NUMBERS or value is None:
+    if field not in numbers or value is None:
         return value
-    text = re.sub(_NUMBERS[field], divided, str(value))
+    text = re.sub(numbers[field], divided, str(value))
     return int(text) if isinstance(value, int) else text

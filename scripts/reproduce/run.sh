@@ -6,12 +6,14 @@
 #   scripts/reproduce/table2.sh --scale tiny                     every row in a small size, on the CPU, in minutes
 #   scripts/reproduce/table2.sh --data corpora --gpus 8          at the paper's size, on one machine
 #   scripts/reproduce/table2.sh --dry-run --gpus 8               only print the commands
+#   scripts/reproduce/lecture.sh --scale tiny --rows stride,hat  systems of a lecture on GovReport and PubMed
 #   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --slurm    on a SLURM cluster, from its login node
 set -euo pipefail
 
+for argument; do
+    case $argument in -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit ;; esac
+done
+
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
-case ${1:-} in
-    -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0" ;;
-    *) exec "$root/.venv/bin/pyramidions" reproduce --configs "$root/configs" "$@" ;;
-esac
+exec "$root/.venv/bin/pyramidions" reproduce --configs "$root/configs" "$@"

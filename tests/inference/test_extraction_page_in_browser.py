@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from browser import PHONE, OpenPage, chromium, contrast, luminance, needs_browser
+from browser import PHONE, OpenPage, contrast, luminance, needs_browser
 from extractions import UNITS, example, long
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -64,12 +64,6 @@ class Shower:
         path.write_text(made.html(), encoding="utf-8")
         self.browser.get(path.as_uri())
         return Page(self.browser)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 @pytest.fixture

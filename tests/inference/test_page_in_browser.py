@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from browser import PHONE, OpenPage, chromium, contrast, luminance, needs_browser
+from browser import PHONE, OpenPage, contrast, luminance, needs_browser
 from explanations import example
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -37,12 +37,6 @@ class Page(OpenPage):
         """Return how strongly each token of the document is shaded, squared: the share that is left of it."""
         script = "return [...document.querySelectorAll('.t')].map(t => Number(t.style.getPropertyValue('--m')))"
         return torch.tensor(self.run(script), dtype=torch.float32).square()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 def shown(

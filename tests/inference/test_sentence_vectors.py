@@ -25,7 +25,7 @@ def test_a_row_is_the_mean_of_what_the_encoder_hands_on(vectors: EncoderVectors,
     model = Summarizer.from_pretrained(checkpoint, "cpu").model
     tokens = torch.tensor([[*model.tokenizer.encode(SENTENCES[1]), EOS]])
     with torch.inference_mode():
-        mean = model.transformer.encoder(tokens, tokens.eq(1)).memory[0].mean(dim=0)
+        mean = model.transformer.encoder(tokens, tokens.eq(1)).sequence.x[0].mean(dim=0)
     np.testing.assert_allclose(vectors(SENTENCES)[1], torch.nn.functional.normalize(mean, dim=0), atol=1e-5)
 
 

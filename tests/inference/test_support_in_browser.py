@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from browser import PHONE, OpenPage, chromium, contrast, needs_browser
+from browser import PHONE, OpenPage, contrast, needs_browser
 from explanations import example
 from selenium import webdriver
 from selenium.webdriver.common.by import By
@@ -18,12 +18,6 @@ pytestmark = needs_browser
 DOCUMENT = [" Cells", " divide", " in", " warm", " water", ".", "\n\nCold", " water", " stops", " them", ".", ""]
 WRITTEN = (" Cold", " water", " stops", " them", ".", " Unicorns", " sing", " at", " night", ".", "")
 EXPLANATION = replace(example(len(DOCUMENT), 4, WRITTEN), document=DOCUMENT)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 @pytest.fixture

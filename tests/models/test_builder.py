@@ -172,7 +172,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"self_attention": "fulll"}, "`self_attention` must be one of .*, full, .*but is 'fulll'."),
         (
             {"self_attention": "full,hepos"},
-            "`self_attention` must be a kind by which a sequence reads itself, but is 'hepos'.",
+            r"`self_attention` must be a kind by which a sequence reads itself \(adaptive_span, .*\), but is 'hepos'.",
         ),
         (
             {"cross_attention": "hepos", "cross_attention_args": '{"stride": 3}'},

@@ -28,7 +28,7 @@ def document(length: int = 40) -> Tensor:
 
 @torch.no_grad()
 def memory(of: Transformer, tokens: Tensor, marked: Tensor | None = None) -> Tensor:
-    return of.encoder(tokens, tokens.eq(PAD), marked=marked).memory
+    return of.encoder(tokens, tokens.eq(PAD), marked=marked).sequence.x
 
 
 def reached(of: Transformer, changed: int, marked: Tensor | None = None) -> list[int]:

@@ -142,9 +142,9 @@ def test_options_may_too() -> None:
         ({"memories": "4,last"}, "each once, but is '4,last'"),
         ({"memories": "last,1,1"}, "each once, but is 'last,1,1'"),
         ({"memories": "-1,last"}, "each once, but is '-1,last'"),
-        ({"memories": "1,last", "cross_attention": "full;full;full"}, "or one per memory, but has 3 for 2"),
-        ({"memories": "1,last", "cross_attention_args": "[{}, {}, {}]"}, "or one per memory, but has 3 for 2"),
-        ({"cross_attention": "full;full"}, "or one per memory, but has 2 for 1"),
+        ({"memories": "1,last", "cross_attention": "full;full;full"}, "per memory, but has 3 for 2 of `memories`"),
+        ({"memories": "1,last", "cross_attention_args": "[{}, {}, {}]"}, "per memory, but has 3 for 2 of `memories`"),
+        ({"cross_attention": "full;full"}, "or one per memory, but has 2 for 1 of `memories`"),
         (
             {"memories": "1,last", "stack": "reversible", "normalize_before": True},
             "`memories` must name layers that a pooling follows if `stack` is 'reversible', but names 1",

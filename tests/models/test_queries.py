@@ -66,7 +66,7 @@ def reached(of: Transformer, changed: int, *query: int) -> list[int]:
     before, after = asked(*query), asked(*query)
     after[0, changed] += 1 if after[0, changed] < VOCABULARY - 1 else -1
     with torch.no_grad():
-        one, other = (of.encoder(tokens, tokens.eq(PAD)).memory[0] for tokens in (before, after))
+        one, other = (of.encoder(tokens, tokens.eq(PAD)).sequence.x[0] for tokens in (before, after))
     return ((one - other).abs().amax(dim=-1) > 1e-6).nonzero().squeeze(1).tolist()
 
 

@@ -84,7 +84,7 @@ def test_turns_beyond_what_a_pooling_kept_are_numbered_by_their_place_in_it() ->
 
 
 def whole_memory(of: Transformer, tokens: Tensor) -> Tensor:
-    return of.encoder(tokens, tokens.eq(PAD)).memory
+    return of.encoder(tokens, tokens.eq(PAD)).sequence.x
 
 
 @torch.no_grad()
@@ -115,7 +115,7 @@ def test_a_pooled_vector_attends_in_the_unit_of_its_strongest_member() -> None:
         ({"pooling": "max", "pooling_lengths": "8,None"}, "'segments' must not follow `pooling` 'max', which loses"),
         ({"pooling": "markers", "pooling_lengths": "8,None"}, "follow `pooling` 'markers', after which each vector is"),
         ({"pooling": "funnel", "pooling_lengths": "8,None"}, "^Funnel pooling needs .* but it is 'segments'"),
-        ({"cross_attention": "segments"}, "must be a kind that reads another sequence, but is 'segments'"),
+        ({"cross_attention": "segments"}, "must be a kind that reads another sequence .*, but is 'segments'"),
     ],
 )  # fmt: skip
 def test_what_knows_no_units_is_refused(fields: dict[str, Any], message: str) -> None:
@@ -130,7 +130,7 @@ def test_a_vocabulary_without_markers_is_refused() -> None:
 
 def test_the_length_of_a_segment_changes_the_output() -> None:
     lengths = [model(self_attention_args=json.dumps({"segment_length": length})) for length in (5, 4)]
-    one, other = (of.encoder(text(*TURNS), text(*TURNS).eq(PAD)).memory for of in lengths)
+    one, other = (of.encoder(text(*TURNS), text(*TURNS).eq(PAD)).sequence.x for of in lengths)
     assert not torch.allclose(one, other, atol=1e-3)
 
 

@@ -52,7 +52,7 @@ def expected(model: SentenceRanker, source: Tensor) -> list[dict[int, float]]:
         before = None
         for vector, unit in enumerate(units[place] for place in places):
             if unit != before:
-                score = float(model.output(encoded.memory[0, vector]))
+                score = float(model.output(encoded.sequence.x[0, vector]))
                 scores[unit] = max(score, scores.get(unit, score))
             before = unit
         found.append(scores)
@@ -111,7 +111,7 @@ def test_of_a_unit_that_a_pooling_tore_apart_the_highest_score_counts_and_gradie
             assert unit is not None
             memory = torch.cat([x, 2 * x], dim=1)
             both = Sequence(memory, torch.cat([mask, mask], dim=1), unit=torch.cat([unit, unit], dim=1))
-            return encoded._replace(memory=memory, sequence=both)
+            return encoded._replace(sequence=both)
 
     plain, source = ranker(lengths=None), batch(*LENGTHS)
     doubled = SentenceRanker(Doubling(plain.encoder), plain.output, PAD)  # type: ignore[arg-type]

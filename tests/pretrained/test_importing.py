@@ -69,7 +69,7 @@ def of_both(theirs: Any, folder: Path, *lengths: int) -> tuple[Tensor, Tensor]:
     source = documents(ours.model.tokenizer.vocab_size, *lengths)
     with torch.no_grad():
         expected = theirs.get_encoder()(**given_to(theirs, source, rows)).last_hidden_state
-        return ours.model.transformer.encoder(source, source.eq(PAD)).memory, expected
+        return ours.model.transformer.encoder(source, source.eq(PAD)).sequence.x, expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
         whole = import_model(folder, changes={"self_attention": "full", "self_attention_args": "{}"})
         with torch.no_grad():
             expected = theirs.get_encoder()(**given_to(theirs, source, rows_of(theirs, ours))).last_hidden_state
-            in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).memory for x in (ours, whole))
+            in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).sequence.x for x in (ours, whole))
         torch.testing.assert_close(at_once, expected, rtol=0, atol=1e-5)
         assert in_blocks.allclose(expected, rtol=0, atol=1e-5) == same
 
@@ -158,9 +158,9 @@ def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str
     found = import_model(saved["bart"][1], max_source_positions=160, changes=changes)
     source = documents(found.model.tokenizer.vocab_size, 130)
     with torch.no_grad():
-        memory = found.model.transformer.encoder(source, source.eq(PAD)).memory
+        memory = found.model.transformer.encoder(source, source.eq(PAD)).sequence.x
         encoder = found.original.transformer.encoder
-        chunks = [encoder(chunk, chunk.eq(PAD)).memory for chunk in source.split(40, dim=1)]
+        chunks = [encoder(chunk, chunk.eq(PAD)).sequence.x for chunk in source.split(40, dim=1)]
     torch.testing.assert_close(memory, torch.cat(chunks, dim=1), rtol=0, atol=1e-5)
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from browser import PHONE, OpenPage, chromium, contrast, luminance, needs_browser
+from browser import PHONE, OpenPage, contrast, luminance, needs_browser
 from scored_systems import MADE_UP, Systems, ids, systems
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -16,12 +16,6 @@ from selenium.webdriver.support.ui import Select
 from pyramidions.scoring.page import score_page
 
 pytestmark = needs_browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    with chromium() as driver:
-        yield driver
 
 
 def shown(browser: webdriver.Chrome, folder: Path, of: Systems, documents: int = 3) -> OpenPage:

@@ -3,7 +3,7 @@
 from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention
 from pyramidions.nn.attention.bigbird import BigBirdAttention
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, MarkedAttention, UnitAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.efficient import EfficientAttention
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.global_rows import GlobalRows
@@ -29,11 +29,9 @@ __all__ = [
     "HeposAttention",
     "LSHAttention",
     "LinformerAttention",
-    "MarkedAttention",
     "SegmentsAttention",
     "SelfAttention",
     "SinkhornAttention",
     "SlidingWindowAttention",
     "StridedAttention",
-    "UnitAttention",
 ]

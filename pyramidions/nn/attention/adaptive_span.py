@@ -33,6 +33,7 @@ class AdaptiveSpanAttention(CoreAttention, Regularised):
 
     crosses = False
     can_be_causal = False
+    lengths = ("max_window", "ramp")
 
     def __init__(
         self, num_heads: int, max_window: int = 512, ramp: int = 16, penalty: float = 0.0, dropout: float = 0.0

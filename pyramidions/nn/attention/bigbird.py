@@ -40,6 +40,7 @@ class BigBirdAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("block_size",)
 
     def __init__(
         self,

@@ -21,6 +21,7 @@ class BlockwiseAttention(CoreAttention):
     """
 
     crosses = False
+    lengths = ("block_size",)
 
     def __init__(self, block_size: int = 512, dropout: float = 0.0) -> None:
         super().__init__()

@@ -1,14 +1,12 @@
 """The role of an attention kind, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
-from inspect import isabstract
+from inspect import isabstract, signature
 from typing import ClassVar
 
 from torch import Tensor, nn
 
-from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.units import Units
 from pyramidions.registry import Registry
 
 
@@ -25,6 +23,8 @@ class CoreAttention(nn.Module, ABC):
     can_be_causal: ClassVar[bool] = True
     #: whether the mask may differ from query to query
     masks_by_query: ClassVar[bool] = False
+    #: options that are numbers of positions
+    lengths: ClassVar[tuple[str, ...]] = ()
     #: positions interact only within blocks of this many, counted from the first; None for no such limit
     confined_to: int | None = None
     #: the most positions that its weights are made for; None for any number
@@ -51,12 +51,21 @@ class CoreAttention(nn.Module, ABC):
                 `as_bias` of either mask.
             is_causal: query i sees keys up to i; the last query sees every key.
 
+        A kind that reads more of the text names it as a further keyword, None by default, and in `received`, too:
+        ``marks``, which it shows to all positions (what those see themselves is computed around it), or ``units``,
+        inside of which it stays.
+
         Returns:
-            (B, H, Lq, E), finite everywhere; meaningless at queries that are padding.
+            (B, H, Lq, E), finite everywhere; meaningless at queries that are padding, and at marked ones.
 
         Raises:
             ValueError: the kind's traits exclude these arguments.
         """
+
+    @classmethod
+    def takes(cls, what: str) -> bool:
+        """Return whether the kind reads ``what`` of the text: "marks" or "units"."""
+        return what in signature(cls.forward).parameters
 
     @classmethod
     def tells(cls, what: str) -> bool:
@@ -143,48 +152,6 @@ class CoreAttention(nn.Module, ABC):
             ValueError: the kind cannot tell.
         """
         raise ValueError(f"{type(self).__name__} cannot tell how much a query attends to each key.")
-
-
-class MarkedAttention(CoreAttention):
-    """A kind that shows marked positions to all others; what those see themselves is computed around it."""
-
-    @abstractmethod
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        marks: Marks | None = None,
-    ) -> Tensor:
-        """Attend as `CoreAttention`, every query to all ``marks``, too; results at marked queries are not read."""
-
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
-        """Return what `CoreAttention.received` does, without what marked positions give."""
-        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
-
-
-class UnitAttention(CoreAttention):
-    """A kind that stays inside the units of the text."""
-
-    @abstractmethod
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        units: Units | None = None,
-    ) -> Tensor:
-        """Attend as `CoreAttention`, inside each of ``units``, which know padding; None: a document is one unit."""
-
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, units: Units | None = None) -> Tensor:
-        """Return what `CoreAttention.received` does."""
-        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
 
 
 ATTENTION: Registry[CoreAttention] = Registry("attention")

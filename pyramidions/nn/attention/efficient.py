@@ -24,6 +24,7 @@ class EfficientAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("window",)
 
     def __init__(self, local_heads: int = 2, window: int = 128, dropout: float = 0.0) -> None:
         super().__init__()

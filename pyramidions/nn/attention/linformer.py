@@ -29,6 +29,7 @@ class LinformerAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("compressed",)
 
     def __init__(
         self, max_length: int | None, compressed: int = 256, shared: bool = True, dropout: float = 0.0

@@ -41,6 +41,7 @@ class LSHAttention(CoreAttention):
     crosses = False
     can_be_causal = False
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
+    lengths = ("bucket_size", "window")
 
     def __init__(
         self,

@@ -1,9 +1,11 @@
 """Attention as a sublayer: projections around an attention kind."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import CoreAttention, MarkedAttention, UnitAttention
+from pyramidions.nn.attention.core import CoreAttention
 from pyramidions.nn.attention.global_rows import GlobalRows
 from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
 from pyramidions.nn.marks import Marks
@@ -47,19 +49,16 @@ class SelfAttention(SublayerFunction):
         self.attention = attention
         self.is_causal = is_causal
         self.confined_to = attention.confined_to
-        reads_marks = isinstance(attention, MarkedAttention)
-        self.global_rows = (global_rows or GlobalRows()) if reads_marks else None
+        self._takes = [name for name in ("marks", "units") if attention.takes(name)]
+        self.global_rows = (global_rows or GlobalRows()) if "marks" in self._takes else None
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self.projections(x)
         mask, marks = context.padding_mask, context.marks
+        mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, **self._taken(marks, context.units))
         if marks is not None and self.global_rows is not None:
-            mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, marks=marks)
-            return self.projections.output(marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask)))
-        if isinstance(self.attention, UnitAttention):
-            mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, units=context.units)
-            return self.projections.output(mixed)
-        return self.projections.output(self.attention(q, k, v, mask, is_causal=self.is_causal))
+            mixed = marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask))
+        return self.projections.output(mixed)
 
     def new_state(self) -> KeysValues:
         return KeysValues()
@@ -80,13 +79,14 @@ class SelfAttention(SublayerFunction):
             ValueError: the kind cannot tell.
         """
         q, k, _ = self.projections(x)
-        if isinstance(self.attention, UnitAttention):
-            return self.attention.received(q, k, padding_mask, units)
-        if marks is None or not isinstance(self.attention, MarkedAttention):
-            return self.attention.received(q, k, padding_mask)
-        assert self.global_rows is not None
-        from_marks = self.global_rows.received(x, q, k, marks, padding_mask)
-        return self.attention.received(q, k, padding_mask, marks) + from_marks
+        received = self.attention.received(q, k, padding_mask, **self._taken(marks, units))
+        if marks is not None and self.global_rows is not None:
+            received = received + self.global_rows.received(x, q, k, marks, padding_mask)
+        return received
+
+    def _taken(self, marks: Marks | None, units: Units | None) -> dict[str, Any]:
+        """Return what the kind reads of this, by name."""
+        return {name: told for name, told in (("marks", marks), ("units", units)) if name in self._takes}
 
 
 class CrossAttention(SublayerFunction):

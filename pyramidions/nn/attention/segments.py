@@ -3,13 +3,13 @@
 from torch import Tensor
 
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, UnitAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.units import Units
 
 
 @ATTENTION.register("segments")
-class SegmentsAttention(UnitAttention):
+class SegmentsAttention(CoreAttention):
     """Full attention inside each unit of the text (Zhu et al. 2020, section 3.2).
 
     Units of more than ``segment_length`` positions are cut into segments of that length. Where no units are told, a
@@ -24,6 +24,7 @@ class SegmentsAttention(UnitAttention):
     """
 
     crosses = False
+    lengths = ("segment_length",)
 
     def __init__(self, segment_length: int = 256, dropout: float = 0.0) -> None:
         super().__init__()

@@ -37,6 +37,7 @@ class SinkhornAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("bucket_size",)
 
     def __init__(
         self, bucket_size: int = 64, iterations: int = 7, temperature: float = 0.7, dropout: float = 0.0

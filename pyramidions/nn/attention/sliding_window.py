@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, MarkedAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
@@ -13,7 +13,7 @@ from pyramidions.nn.marks import Marks
 
 
 @ATTENTION.register("sliding_window")
-class SlidingWindowAttention(MarkedAttention):
+class SlidingWindowAttention(CoreAttention):
     """Attention within a window of fixed length around each position (Beltagy et al. 2020, section 3.1).
 
     Time and memory are linear in the length. Marked positions are seen from everywhere; what they see themselves is
@@ -32,6 +32,7 @@ class SlidingWindowAttention(MarkedAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("window",)
 
     def __init__(self, window: int = 512, dilation: int = 1, dilated_heads: int = 0, dropout: float = 0.0) -> None:
         super().__init__()

@@ -38,6 +38,7 @@ class StridedAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
+    lengths = ("stride", "window")
 
     def __init__(self, stride: int = 32, window: int = 128, split_heads: bool = False, dropout: float = 0.0) -> None:
         super().__init__()

@@ -1,6 +1,7 @@
 """The role of a feed-forward part, and the registry of kinds."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -12,6 +13,8 @@ class FeedForward(SublayerFunction):
     """Transforms each position on its own."""
 
     confined_to = 1
+    #: options that are numbers of positions
+    lengths: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

@@ -45,6 +45,8 @@ class DenseFeedForward(FeedForward):
         ValueError: an unknown activation, a probability that is not at least 0 and below 1, or a negative chunk size.
     """
 
+    lengths = ("chunk_size",)
+
     def __init__(
         self,
         embed_dim: int,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 from pyramidions.nn.functional.attention import full_precision
 from pyramidions.nn.functional.dropout import drawn_from, drop, new_seed
@@ -81,13 +82,6 @@ def received_by_distance(q: Tensor, k: Tensor, hidden: Tensor, left_out: Tensor,
         weights = weights.masked_fill_(left_out[piece.documents, piece.rows][:, None, :, None], 0.0)
         received[piece.seen] += weights.sum(dim=(1, 2))
     return received
-
-
-def multiplications(q: Tensor, v: Tensor, bias: Tensor) -> int:
-    """Return how often numbers are multiplied in scores and mixes, in pieces as on a GPU."""
-    spans = ((*piece.queries, piece.span) for piece in _pieces(q.shape, bias, on_gpu=True))
-    weights = sum(math.prod(part.stop - part.start for part in spanned) for spanned in spans)
-    return weights * (q.size(3) + v.size(3))
 
 
 class _Piece(NamedTuple):
@@ -222,3 +216,11 @@ def _attend_by_distance(
 def _shapes_alone(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     mixed = v.new_empty(*q.shape[:3], v.size(3))
     return mixed, full_precision(q.new_empty(*q.shape[:3], 1))
+
+
+@register_flop_formula(torch.ops.pyramidions.attend_by_distance, get_raw=True)
+def _operations(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor, bias: Tensor, *_: Any, **__: Any) -> int:
+    """Return the operations of scores and mixes, in pieces as on a GPU."""
+    spans = ((*piece.queries, piece.span) for piece in _pieces(q.shape, bias, on_gpu=True))
+    weights = sum(math.prod(part.stop - part.start for part in spanned) for spanned in spans)
+    return 2 * weights * (q.size(3) + v.size(3))

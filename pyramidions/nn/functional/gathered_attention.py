@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 from pyramidions.nn.functional.attention import full_precision, scaled_dot_product_attention
 from pyramidions.nn.functional.dropout import drawn_from, new_seed
@@ -46,11 +47,6 @@ def gathered_attention(q: Tensor, k: Tensor, v: Tensor, seen: Seen, dropout: flo
     seed = new_seed() if dropout and not q.is_meta else 0
     out: Tensor = _Gathered.apply(q, k, v, *seen, dropout, seed)
     return out
-
-
-def multiplications(q: Tensor, allowed: Tensor) -> int:
-    """Return how often numbers are multiplied in scores and mixes."""
-    return 2 * q.numel() * allowed.size(1)
 
 
 def received_by_gathered(q: Tensor, k: Tensor, seen: Seen, left_out: Tensor) -> Tensor:
@@ -135,3 +131,9 @@ def _gathered(q: Tensor, k: Tensor, v: Tensor, blocks: Tensor, allowed: Tensor, 
 @_gathered.register_fake
 def _shape_alone(q: Tensor, *rest: Any) -> Tensor:
     return torch.empty_like(q)
+
+
+@register_flop_formula(torch.ops.pyramidions.gathered_attention, get_raw=True)
+def _operations(q: Tensor, k: Tensor, v: Tensor, blocks: Tensor, allowed: Tensor, *_: Any, **__: Any) -> int:
+    """Return the operations of scores and mixes."""
+    return 4 * q.numel() * allowed.size(1)

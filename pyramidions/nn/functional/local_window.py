@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
@@ -146,10 +147,12 @@ def _shape_alone(q: Tensor, *rest: Any) -> Tensor:
     return torch.empty_like(q)
 
 
-def multiplications(q: Tensor, further: int, window: int) -> int:
-    """Return how often numbers are multiplied where chunks see their neighbours, and ``further`` keys, as on a GPU."""
+@register_flop_formula(torch.ops.pyramidions.local_window, get_raw=True)
+def _operations(q: Tensor, *rest: Any, **__: Any) -> int:
+    """Return the operations where chunks see their neighbours, and the further keys, as on a GPU."""
+    _, _, further_k, _, _, _, window, *_ = rest
     batch, heads, length, dim = q.shape
-    return 2 * batch * heads * (length + -length % window) * (3 * window + further) * dim
+    return 4 * batch * heads * (length + -length % window) * (3 * window + further_k.size(2)) * dim
 
 
 def _gradients_in_chunks(grad: Tensor, given: Windowed) -> tuple[Tensor | None, ...]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from dense_attention import HEADS, assert_is_dense, some_padding
+from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -28,7 +28,7 @@ def kept(length: int, kind: AdaptiveSpanAttention) -> Tensor:
     return ((spans[:, None, None] - distance) / kind.ramp + 1).clamp(0, 1) * (distance <= kind.side)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("on_cpu", [True, False])
 def test_it_is_dense_attention_with_weights_that_fall_beyond_the_span(on_cpu: bool, data: st.DataObject) -> None:
@@ -93,17 +93,7 @@ def test_a_short_span_costs_less_in_evaluation_and_gives_the_same() -> None:
 
 
 def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them() -> None:
-    kind = make(8, 2, 1.0, dropout=0.3)
-    q, k, v = torch.randn(3, 1, 1, 11, 4, generator=torch.Generator().manual_seed(0))
-    exact = kind.eval()(q, k, v)
-    torch.manual_seed(0)
-    dropped = kind.train()(*(x.expand(6000, -1, -1, -1) for x in (q, k, v)))
-    torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.06)
-    v.requires_grad_()
-    first = kind(q, k, v)
-    kind(q, k, v)
-    (grad,) = torch.autograd.grad(first, v, first.detach())
-    assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
+    assert_dropout_is_replayed(make(8, 2, 1.0, dropout=0.3))
 
 
 def test_the_penalty_is_the_mean_span_in_positions() -> None:

@@ -64,6 +64,6 @@ def test_it_equals_a_forward_by_hand_whatever_the_batch() -> None:
         tokens = torch.randint(4, 50, (3, 32), generator=torch.Generator().manual_seed(1))
         padding_mask = torch.arange(32) >= torch.tensor(lengths)[:, None]
         encoded = model(tokens, padding_mask)
-        assert torch.equal(encoded.padding_mask, padding_mask)
+        assert torch.equal(encoded.sequence.padding_mask, padding_mask)
         for row, length in enumerate(lengths):
-            torch.testing.assert_close(encoded.memory[row, :length], by_hand(model, tokens[row, :length], pre))
+            torch.testing.assert_close(encoded.sequence.x[row, :length], by_hand(model, tokens[row, :length], pre))
