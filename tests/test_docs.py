@@ -102,6 +102,7 @@ def known_flags() -> set[str]:
         (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion"]),
         (options.get_training_parser(), [*TASK, *chosen, "transformer"]),  # whose weights can be loaded
         (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
+        (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion", "--task", "span_denoising"]),
         (options.get_generation_parser(interactive=True), [*TASK, "--path", "x"]),
     ):
         options.parse_args_and_arch(parser, input_args=["data", *more])

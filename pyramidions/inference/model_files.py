@@ -21,7 +21,7 @@ from pyramidions.inference.export_folder import (
     read_config,
     require,
 )
-from pyramidions.inference.model_kinds import EXTRACTOR, KINDS, SUMMARIZER, ModelKind
+from pyramidions.inference.model_kinds import KINDS, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin, origin_of
 from pyramidions.models.config import shown
 from pyramidions.text.tokenizer import Tokenizer
@@ -92,12 +92,18 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     state = read_checkpoint(path)
     task, settings = state.get("task_state"), state.get("cfg") or {}
     config = settings.get("model")
+    tasks = " or ".join(kind.task for kind in wanted)
     if not isinstance(task, dict) or "tokenizer" not in task or not config:
-        tasks = " or ".join(kind.task for kind in wanted)
         raise UserError(f"{path} must be a checkpoint of --task {tasks}, but is none.")
     trained = settings.get("task")
-    is_extractor = isinstance(trained, Mapping) and trained.get("_name") == EXTRACTOR.task
-    kind = EXTRACTOR if is_extractor else SUMMARIZER
+    # Old checkpoints do not say it.
+    name = trained.get("_name", SUMMARIZER.task) if isinstance(trained, Mapping) else SUMMARIZER.task
+    kind = next((kind for kind in KINDS.values() if kind.task == name), None)
+    if kind is None:
+        raise UserError(
+            f"{path} must be a checkpoint of --task {tasks}, but was trained with --task {name}: train it on with "
+            "--finetune-from-model."
+        )
     _refuse_other(path, kind, wanted)
     # fairseq's own fields stand among the model's.
     known = {field.name for field in fields(kind.config)}

@@ -55,6 +55,20 @@ class DocumentTaskConfig(FairseqDataclass):
             "pretrained weights"
         },
     )
+    check_data: bool = field(
+        default=False,
+        metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
+    )
+
+
+@dataclass
+class ScoredTaskConfig(DocumentTaskConfig):
+    """The options of every task whose models make summaries, which validation scores."""
+
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": "validate with summaries and log ROUGE, as --eval-metrics rouge does"},
+    )
     eval_metrics: Optional[str] = field(
         default=None,
         metadata={
@@ -69,24 +83,16 @@ class DocumentTaskConfig(FairseqDataclass):
             "`pyramidions score`, with _ for -"
         },
     )
-    check_data: bool = field(
-        default=False,
-        metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
-    )
 
 
 @dataclass
-class LongDocumentSummarizationConfig(DocumentTaskConfig):
+class LongDocumentSummarizationConfig(ScoredTaskConfig):
     """The options of `--task long_document_summarization`."""
 
     freeze: Optional[str] = _frozen("encoder, decoder, poolers")
     max_target_positions: Optional[int] = field(
         default=None,
         metadata={"help": f"tokens of a summary; {MAX_TARGET_POSITIONS}, or what the checkpoint says"},
-    )
-    eval_rouge: bool = field(
-        default=False,
-        metadata={"help": "validate with beam search and log ROUGE, as --eval-metrics rouge does"},
     )
     eval_rouge_args: str = field(
         default="{}",
@@ -98,7 +104,7 @@ class LongDocumentSummarizationConfig(DocumentTaskConfig):
 
 
 @dataclass
-class ExtractiveSummarizationConfig(DocumentTaskConfig):
+class ExtractiveSummarizationConfig(ScoredTaskConfig):
     """The options of `--task extractive_summarization`."""
 
     extract_words: Optional[int] = field(
@@ -106,12 +112,6 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
         metadata={
             "help": "words of an extract. Default: mean of the training summaries, or at generation what the "
             "checkpoint was trained with"
-        },
-    )
-    eval_rouge: bool = field(
-        default=False,
-        metadata={
-            "help": "validate with extracts of --extract-words words and log ROUGE, as --eval-metrics rouge does"
         },
     )
     redundancy: Optional[str] = field(
@@ -125,3 +125,19 @@ class ExtractiveSummarizationConfig(DocumentTaskConfig):
         default=None,
         metadata={"help": "of the score with --redundancy mmr, 0 to 1; 0.7, or what the checkpoint says"},
     )
+
+
+@dataclass
+class SpanDenoisingConfig(DocumentTaskConfig):
+    """The options of `--task span_denoising`."""
+
+    freeze: Optional[str] = _frozen("encoder, decoder, poolers")
+    max_target_positions: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"tokens of all missing spans with their sentinels; {MAX_TARGET_POSITIONS}, or what the checkpoint "
+            "says. A passage has as many tokens as fit both limits"
+        },
+    )
+    corrupted_share: float = field(default=0.15, metadata={"help": "share of a passage's tokens that is missing"})
+    mean_span: float = field(default=3.0, metadata={"help": "mean number of tokens of a missing span"})

@@ -1,6 +1,6 @@
-"""What every task on prepared documents does: whole batches, runs that resume exactly, scores at validation."""
+"""What every task on prepared documents does: whole batches, and runs that resume exactly."""
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, Optional
@@ -23,10 +23,8 @@ from pyramidions.tasks.run_checkpoints import check_given
 from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.schedule import warn_of_schedule
-from pyramidions.tasks.splits import documents_alone, examples_of
+from pyramidions.tasks.splits import documents_alone
 from pyramidions.tasks.training_run import TrainingRun
-from pyramidions.tasks.validation_metrics import validation_metrics
-from pyramidions.tasks.validation_scores import ValidationScores, WithExamples
 
 
 class DocumentTask(FairseqTask, ABC):
@@ -34,10 +32,10 @@ class DocumentTask(FairseqTask, ABC):
 
     Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
     repeated. Longer texts are truncated, all are padded on the right, and none is ever dropped. A task proper says how
-    texts become tokens (`preprocessing`), loads splits, and builds what writes summaries.
+    texts become tokens (`preprocessing`), and loads splits.
 
     Args:
-        cfg: what the user said; ``eval_rouge`` and ``eval_metrics`` say what validates summaries.
+        cfg: what the user said.
     """
 
     cfg: DocumentTaskConfig
@@ -52,7 +50,6 @@ class DocumentTask(FairseqTask, ABC):
         run = run_of(cfg)
         check_given(run)
         watch_results(run)
-        self._validation: Optional[ValidationScores] = None
         self._training: Optional[TrainingRun] = None
 
     @classmethod
@@ -118,15 +115,9 @@ class DocumentTask(FairseqTask, ABC):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split; log how much of it was truncated."""
-        dataset = self.loader(
+        self.datasets[split] = self.loader(
             self.preprocessing, split, check_hashes=self.cfg.check_data, warn=is_first_worker(self.cfg)
         )
-        if self._validation is not None and split != "train":
-            reads_source = self._validation.reads_source
-            examples = examples_of(self.preprocessing.folder, split, len(dataset), reads_source)
-            self._validation.fit(split, examples)
-            dataset = WithExamples(dataset, examples, split)
-        self.datasets[split] = dataset
 
     def build_dataset_for_inference(
         self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
@@ -192,11 +183,11 @@ class DocumentTask(FairseqTask, ABC):
             raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")
         return PieceCodec(self.preprocessing.need_tokenizer(), self.preprocessing.has_queries)
 
-    # Training, validation and generation
+    # Training
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and what validation needs to write summaries with it."""
-        tokenizer = self.preprocessing.need_tokenizer()
+        """Build the model, and begin or go on with its training."""
+        self.preprocessing.need_tokenizer()
         check_run(self.cfg)
         run = run_of(self.cfg)
         if run is not None and not from_checkpoint:
@@ -208,13 +199,7 @@ class DocumentTask(FairseqTask, ABC):
         if self._training is not None:
             rate = begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
             self._training.trains(model, rate)
-        if metrics := validation_metrics(self.cfg):
-            self._validation = ValidationScores(self.validation_generator(model), tokenizer, metrics)
         return model
-
-    @abstractmethod
-    def validation_generator(self, model: Any) -> Any:
-        """Return what writes summaries at validation."""
 
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
@@ -227,21 +212,12 @@ class DocumentTask(FairseqTask, ABC):
         )
         return step
 
-    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
-        """Compute the loss of a batch and, with --eval-metrics, summarize and score it."""
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if self._validation is not None:
-            logging_output.update(self._validation.score(self, sample, model))
-        return loss, sample_size, logging_output
-
     def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
         """Take note of a validation's metrics, by name."""
         if self._training is not None:
             self._training.validated(stats)
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
-        """Log the criterion's metrics and the mean scores over all documents of all workers."""
+        """Log the criterion's metrics, and the losses that parts of the model have."""
         super().reduce_metrics(logging_outputs, criterion)
         log_regulariser(logging_outputs)
-        if self._validation is not None:
-            self._validation.reduce_metrics(logging_outputs)

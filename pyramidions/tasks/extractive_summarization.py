@@ -10,9 +10,9 @@ from pyramidions.extract.selection import MMR_WEIGHT, Budget, SelectionRules
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import ExtractiveSummarizationConfig
-from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.preprocessing import Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
+from pyramidions.tasks.scored_task import ScoredTask
 from pyramidions.tasks.sentence_extractor import SentenceExtractor
 from pyramidions.tasks.splits import load_labelled_split, no_labels
 
@@ -20,7 +20,7 @@ _NAME = "extractive_summarization"
 
 
 @register_task(_NAME, dataclass=ExtractiveSummarizationConfig)
-class ExtractiveSummarizationTask(DocumentTask):
+class ExtractiveSummarizationTask(ScoredTask):
     """Extraction of sentences from documents in a folder made by `pyramidions prepare --labels`.
 
     Models take ``src_tokens`` (B, L) and return a score for each heading and sentence, (B, U).

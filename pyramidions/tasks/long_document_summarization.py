@@ -11,16 +11,16 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.models.fields import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.tasks.document_task import DocumentTask
 from pyramidions.tasks.preprocessing import QUERIES, Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
+from pyramidions.tasks.scored_task import ScoredTask
 from pyramidions.tasks.splits import load_split
 
 _NAME = "long_document_summarization"
 
 
 @register_task(_NAME, dataclass=LongDocumentSummarizationConfig)
-class LongDocumentSummarizationTask(DocumentTask):
+class LongDocumentSummarizationTask(ScoredTask):
     """Summarization of documents in a folder made by `pyramidions prepare`.
 
     Args:

@@ -4,14 +4,12 @@ from typing import Any, Optional
 
 from fairseq.data import Dictionary, LanguagePairDataset
 
-from pyramidions.tasks.head_dataset import HeadDataset
-
 
 class PairDataset(LanguagePairDataset):
     """fairseq's pairs of source and target, padded on the right, whose batches hold the documents' lengths twice.
 
     Args:
-        documents: the sources.
+        documents: the sources, token tensors by index with their ``sizes``.
         summaries: the targets; None where they are to be written.
         dictionary: of both.
         shuffle: shuffle documents of equal length.
@@ -20,8 +18,8 @@ class PairDataset(LanguagePairDataset):
 
     def __init__(
         self,
-        documents: HeadDataset,
-        summaries: Optional[HeadDataset],
+        documents: Any,
+        summaries: Optional[Any],
         dictionary: Dictionary,
         shuffle: bool = False,
         reads_end: bool = True,

@@ -44,7 +44,7 @@ def load_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, 
     summaries = _heads(preprocessing, split, "target")
     _report(split, "documents", documents, warn)
     _report(split, "summaries", summaries, warn)
-    return PairDataset(documents, summaries, dictionary, shuffle=_is_shuffled(split))
+    return PairDataset(documents, summaries, dictionary, shuffle=is_shuffled(split))
 
 
 def load_labelled_split(preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> LabelledDataset:
@@ -64,9 +64,9 @@ def load_labelled_split(preprocessing: Preprocessing, split: str, *, check_hashe
     _report(split, "documents", documents, warn)
     assert tokenizer.marker_id is not None  # labels need it
     return LabelledDataset(
-        PairDataset(documents, None, dictionary, shuffle=_is_shuffled(split), reads_end=False),
-        _indexed(preprocessing, split, "labels"),
-        _indexed(preprocessing, split, "target"),
+        PairDataset(documents, None, dictionary, shuffle=is_shuffled(split), reads_end=False),
+        indexed(preprocessing, split, "labels"),
+        indexed(preprocessing, split, "target"),
         tokenizer.marker_id,
     )
 
@@ -76,12 +76,13 @@ def no_labels(folder: DataFolder) -> UserError:
     return UserError(f"{folder.path} has no labels of its sentences: make it with `pyramidions prepare --labels`.")
 
 
-def _is_shuffled(split: str) -> bool:
+def is_shuffled(split: str) -> bool:
+    """Return whether the order of a split is drawn anew in each epoch."""
     return not split.startswith(("valid", "test"))
 
 
 def _heads(preprocessing: Preprocessing, split: str, side: Literal["source", "target"]) -> HeadDataset:
-    texts = _indexed(preprocessing, split, side)
+    texts = indexed(preprocessing, split, side)
     return _cut(preprocessing, side, texts, texts.sizes)
 
 
@@ -92,7 +93,8 @@ def _cut(preprocessing: Preprocessing, side: Literal["source", "target"], texts:
     return HeadDataset(texts, sizes, longest, EOS, tokenizer.prefix)
 
 
-def _indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:
+def indexed(preprocessing: Preprocessing, split: str, side: Side) -> Any:
+    """Return one side of a split: token tensors by index, with their ``sizes``."""
     return data_utils.load_indexed_dataset(preprocessing.folder.indexed(split, side), preprocessing.dictionary, "mmap")
 
 

@@ -1,29 +1,31 @@
 """Which metrics validation computes."""
 
 from dataclasses import fields
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from pyramidions.errors import UserError
 from pyramidions.models.fields import parse_options
 from pyramidions.registry import fits, type_name
 from pyramidions.scoring import Metric, MetricOptions
 from pyramidions.scoring.score import check_names, metrics_of
-from pyramidions.tasks.config import DocumentTaskConfig
+from pyramidions.tasks.config import ScoredTaskConfig
 
 
-def metric_names(cfg: DocumentTaskConfig) -> list[str]:
-    """Return the names of the metrics that the user asked for, in the order of their columns.
+def metric_names(cfg: Any) -> list[str]:
+    """Return the names of the metrics that the user asked for, in the order of their columns; none of other tasks.
 
     Raises:
         UserError: an unknown name, or one that comes twice.
     """
+    if not hasattr(cfg, "eval_metrics"):
+        return []
     named = cfg.eval_metrics.split(",") if cfg.eval_metrics else []
     if named:
         check_names(named)
     return ["rouge", *(name for name in named if name != "rouge")] if cfg.eval_rouge else named
 
 
-def validation_metrics(cfg: DocumentTaskConfig) -> dict[str, Metric]:
+def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
     """Make these metrics.
 
     Raises:

@@ -1,0 +1,118 @@
+"""Corrupted texts, and what is missing in them."""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from fairseq.data import BaseWrapperDataset, Dictionary
+from torch import Tensor
+
+from pyramidions.tasks.pair_dataset import PairDataset
+from pyramidions.tasks.spans import SpanNoise
+from pyramidions.text.tokenizer import EOS
+
+
+class Corruption:
+    """Passages of texts, and the spans that are missing in them.
+
+    Both follow from the seed, the epoch and the number of the text, so that a run that goes on trains on the same ones.
+
+    Args:
+        texts: token tensors by index, which end in `</s>`.
+        noise: what is corrupted.
+        longest: tokens of a passage at most, without its end.
+        seed: of all that is drawn.
+    """
+
+    def __init__(self, texts: Any, noise: SpanNoise, longest: int, seed: int) -> None:
+        self.texts = texts
+        self.noise = noise
+        self.longest = longest
+        self.seed = seed
+        self.epoch = 1
+
+    def passage_sizes(self) -> np.ndarray:
+        """Return the tokens of each text's passage."""
+        sizes: np.ndarray = np.minimum(np.asarray(self.texts.sizes) - 1, self.longest)
+        return sizes
+
+    def of(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is left of the passage of a text, and the missing spans."""
+        random = np.random.default_rng([self.seed, self.epoch, index])
+        text: np.ndarray = self.texts[index][:-1].numpy()
+        length = min(len(text), self.longest)
+        start = int(random.integers(len(text) - length + 1))
+        passage = text[start : start + length]
+        # Of a single token nothing is left to tell what is missing.
+        return self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
+
+
+class CorruptedTexts(BaseWrapperDataset):
+    """One side of corrupted texts, with the tokenizer's prefix and the end of the text.
+
+    Args:
+        corruption: of the texts.
+        side: "source" is what is left of them, "target" what is missing.
+        prefix: the tokens that begin each text.
+    """
+
+    def __init__(self, corruption: Corruption, side: Literal["source", "target"], prefix: tuple[int, ...]) -> None:
+        super().__init__(corruption.texts)
+        self.corruption = corruption
+        self.prefix = list(prefix)
+        self._number = ("source", "target").index(side)
+        sizes = corruption.passage_sizes()
+        of_size = {size: self._size(size) for size in set(sizes.tolist())}
+        self._sizes = np.array([of_size[size] for size in sizes.tolist()])
+
+    def _size(self, passage: int) -> int:
+        sizes = self.corruption.noise.sizes(passage) if passage > 1 else (passage, 0)
+        return len(self.prefix) + sizes[self._number] + 1
+
+    def __getitem__(self, index: int) -> Tensor:
+        text = self.corruption.of(index)[self._number]
+        return torch.tensor([*self.prefix, *text.tolist(), EOS])
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Lengths in tokens."""
+        return self._sizes
+
+    def num_tokens(self, index: int) -> int:
+        """Return the length of a text."""
+        return int(self._sizes[index])
+
+    def size(self, index: int) -> int:
+        """Return the length of a text."""
+        return int(self._sizes[index])
+
+
+class SpanDataset(PairDataset):
+    """Pairs of corrupted texts and what is missing in them.
+
+    Args:
+        corruption: of the texts.
+        dictionary: of both.
+        prefix: the tokens that begin each text.
+        is_training: texts are shuffled, and each epoch has passages and spans of its own.
+    """
+
+    def __init__(
+        self, corruption: Corruption, dictionary: Dictionary, prefix: tuple[int, ...], is_training: bool
+    ) -> None:
+        source = CorruptedTexts(corruption, "source", prefix)
+        target = CorruptedTexts(corruption, "target", prefix)
+        super().__init__(source, target, dictionary, shuffle=is_training)
+        self._corruption = corruption
+        self._is_training = is_training
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw anew in each epoch of training; validation is the same in all."""
+        super().set_epoch(epoch)
+        if self._is_training:
+            self._corruption.epoch = epoch
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """False: fairseq's workers of an earlier epoch would draw as they did then."""
+        return False
