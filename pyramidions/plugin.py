@@ -36,7 +36,20 @@ from pyramidions.scoring import fairseq_scorer as _scorer  # noqa: E402
 from pyramidions.tasks import extractive_summarization as _extraction  # noqa: E402
 from pyramidions.tasks import long_document_summarization as _task  # noqa: E402
 from pyramidions.tasks import span_denoising as _denoising  # noqa: E402
+from pyramidions.tasks import toy_sequences as _toys  # noqa: E402
 
 logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
-del _criterion, _denoising, _extraction, _extraction_criterion, _extractor, _handlers, _level, _model, _scorer, _task
+del (
+    _criterion,
+    _denoising,
+    _extraction,
+    _extraction_criterion,
+    _extractor,
+    _handlers,
+    _level,
+    _model,
+    _scorer,
+    _task,
+    _toys,
+)

@@ -36,8 +36,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 PLUGIN = str(ROOT / "pyramidions")
-TASK = ["--user-dir", PLUGIN, "--task", "long_document_summarization"]
-EXTRACTION = ["--user-dir", PLUGIN, "--task", "extractive_summarization"]
+TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
+EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
@@ -103,9 +103,10 @@ def known_flags() -> set[str]:
         (options.get_training_parser(), [*TASK, *chosen, "transformer"]),  # whose weights can be loaded
         (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
         (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion", "--task", "span_denoising"]),
+        (options.get_training_parser(), ["--user-dir", PLUGIN, "--task", "toy_sequences", *chosen, "vanilla"]),
         (options.get_generation_parser(interactive=True), [*TASK, "--path", "x"]),
     ):
-        options.parse_args_and_arch(parser, input_args=["data", *more])
+        options.parse_args_and_arch(parser, input_args=more)
         flags |= {flag for action in parser._actions for flag in action.option_strings}
     return flags
 

@@ -141,3 +141,21 @@ class SpanDenoisingConfig(DocumentTaskConfig):
     )
     corrupted_share: float = field(default=0.15, metadata={"help": "share of a passage's tokens that is missing"})
     mean_span: float = field(default=3.0, metadata={"help": "mean number of tokens of a missing span"})
+
+
+@dataclass
+class ToySequencesConfig(FairseqDataclass):
+    """The options of `--task toy_sequences`; its lengths are in symbols."""
+
+    problem: str = field(
+        default="copy", metadata={"help": "what to learn: copy (digits), or addition (of two numbers)"}
+    )
+    shortest: int = field(default=3, metadata={"help": "shortest input of training and validation"})
+    longest: int = field(default=128, metadata={"help": "longest input of training and validation"})
+    test_shortest: int = field(default=256, metadata={"help": "shortest input of the split test"})
+    test_longest: int = field(default=300, metadata={"help": "longest input of the split test"})
+    examples: int = field(default=12800, metadata={"help": "examples of an epoch of training"})
+    test_examples: int = field(default=1000, metadata={"help": "examples of the splits valid and test, each"})
+    max_source_positions: Optional[int] = field(
+        default=None, metadata={"help": f"tokens for which the model is built; {MAX_SOURCE_POSITIONS} if not given"}
+    )
