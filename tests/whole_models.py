@@ -31,6 +31,7 @@ _ATTENTION_ARGS = {
     "strided": {"stride": 5, "window": 4},
 }
 _CROSS_ARGS = {"hepos": {"stride": 2}}
+_WRITING_ARGS = {"lsh": {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, "window": 2}}
 _LENGTHS = {"funnel": "12,None,None"}
 #: attention by which an encoder may read a document
 READS_ITSELF = [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only]
@@ -79,6 +80,9 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         "self_attention": attention,
         "self_attention_args": json.dumps(_ATTENTION_ARGS.get(attention, {})),
         "cross_attention_args": json.dumps(_CROSS_ARGS.get(overrides.get("cross_attention", "full"), {})),
+        "decoder_self_attention_args": json.dumps(
+            _WRITING_ARGS.get(overrides.get("decoder_self_attention", "full"), {})
+        ),
         "scorer": scorer,
         **pools,
         **overrides,

@@ -33,13 +33,17 @@ def settings(model: SavedModel, writer: Writer) -> dict[str, str]:
 
 
 def reading_of(config: PyramidionConfig) -> dict[str, str]:
-    """Say how the decoder reads the encoder, where that is another way than to attend to all of its output."""
+    """Say how the decoder attends, where that is not to all tokens before one and to all of the encoder's output."""
+    found = {}
+    if config.decoder_self_attention != "full":
+        own = f"{config.decoder_self_attention} {config.decoder_self_attention_args}".removesuffix(" {}")
+        found["attention among summary positions"] = own
     if (config.memories, config.cross_attention) == ("last", "full"):
-        return {}
+        return found
     kinds = f"{config.cross_attention} {config.cross_attention_args}".removesuffix(" {}")
     entries = [entry.strip() for entry in config.memories.split(",")]
     read = ["its output" if entry == "last" else f"layer {entry}" for entry in entries]
-    return {"cross-attention": kinds, "reads of the encoder": ", ".join(read)}
+    return {**found, "cross-attention": kinds, "reads of the encoder": ", ".join(read)}
 
 
 def _nearest(config: PyramidionConfig) -> tuple[str, dict[str, object]]:

@@ -54,15 +54,20 @@ def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
 def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:
     """Return a small instance of a config: lengths and widths divided, at most two documents, nothing dropped out."""
     attention, scorers = _options(config.self_attention_args), _options(config.scorer_args)
-    spans = [_spans(kind, options) for kind, options in _in_pairs(config.self_attention.split(","), attention)]
+    own = _options(config.decoder_self_attention_args)
+    spans, own_spans = (
+        [_spans(kind, options) for kind, options in _in_pairs(kinds.split(","), given)]
+        for kinds, given in ((config.self_attention, attention), (config.decoder_self_attention, own))
+    )
     pooled = {layer: pooling.length for layer, pooling in spec_of(config).encoder.poolings.items()}
     longest = config.max_source_positions or MAX_SOURCE_POSITIONS
     # Blocks of Funnel stay multiples of its window, a ratio that does not shrink.
     owns_layer = pooled and any(POOLING.takes(kind.strip(), "layer") for kind in config.pooling.split(","))
     window = -(-longest // min(pooled.values())) if owns_layer else 1
-    by = math.gcd(_DIVISOR, *(span // window for named in spans for span in named.values()))
+    by = math.gcd(_DIVISOR, *(span // window for named in (*spans, *own_spans) for span in named.values()))
     embed_dim = _HEAD_DIM * config.num_heads
     attention = [_divided(options, named, by) for options, named in _in_pairs(attention, spans)]
+    own = [_divided(options, named, by) for options, named in _in_pairs(own, own_spans)]
     for options in scorers:
         if "coordinate" in options:
             options["coordinate"] %= embed_dim
@@ -78,6 +83,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         embed_dim=embed_dim,
         ffn_embed_dim=3 * embed_dim,
         self_attention_args=_text(attention),
+        decoder_self_attention_args=_text(own),
         pooling_lengths=",".join(map(str, entries)) if pooled else None,
         max_source_positions=-(-longest // by),
         scorer_args=_text(scorers),

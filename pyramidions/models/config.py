@@ -166,6 +166,12 @@ class PyramidionConfig(EncoderConfig):
             "memories one for all, or a list of all that, one per memory"
         },
     )
+    decoder_self_attention: str = _choice(
+        "full",
+        tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
+        f"attention among target positions {_per('layer')}",
+    )
+    decoder_self_attention_args: str = _options("decoder's self-attention", "layer")
     decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
     decoder_projections_args: str = _options("projections of the decoder's self-attention")
     cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")
@@ -258,7 +264,9 @@ def check_lengths(source: Any, target: Any) -> None:
 
 def options_that_are_lengths() -> dict[str, list[str]]:
     """Return which options of parts are numbers of positions, by the field that has the options."""
+    of_attention = sorted({option for name in ATTENTION.names for option in ATTENTION[name].lengths})
     return {
-        "self_attention_args": sorted({option for name in ATTENTION.names for option in ATTENTION[name].lengths}),
+        "self_attention_args": of_attention,
+        "decoder_self_attention_args": of_attention,
         "feed_forward_args": sorted({option for name in FEED_FORWARD.names for option in FEED_FORWARD[name].lengths}),
     }

@@ -149,12 +149,20 @@ def _decoder(
             raise UserError(
                 f"`cross_attention` must be a kind that reads another sequence ({possible}), but is {kind.kind!r}."
             )
-    back = AttentionSpec(Part("full"), reader.one("decoder_projections", PROJECTIONS), is_causal=True)
+    own = reader.each("decoder_self_attention", ATTENTION, count, "decoder layer")
+    for kind in own:
+        if not ATTENTION[kind.kind].tells("step"):
+            possible = ", ".join(name for name in ATTENTION.names if ATTENTION[name].tells("step"))
+            raise UserError(
+                f"`decoder_self_attention` must be a kind that writes token by token ({possible}), but is "
+                f"{kind.kind!r}."
+            )
+    back = reader.one("decoder_projections", PROJECTIONS)
     cross = reader.one("cross_projections", PROJECTIONS)
 
-    def layer(kinds: tuple[Part, ...], feed_forward: FeedForwardSpec) -> LayerSpec:
+    def layer(kind: Part, kinds: tuple[Part, ...], feed_forward: FeedForwardSpec) -> LayerSpec:
         parts: dict[str, tuple[AttentionSpec | FeedForwardSpec, ...]] = {
-            "self_attention": (back,),
+            "self_attention": (AttentionSpec(kind, back, is_causal=True),),
             "cross_attention": tuple(AttentionSpec(kind, cross, reads=number) for number, kind in enumerate(kinds)),
             "feed_forward": (feed_forward,),
         }
@@ -163,7 +171,7 @@ def _decoder(
     return DecoderSpec(
         decoder,
         _embedder(reader, "decoder_positions"),
-        tuple(layer(*parts) for parts in zip(zip(*kinds, strict=True), feed_forwards, strict=True)),
+        tuple(layer(*parts) for parts in zip(own, zip(*kinds, strict=True), feed_forwards, strict=True)),
         stack,
         reader.one("output", OUTPUT),
         reader.choice("decoder_start", STARTS),

@@ -21,7 +21,7 @@ class LayerContext(NamedTuple):
 
     Attributes:
         padding_mask: (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written
-            positions each query must not see, in the form that attention kinds with `masks_by_query` take.
+            positions each query must not see, in the form that `CoreAttention.step` takes.
         memories: what cross-attention reads: each sublayer one of them, by its place.
         watchers: by function; each is called with its function's input, (B, L, D), detached, in every pass over whole
             sequences.

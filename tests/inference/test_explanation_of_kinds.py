@@ -135,3 +135,7 @@ def test_the_card_says_so_too(saved: SavedModel) -> None:
     assert '| cross-attention | hepos {"stride": 2} |' in card
     assert "| reads of the encoder | layer 3, its output |" in card
     assert "reads of the encoder" not in model_card(saved, "mine")
+    own = {"decoder_self_attention": "lsh", "decoder_self_attention_args": '{"num_hashes": 2}'}
+    card = model_card(untrained(saved, **own).model, "mine")
+    assert '| attention among summary positions | lsh {"num_hashes": 2} |' in card
+    assert "among summary positions" not in model_card(saved, "mine")

@@ -145,6 +145,38 @@ def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
 
 
+AXES = {
+    "self_attention": tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only),
+    "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
+    "decoder_self_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")),
+    "pooling": POOLING.names,
+    "scorer": SCORER.names,
+    "feed_forward": FEED_FORWARD.names,
+    "stack": STACK.names,
+}
+
+
+# The same of a decoder's layer.
+CAUSAL_BY_HAND = {
+    # torch's own kernel is counted as if it did not leave out what comes later.
+    "full": ("{}", 2 * 8 * 101 * 101 * 4),
+    # Two heads see chunks of 8 tokens and the one before. In two rounds six are multiplied with 4 columns, half the
+    # buckets, and meet chunks of 16 and the one before.
+    "lsh": (
+        '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2, "num_buckets": 8}',
+        2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", AXES["decoder_self_attention"])
+def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> None:
+    options, by_hand = CAUSAL_BY_HAND[kind]
+    chosen = {"decoder_self_attention": kind, "decoder_self_attention_args": options}
+    config = preset("vanilla", embed_dim=32, num_heads=8, decoder_layers=1, **chosen)
+    assert cost_of(config, Lengths(3, 101, vocab_size=10)).products[CostPart.DECODER_ATTENTION] == by_hand
+
+
 @pytest.mark.parametrize("stride", [1, 2, 4])
 @pytest.mark.parametrize(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
 def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
@@ -173,16 +205,6 @@ def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths
     comparison = compare(*small(name, lengths))
     assert comparison.agrees(), comparison
     assert sum(comparison.measured.products.values()) > 0
-
-
-AXES = {
-    "self_attention": tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only),
-    "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
-    "pooling": POOLING.names,
-    "scorer": SCORER.names,
-    "feed_forward": FEED_FORWARD.names,
-    "stack": STACK.names,
-}
 
 
 @pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
@@ -295,6 +317,9 @@ def test_a_small_instance_keeps_the_proportions() -> None:
     each = {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 512}, {}]'}
     config, _ = shrink(preset("vanilla", **each), Lengths())
     assert config.self_attention_args == '[{"block_size": 32}, {}]'
+    # A decoder's own attention shrinks alike.
+    config, _ = shrink(preset("blockwise", decoder_self_attention="full,lsh"), Lengths())
+    assert config.decoder_self_attention_args == '[{}, {"bucket_size": 4, "window": 8}]'
     # Funnel's blocks stay multiples of its window.
     config, _ = shrink(preset("funnel", self_attention_args='{"block_size": 80}'), Lengths(8192, 512))
     assert config.self_attention_args == '{"block_size": 80}'

@@ -88,6 +88,8 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"layernorm_embedding": True},
         {"no_scale_embedding": True},
         {"output": "untied"},
+        {"decoder_self_attention": "lsh"},
+        {"decoder_self_attention": "full,lsh", "decoder_self_attention_args": '[{}, {"local_heads": 0}]'},
     ],
 )
 def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
@@ -183,6 +185,18 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             "`stride` must be at least 1, but is 0.",
         ),
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
+        (
+            {"decoder_self_attention": "full,blockwise"},
+            r"`decoder_self_attention` must be a kind that writes token by token \(full, lsh\), but is 'blockwise'.",
+        ),
+        (
+            {"decoder_self_attention": "full,lsh,full"},
+            "`decoder_self_attention` must have one entry, or one per decoder layer, but has 3 for 2: ",
+        ),
+        (
+            {"decoder_self_attention": "lsh", "decoder_self_attention_args": '{"num_buckets": 5}'},
+            "`num_buckets` must be an even number and at least 2, but is 5.",
+        ),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),

@@ -9,6 +9,7 @@ from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import (
     CoreAttention,
+    FullAttention,
     LSHAttention,
     SelfAttention,
     SinkhornAttention,
@@ -20,6 +21,21 @@ def made(kinds: str, options: list[dict[str, Any]]) -> Transformer:
     shape = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 4}
     config = preset("vanilla", **shape, self_attention=kinds, self_attention_args=json.dumps(options))
     return build(config, vocab_size=50)
+
+
+def test_layers_of_a_decoder_attend_to_its_own_tokens_each_in_its_way() -> None:
+    chosen = {"decoder_self_attention": "lsh,full,lsh", "decoder_layers": 3}
+    options = '[{"bucket_size": 8}, {}, {"num_buckets": 4}]'
+    model = build(preset("vanilla", **chosen, decoder_self_attention_args=options), vocab_size=50)
+    first, second, third = (layer.function(SelfAttention).attention for layer in model.decoder.layers)
+    assert isinstance(first, LSHAttention) and isinstance(second, FullAttention) and isinstance(third, LSHAttention)
+    assert [(one.bucket_size, one.num_buckets) for one in (first, third)] == [(8, None), (64, 4)]
+    # Queries and keys of those that hash are one projection.
+    has_keys = [
+        any("self_attention" in name and "k_proj" in name for name in layer.state_dict())
+        for layer in model.decoder.layers
+    ]
+    assert has_keys == [False, True, False]
 
 
 def attentions(model: Transformer) -> list[CoreAttention]:

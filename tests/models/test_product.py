@@ -1,4 +1,4 @@
-"""Any attention with any pooling, stack and cross-attention: it trains, goes on bit for bit, and decodes from a cache.
+"""Any attention with any pooling, stack and decoder: it trains, goes on bit for bit, and decodes from a cache.
 
 What cannot be combined is refused by a sentence.
 """
@@ -14,25 +14,29 @@ from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
 
 from pyramidions.errors import UserError
 from pyramidions.nn import Transformer
+from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
 
-Combination = tuple[str, str, str, str]  # self-attention, pooling ("none", too), stack, cross-attention
+# self-attention, pooling ("none", too), stack, cross-attention, the decoder's self-attention
+Combination = tuple[str, str, str, str, str]
+WRITES = [kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")]
 PRODUCT: list[Combination] = list(
-    itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, ["full", "hepos"])
+    itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, ["full", "hepos"], WRITES)
 )
 # A step that is prime to the number of kinds of each axis meets all of them.
-SAMPLE = PRODUCT[::13]
+SAMPLE = PRODUCT[::23]
 
 
 def model(combination: Combination) -> Transformer:
-    attention, pooling, stack, cross = combination
+    attention, pooling, stack, cross, own = combination
     # Reversible layers are pre-norm.
     return tiny(
         attention,
         pooling,
         stack=stack,
         cross_attention=cross,
+        decoder_self_attention=own,
         normalize_before=stack == "reversible",
         dropout=0.1,
         attention_dropout=0.1,
@@ -101,7 +105,7 @@ def test_a_combination_works_or_is_refused(combination: Combination) -> None:
 
 
 def test_the_sample_has_every_kind_of_every_axis() -> None:
-    for axis in range(4):
+    for axis in range(5):
         assert {combination[axis] for combination in SAMPLE} == {combination[axis] for combination in PRODUCT}
 
 

@@ -41,9 +41,9 @@ def dictionary() -> Dictionary:
     return words
 
 
-def pair(seed: int, sharpness: float = 4.0) -> tuple[PyramidionModel, Transformer]:
+def pair(seed: int, sharpness: float = 4.0, **changes: Any) -> tuple[PyramidionModel, Transformer]:
     """Return one model, with fairseq's face and without."""
-    config = preset("pyramidion", **SMALL)
+    config = preset("pyramidion", **SMALL, **changes)
     torch.manual_seed(seed)
     core = build(config, WORDS, PAD).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
@@ -82,8 +82,17 @@ def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Te
     return log_probs.gather(1, hypothesis.tokens[:, None])[:, 0]
 
 
+#: a decoder that hashes what it wrote
+HASHING: dict[str, Any] = {
+    "decoder_self_attention": "full,lsh",
+    "decoder_self_attention_args": '[{}, {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
+    '"window": 2}]',
+}
+
+
 @settings(max_examples=120, deadline=None)
 @given(
+    changes=st.sampled_from([{}, HASHING]),
     seed=st.integers(0, 1000),
     beam=st.integers(1, 6),
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=5),
@@ -94,6 +103,7 @@ def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Te
     prefix=st.sampled_from([(), (0,), (9, 5)]),
 )
 def test_the_best_hypotheses_are_fairseqs(
+    changes: dict[str, Any],
     seed: int,
     beam: int,
     lengths: list[int],
@@ -103,7 +113,7 @@ def test_the_best_hypotheses_are_fairseqs(
     ngram: int,
     prefix: tuple[int, ...],
 ) -> None:
-    face, core = pair(seed)
+    face, core = pair(seed, **changes)
     source = documents(*lengths, seed=seed)
     max_len = max(min_len + more, len(prefix))
     settings = {"beam_size": beam, "min_len": min_len, "max_len_b": max_len, "len_penalty": penalty}
@@ -144,8 +154,9 @@ def test_exactly_n_tokens_are_written_in_exactly_n_steps(tokens: int, beam: int)
             assert hypothesis.tokens.tolist().index(EOS) == tokens - 1 == len(hypothesis.tokens) - 1
 
 
-def test_a_beam_of_one_takes_the_most_probable_token() -> None:
-    _, model = pair(seed=3)
+@pytest.mark.parametrize("changes", [{}, HASHING], ids=["full", "lsh"])
+def test_a_beam_of_one_takes_the_most_probable_token(changes: dict[str, Any]) -> None:
+    _, model = pair(seed=3, **changes)
     source = documents(21)
     ((hypothesis,),) = BeamSearch(1, min_len=0, max_len=10)(model, source)
     prefix = torch.tensor([[EOS]])
@@ -164,8 +175,9 @@ def test_documents_that_are_finished_leave_the_batch() -> None:
     assert rows == [4] + [2 * sum(length > step for length in last) for step in range(1, max(last))]
 
 
-def test_a_document_is_summarized_alike_in_any_company() -> None:
-    _, model = pair(seed=30)
+@pytest.mark.parametrize("changes", [{}, HASHING], ids=["full", "lsh"])
+def test_a_document_is_summarized_alike_in_any_company(changes: dict[str, Any]) -> None:
+    _, model = pair(seed=30, **changes)
     search, source = BeamSearch(3, min_len=2, max_len=12), documents(40, 25, 12, 6)
     for row, hypotheses in enumerate(search(model, source)):
         (alone,) = search(model, source[row : row + 1])

@@ -15,6 +15,16 @@ from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import DenseProjections
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
+#: attention by which a decoder may read what it wrote, with options that cut short texts
+KINDS: dict[str, dict[str, object]] = {
+    "full": {},
+    "lsh": {
+        "decoder_self_attention": "lsh",
+        "decoder_self_attention_args": '{"bucket_size": 1, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
+        '"window": 1}',
+    },
+}
+kinds = pytest.mark.parametrize("kind", KINDS)
 
 
 def _decoder(**overrides: object) -> Decoder:
@@ -27,13 +37,18 @@ def _step(decoder: Decoder, written: Tensor, new: int, memory: Tensor, cache: De
     return decoder.features(written[:, written.size(1) - new :], (Memory(memory),), cache)
 
 
+def test_all_kinds_that_write_token_by_token_are_tried() -> None:
+    assert list(KINDS) == [name for name in ATTENTION.names if ATTENTION[name].tells("step")]
+
+
+@kinds
 @torch.no_grad()
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), positions=st.sampled_from(["none", "sinusoidal"]))
 def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_prefix(
-    data: st.DataObject, positions: str
+    kind: str, data: st.DataObject, positions: str
 ) -> None:
-    decoder = _decoder(decoder_positions=positions)
+    decoder = _decoder(decoder_positions=positions, **KINDS[kind])
     memory, width = torch.randn(3, 5, DIM), data.draw(st.integers(1, 3))
     written = torch.randint(4, VOCABULARY, (3 * width, data.draw(st.integers(1, 3))))
     cache, new = decoder.new_cache(), written.size(1)
@@ -65,8 +80,9 @@ def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_wr
     assert sum(before is not after for before, after in pairwise(rooms)) == 5
 
 
-def test_a_rollout_through_a_cache_has_gradients() -> None:
-    decoder, memory = _decoder(), torch.randn(1, 5, DIM)
+@kinds
+def test_a_rollout_through_a_cache_has_gradients(kind: str) -> None:
+    decoder, memory = _decoder(**KINDS[kind]), torch.randn(1, 5, DIM)
     written = torch.randint(4, VOCABULARY, (2, 4))
     cache = decoder.new_cache()
     steps = [decoder.features(written[:, t : t + 1], (Memory(memory),), cache) for t in range(4)]
@@ -76,10 +92,11 @@ def test_a_rollout_through_a_cache_has_gradients() -> None:
     torch.testing.assert_close(ours, plain)
 
 
+@kinds
 @torch.no_grad()
 @pytest.mark.parametrize("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
-def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(order: list[int]) -> None:
-    decoder, memory = _decoder(), torch.randn(3, 5, DIM)
+def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(kind: str, order: list[int]) -> None:
+    decoder, memory = _decoder(**KINDS[kind]), torch.randn(3, 5, DIM)
     cache = decoder.new_cache()
     written = torch.randint(4, VOCABULARY, (6, 3))
     decoder.features(written[:, :2], (Memory(memory),), cache)
@@ -104,7 +121,7 @@ def test_what_a_decoder_cannot_do_is_refused() -> None:
     decoder = _decoder()
     with pytest.raises(ValueError, match=r"`tokens` \(3 rows\) must be divisible by the number of documents \(2\)"):
         decoder.features(torch.ones(3, 2, dtype=torch.long), (Memory(torch.randn(2, 5, DIM)),))
-    with pytest.raises(ValueError, match="masks by query, but is BlockwiseAttention"):
+    with pytest.raises(ValueError, match="goes on from what was written, but is BlockwiseAttention"):
         SelfAttention(DenseProjections(DIM, 2), ATTENTION.build("blockwise", {}, dropout=0.0), is_causal=True)
 
 

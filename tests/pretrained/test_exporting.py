@@ -187,6 +187,11 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
             "`stack` must be 'plain' in a Pegasus of transformers, but is",
         ),
         ("pegasus", {"layernorm_embedding": True}, "`layernorm_embedding` must be False in a Pegasus of transformers"),
+        (
+            "bart",
+            {"decoder_self_attention": "full,lsh"},
+            "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full,lsh'" + HOLDS,
+        ),
         ("bart", {"output": "untied"}, "`output` must be 'tied' in a Bart of transformers, but is 'untied'" + HOLDS),
         (
             "pegasus",

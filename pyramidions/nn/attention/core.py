@@ -7,6 +7,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from pyramidions.nn.projections import Projections
+from pyramidions.nn.sublayer import State
 from pyramidions.registry import Registry
 
 
@@ -69,7 +70,7 @@ class CoreAttention(nn.Module, ABC):
 
     @classmethod
     def tells(cls, what: str) -> bool:
-        """Return whether the kind has ``what``: "received", "weights" or "across"."""
+        """Return whether the kind has ``what``: "received", "weights", "across" or "step"."""
         # A role, which is abstract, has a method of that name that only refuses.
         return not isabstract(next(base for base in cls.__mro__ if what in vars(base)))
 
@@ -110,6 +111,35 @@ class CoreAttention(nn.Module, ABC):
             (B, H, Lq, K), zero at what a head does not read.
         """
         return weights
+
+    def new_state(self) -> State:
+        """Return the state before the first `step`.
+
+        Raises:
+            ValueError: the kind has no steps.
+        """
+        raise ValueError(f"{type(self).__name__} cannot attend from new positions to kept ones.")
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        """Attend, causally, from the positions that follow those in ``state``, and extend it in place.
+
+        Steps give what one pass over the whole of a hypothesis gives.
+
+        Args:
+            q: (B, H, WT, E), of the T new positions of each of the W hypotheses of a document.
+            k: (B, H, WT, E).
+            v: (B, H, WT, E).
+            blocked: (B, 1, WT, S), the `as_bias` of which of all written positions, the new ones among them, each query
+                must not see: those of other hypotheses, and later ones; None where nothing is blocked.
+            state: from `new_state`.
+
+        Returns:
+            (B, H, WT, E).
+
+        Raises:
+            ValueError: the kind has no steps.
+        """
+        raise ValueError(f"{type(self).__name__} cannot attend from new positions to kept ones.")
 
     def across(self) -> "CoreAttention":
         """Return the attention by which other queries read the same keys, of one block if there are blocks.

@@ -4,9 +4,11 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.masking import attendable, padding_of
+from pyramidions.nn.sublayer import State
 
 
 @ATTENTION.register("full")
@@ -40,6 +42,14 @@ class FullAttention(CoreAttention):
             return scaled_dot_product_attention(q, k, v, key_padding_mask, dropout)
         mask = attendable(key_padding_mask, is_causal, q.size(2), k.size(2), q.device)
         return scaled_dot_product_attention(q, k, v, mask, dropout)
+
+    def new_state(self) -> State:
+        return KeysValues()
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        assert isinstance(state, KeysValues)
+        # A document's hypotheses are further queries to its keys and values.
+        return self(q, *state.extend(k, v), blocked)
 
     def across(self) -> CoreAttention:
         return self

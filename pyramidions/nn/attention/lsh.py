@@ -1,14 +1,20 @@
 """LSH attention: positions meet those whose queries hash alike."""
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
+from pyramidions.nn.attention.state import HashedKeysValues
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import check_probability, drop
+from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.local_window import look_back
+from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.recent import attend, chunked, recent_attention, take, times_seen
+from pyramidions.nn.sublayer import State
 
 
 @ATTENTION.register("lsh")
@@ -21,25 +27,31 @@ class LSHAttention(CoreAttention):
     log-sum-exp; a pair that meets in several rounds counts in each, as in the public implementations (the paper
     divides by N_ij in equation 7).
 
-    A document's buckets follow from its own length: an even number, about one per ``bucket_size`` tokens, and a single
-    one where all fit in. While training every forward draws new rotations from the device's generator; in evaluation
-    they depend on ``seed`` alone.
+    A document's buckets follow from its own length, unless ``num_buckets`` says how many there are: an even number,
+    about one per ``bucket_size`` tokens, and a single one where all fit in. While training every forward draws new
+    rotations from the device's generator; in evaluation they depend on ``seed`` alone.
+
+    Causal, there are no chunks, whose borders would depend on what comes later: in each round a position sees the
+    ``bucket_size`` positions before it in its bucket, and in a local head those within the window before it. There are
+    as many buckets from the first position on, since the length of a text that is being written is not known.
 
     Args:
         bucket_size: positions in a chunk, M.
         num_hashes: hash rounds.
         local_heads: heads that attend within a window.
         window: how far those see in either direction.
+        num_buckets: buckets of a round, an even number; None for as many as follow from the length, causal 16.
         seed: where the rotations come from in evaluation.
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a bucket size, number of rounds or window below 1, or fewer than 0 local heads.
+        ValueError: a bucket size, number of rounds or window below 1, fewer than 0 local heads, or a number of buckets
+            that is odd or below 2.
     """
 
     shares_query_key = True
     crosses = False
-    can_be_causal = False
+    _CAUSAL_BUCKETS = 16  # about one per 64 tokens of a summary of 1,024
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
     lengths = ("bucket_size", "window")
 
@@ -49,6 +61,7 @@ class LSHAttention(CoreAttention):
         num_hashes: int = 4,
         local_heads: int = 2,
         window: int = 128,
+        num_buckets: int | None = None,
         seed: int = 1,
         dropout: float = 0.0,
     ) -> None:
@@ -57,8 +70,11 @@ class LSHAttention(CoreAttention):
             raise ValueError(f"`bucket_size` must be at least 1, but is {bucket_size}.")
         if num_hashes < 1:
             raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
+        if num_buckets is not None and (num_buckets < 2 or num_buckets % 2):
+            raise ValueError(f"`num_buckets` must be an even number and at least 2, but is {num_buckets}.")
         self.bucket_size = bucket_size
         self.num_hashes = num_hashes
+        self.num_buckets = num_buckets
         self.local = LocalHeads(local_heads, window, dropout, see_themselves=False)
         self.seed = seed
         self.dropout = check_probability("dropout", dropout)
@@ -67,8 +83,31 @@ class LSHAttention(CoreAttention):
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         self.refuse(q, k, is_causal)
-        k = F.normalize(q.float(), dim=-1, eps=1e-6).to(q.dtype)
+        k = _keys(q)
+        if is_causal:
+            return self._causal(q, k, v, padding_of(k, key_padding_mask))
         return self.local.beside(self._hashed, q, k, v, key_padding_mask)
+
+    def new_state(self) -> State:
+        return HashedKeysValues()
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        assert isinstance(state, HashedKeysValues)
+        if state.rotations is None:
+            state.rotations = self.rotations(q.size(-1), self._causal_columns, q.device)
+        local = min(self.local.count, q.size(1))
+        k, v, buckets = state.extend(_keys(q), v, self._rounds(q[:, local:], state.rotations))
+        if blocked is None:
+            visible = torch.ones(1, 1, 1, k.size(2), dtype=torch.bool, device=q.device)
+        else:
+            visible = blocked.eq(0.0)
+        # Local heads have a single bucket.
+        near = times_seen(buckets.new_zeros(len(k), local, k.size(2), 1), visible, self.local.window)
+        times = torch.cat([near, times_seen(buckets, visible, self.bucket_size)], dim=1)
+        own = torch.eye(k.size(2), dtype=torch.bool, device=q.device)[-q.size(2) :]
+        # A key that several rounds show counts in each.
+        bias = times.clamp(min=1).log()
+        return attend(q, k / q.size(-1) ** 0.5, v, own, times.eq(0) & ~own, self._dropped, bias)[0]
 
     def rotations(self, head_dim: int, columns: int, device: torch.device) -> Tensor:
         """Return the random matrices that queries are hashed with, one per round: (num_hashes, E, columns).
@@ -93,8 +132,10 @@ class LSHAttention(CoreAttention):
 
         real = (~padding_mask).sum(dim=1)
         # half the buckets of each document, one per column of the rotation; none where there is a single bucket
-        columns = torch.where(real > self.bucket_size, -(-real // (2 * self.bucket_size)), 0)
-        rotations = self.rotations(q.size(-1), -(-length // (2 * self.bucket_size)), q.device)
+        most = -(-length // (2 * self.bucket_size)) if self.num_buckets is None else self.num_buckets // 2
+        columns = -(-real // (2 * self.bucket_size)) if self.num_buckets is None else torch.full_like(real, most)
+        columns = torch.where(real > self.bucket_size, columns, 0)
+        rotations = self.rotations(q.size(-1), most, q.device)
         # Where no document can have a second bucket, all rounds are alike.
         rounds = self.num_hashes if length > self.bucket_size else 1
         # Padding comes last in every order.
@@ -105,14 +146,41 @@ class LSHAttention(CoreAttention):
             buckets = self._buckets(q, rotation, columns)
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], q.size(2)).argsort(dim=-1, stable=True)
-            alike = _take(q, order), _take(k, order), _take(v, order)
-            out, total = _attend_chunks(*alike, padded, size, self.dropout if self.training else 0.0)
+            alike = take(q, order), take(k, order), take(v, order)
+            out, total = _attend_chunks(*alike, padded, size, self._dropped)
             where = order.argsort(dim=-1)
-            outputs.append(_take(out, where))
-            totals.append(_take(total, where))
-        # (R, B, H, L, 1), over the rounds
-        weights = torch.stack(totals).softmax(dim=0)
-        return (weights * torch.stack(outputs)).sum(dim=0)[:, :, :length].to(dtype)
+            outputs.append(take(out, where))
+            totals.append(take(total, where))
+        return _joined(outputs, totals)[:, :, :length].to(dtype)
+
+    def _causal(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
+        local, parts = min(self.local.count, q.size(1)), []
+        # Padding has a bucket of its own: no other position sees it, or counts it.
+        padded = padding_mask[:, None]
+        if local:
+            near = q[:, :local], k[:, :local], v[:, :local]
+            together = padded.long().expand(-1, local, -1)
+            parts.append(recent_attention(*near, together, self.local.window, self._dropped)[0])
+        if local < q.size(1):
+            q, k, v = q[:, local:], k[:, local:], v[:, local:]
+            rounds = self._rounds(q, self.rotations(q.size(-1), self._causal_columns, q.device))
+            buckets = rounds.masked_fill(padded[..., None], 2 * self._causal_columns).unbind(dim=-1)
+            found = [recent_attention(q, k, v, of_round, self.bucket_size, self._dropped) for of_round in buckets]
+            parts.append(_joined(*zip(*found, strict=True)).to(v.dtype))
+        return torch.cat(parts, dim=1)
+
+    @property
+    def _causal_columns(self) -> int:
+        return (self.num_buckets or self._CAUSAL_BUCKETS) // 2
+
+    @property
+    def _dropped(self) -> float:
+        return self.dropout if self.training else 0.0
+
+    def _rounds(self, x: Tensor, rotations: Tensor) -> Tensor:
+        """Return the buckets of as many rounds as there are ``rotations`` (R, E, N): (B, H, L, E) -> (B, H, L, R)."""
+        columns = torch.full((len(x),), rotations.size(-1), device=x.device)
+        return torch.stack([self._buckets(x, rotation, columns) for rotation in rotations], dim=-1)
 
     def _buckets(self, x: Tensor, rotation: Tensor, columns: Tensor) -> Tensor:
         """Return argmax([xR; -xR]) over the first ``columns`` (B,) of ``rotation`` (E, N): (B, H, L, E) -> (B, H, L).
@@ -135,9 +203,16 @@ class LSHAttention(CoreAttention):
         return buckets
 
 
-def _take(x: Tensor, index: Tensor) -> Tensor:
-    # (B, H, L, E), (B, H, L) -> (B, H, L, E)
-    return x.gather(2, index[..., None].expand_as(x))
+def _keys(q: Tensor) -> Tensor:
+    """Return the queries at unit length."""
+    return F.normalize(q.float(), dim=-1, eps=1e-6).to(q.dtype)
+
+
+def _joined(outputs: Sequence[Tensor], totals: Sequence[Tensor]) -> Tensor:
+    """Join what rounds mixed, (B, H, L, E) each, by the log-sum-exp of their scores, (B, H, L, 1)."""
+    # (R, B, H, L, 1), over the rounds
+    weights = torch.stack(tuple(totals)).softmax(dim=0)
+    return (weights * torch.stack(tuple(outputs))).sum(dim=0)
 
 
 def _attend_chunks(
@@ -148,9 +223,8 @@ def _attend_chunks(
     Returns:
         (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores.
     """
-    lowest = torch.finfo(torch.float32).min
     # (B, H, L, E) -> (B, H, C, M, E)
-    queries, keys, values = (x.unflatten(2, (-1, size)) for x in (q, k, v))
+    queries, keys, values = (chunked(x, size) for x in (q, k, v))
     # (B, L) -> (B, 1, C, M, 1)
     blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
     own = torch.eye(size, dtype=torch.bool, device=q.device)
@@ -158,11 +232,6 @@ def _attend_chunks(
         # (B, H, C, M, .) -> (B, H, C, 2M, .); (M, M) -> (M, 2M)
         keys, values, blocked = look_back(keys), look_back(values), look_back(blocked, value=True)
         own = F.pad(own, (size, 0))
-    # (B, H, C, M, E) @ (B, H, C, E, 2M) -> (B, H, C, M, 2M)
-    scores = (queries @ keys.transpose(-1, -2)).float()
-    # Its own position comes after every other, padding after that; finite, for both may be all there is.
-    scores = scores.masked_fill(own, lowest / 2).masked_fill(blocked.transpose(-1, -2), lowest)
-    weights = drop(scores.softmax(dim=-1), dropout)
-    out = weights.to(values.dtype) @ values
+    out, total = attend(queries, keys, values, own, blocked.transpose(-1, -2), dropout)
     # (B, H, C, M, .) -> (B, H, L, .)
-    return out.flatten(2, 3), scores.logsumexp(dim=-1, keepdim=True).flatten(2, 3)
+    return out.flatten(2, 3), total.flatten(2, 3)

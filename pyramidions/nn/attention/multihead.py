@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core import CoreAttention
 from pyramidions.nn.attention.global_rows import GlobalRows
-from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
+from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
@@ -24,7 +24,7 @@ class SelfAttention(SublayerFunction):
         global_rows: what marked positions see, if the kind reads marks; None for the same projections, undropped.
 
     Raises:
-        ValueError: a kind that only reads a memory, or causal attention of one that does not mask by query.
+        ValueError: a kind that only reads a memory, or causal attention of one that has no steps.
     """
 
     def __init__(
@@ -40,9 +40,9 @@ class SelfAttention(SublayerFunction):
                 "`self_attention` must be of a kind by which a sequence reads itself, "
                 f"but is {type(attention).__name__}."
             )
-        if is_causal and not attention.masks_by_query:
+        if is_causal and not attention.tells("step"):
             raise ValueError(
-                "A decoder's `self_attention` must be of a kind that masks by query, "
+                "A decoder's self-attention must be of a kind that goes on from what was written, "
                 f"but is {type(attention).__name__}."
             )
         self.projections = projections
@@ -60,14 +60,13 @@ class SelfAttention(SublayerFunction):
             mixed = marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask))
         return self.projections.output(mixed)
 
-    def new_state(self) -> KeysValues:
-        return KeysValues()
+    def new_state(self) -> State:
+        return self.attention.new_state()
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        assert isinstance(state, KeysValues)
-        # A document's hypotheses are further queries to its keys and values.
+        assert state is not None
         q, k, v = self.projections(x)
-        return self.projections.output(self.attention(q, *state.extend(k, v), context.padding_mask))
+        return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state))
 
     @torch.no_grad()
     def received(

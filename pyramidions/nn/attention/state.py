@@ -51,6 +51,28 @@ class KeysValues(State):
             self._v.select(documents)
 
 
+class HashedKeysValues(State):
+    """Keys, values and buckets of a document's written tokens, shared by its hypotheses.
+
+    Attributes:
+        rotations: with which all steps hash; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self._keys_values = KeysValues()
+        self._buckets = _Growing()
+        self.rotations: Tensor | None = None
+
+    def extend(self, k: Tensor, v: Tensor, buckets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Append what new tokens have, (B, H, T, E) twice and (B, H', T, R); return all of it."""
+        return *self._keys_values.extend(k, v), self._buckets.append(buckets)
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        self._keys_values.reorder(order, documents)
+        if documents is not None:
+            self._buckets.select(documents)
+
+
 class ProjectedMemory(State):
     """What a document's hypotheses read of its memory."""
 

@@ -5,6 +5,9 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
+from pyramidions.nn.attention.state import KeysValues
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import LayerContext, SublayerFunction
@@ -122,6 +125,29 @@ def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
     before = attention(q, k, v, is_causal=True)
     k[:, :, 6:], v[:, :, 6:] = 5.0, 5.0
     assert torch.equal(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6])
+    if attention.shares_query_key:
+        # Keys are the queries.
+        q[:, :, 6:] = 5.0
+        torch.testing.assert_close(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6], rtol=0, atol=1e-6)
+
+
+@kinds
+@pytest.mark.parametrize("steps", [(1,) * 10, (10,), (4, 1, 5)])
+def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, steps: tuple[int, ...]) -> None:
+    attention, (q, k, v) = make(kind, NARROW), heads(10)
+    if not attention.tells("step"):
+        with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
+            attention.new_state()
+        with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
+            attention.step(q, k, v, None, KeysValues())
+        return
+    lineage, state, found, start = Lineage(), attention.new_state(), [], 0
+    for new in steps:
+        blocked = lineage.extend(2, 1, new, q.device)
+        part = slice(start, start := start + new)
+        bias = None if blocked is None else as_bias(blocked, q)
+        found.append(attention.step(q[:, :, part], k[:, :, part], v[:, :, part], bias, state))
+    torch.testing.assert_close(torch.cat(found, dim=2), attention(q, k, v, is_causal=True))
 
 
 @kinds

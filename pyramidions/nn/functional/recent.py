@@ -1,0 +1,112 @@
+"""Attention to the most recent positions of one's own bucket."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.dropout import drop
+from pyramidions.nn.functional.local_window import look_back
+
+
+def recent_attention(
+    q: Tensor, k: Tensor, v: Tensor, buckets: Tensor, reach: int, dropout: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Attend from each position to the ``reach`` positions before it in its bucket.
+
+    A position sees itself only where it sees nothing else. Positions are sorted by bucket, and chunks of ``reach`` meet
+    themselves and the one before, so that memory grows linearly with the length. Where chunks begin makes no
+    difference.
+
+    Args:
+        q: (B, H, L, E).
+        k: (B, H, L, E).
+        v: (B, H, L, E).
+        buckets: (B, H, L), whole numbers.
+        reach: at least 1.
+        dropout: probability of dropping an attention weight.
+
+    Returns:
+        (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores, lower than that of any finite score
+        where a position sees only itself.
+    """
+    length = q.size(2)
+    size = min(reach, length)
+    # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
+    order = buckets.argsort(dim=-1, stable=True)
+    place = torch.arange(length, device=q.device)
+    in_order = buckets.gather(-1, order)
+    begins = F.pad(in_order[..., 1:] != in_order[..., :-1], (1, 0), value=True)
+    # (B, H, L), the place of the first key that each place sees
+    first = torch.maximum(torch.where(begins, place, 0).cummax(dim=-1).values, place - reach)
+    queries, keys, values = (chunked(take(x, order), size) for x in (q, k / q.size(-1) ** 0.5, v))
+    # (B, H, L) -> (B, H, C, M, 1)
+    first = chunked(first[..., None], size)
+    query = torch.arange(first.size(2) * size, device=q.device).view(-1, size, 1)
+    # (C, M, 2M), as the keys stand after `look_back`
+    key = query[:, :1] + torch.arange(-size, size, device=q.device)
+    out, total = attend(
+        queries, look_back(keys), look_back(values), key == query, (key < first) | (key > query), dropout
+    )
+    where = order.argsort(dim=-1)
+    # (B, H, C, M, .) -> (B, H, L, .)
+    out, total = (take(x.flatten(2, 3)[:, :, :length], where) for x in (out, total))
+    return out, total
+
+
+def times_seen(buckets: Tensor, visible: Tensor, reach: int) -> Tensor:
+    """Count in how many rounds of hashing queries see keys in `recent_attention`, of the last keys as queries.
+
+    Args:
+        buckets: (B, H, S, R), of the keys, in R rounds.
+        visible: (B, 1, Lq, S), True at the keys before a query and at its own; the others do not count.
+        reach: as there.
+
+    Returns:
+        (B, H, Lq, S), at most R; 0 at a query's own key.
+    """
+    count = visible.size(2)
+    total = torch.zeros(*buckets.shape[:2], count, buckets.size(2), dtype=torch.int32, device=buckets.device)
+    for of_round in buckets.unbind(dim=-1):
+        alike = visible & (of_round[:, :, -count:, None] == of_round[:, :, None])
+        # How far back a key stands in the bucket: 0 for the query's own.
+        back = alike.sum(dim=-1, keepdim=True) - alike.cumsum(dim=-1)
+        total += alike & (back >= 1) & (back <= reach)
+    return total
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, own: Tensor, blocked: Tensor, dropout: float = 0.0, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Attend to a query's own position only where it sees no other.
+
+    Args:
+        q: (..., Lq, E).
+        k: (..., Lk, E), of which products with queries are the scores.
+        v: (..., Lk, E).
+        own: broadcastable to (..., Lq, Lk), True where the key is the query's own.
+        blocked: broadcastable to (..., Lq, Lk), True at keys that a query must not see.
+        dropout: probability of dropping an attention weight.
+        bias: broadcastable to (..., Lq, Lk), is added to the scores, or None.
+
+    Returns:
+        (..., Lq, E) mixed values, and (..., Lq, 1) the log-sum-exp of the scores in float32.
+    """
+    lowest = torch.finfo(torch.float32).min
+    # (..., Lq, E) @ (..., E, Lk) -> (..., Lq, Lk)
+    scores = (q @ k.transpose(-1, -2)).float()
+    scores = scores if bias is None else scores + bias
+    # Its own position comes after every other, what is blocked after that; finite, for both may be all there is.
+    scores = scores.masked_fill(own, lowest / 2).masked_fill(blocked, lowest)
+    weights = drop(scores.softmax(dim=-1), dropout)
+    return weights.to(v.dtype) @ v, scores.logsumexp(dim=-1, keepdim=True)
+
+
+def chunked(x: Tensor, size: int) -> Tensor:
+    """Cut into chunks, the last one filled with zeros: (B, H, L, .) -> (B, H, C, M, .)."""
+    return pad_to_multiple(x, size, dim=2).unflatten(2, (-1, size))
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Return the positions ``index``: (B, H, L, .), (B, H, L') -> (B, H, L', .)."""
+    return x.gather(2, index[..., None].expand(*index.shape, x.size(-1)))

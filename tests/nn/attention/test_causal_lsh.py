@@ -1,0 +1,224 @@
+"""LSH attention that looks backwards only, beside loops over its definition."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pyramidions.nn.attention import LSHAttention
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional.masking import as_bias
+
+OPTIONS = {"bucket_size": 3, "num_hashes": 3, "local_heads": 1, "window": 2, "num_buckets": 4}
+
+
+def lsh(**options: int) -> LSHAttention:
+    return LSHAttention(**{**OPTIONS, **options}).eval()
+
+
+def inputs(length: int, batch: int = 1, heads: int = 3, dim: int = 8, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    q, v = (torch.randn(batch, heads, length, dim, generator=generator) for _ in range(2))
+    return q, v
+
+
+def seen(q: Tensor, attention: LSHAttention, is_local: bool) -> list[list[int]]:
+    """List what each position of one head sees, as often as it does: (L, E) -> L lists of positions."""
+    length, dim = q.shape
+    if is_local:
+        rounds, reach = [[0] * length], attention.local.window
+    else:
+        half, reach = (attention.num_buckets or 16) // 2, attention.bucket_size
+        rounds = []
+        for rotation in attention.rotations(dim, half, q.device):
+            turned = q @ rotation
+            rounds.append(torch.cat([turned, -turned], dim=1).argmax(dim=1).tolist())
+    found: list[list[int]] = []
+    for i in range(length):
+        keys: list[int] = []
+        for buckets in rounds:
+            earlier = [j for j in range(i) if buckets[j] == buckets[i]]
+            keys += earlier[-reach:]
+        found.append(keys or [i])
+    return found
+
+
+def dense(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
+    """One document without padding, by an explicit list of keys of each query: (H, L, E) -> (H, L, E)."""
+    out = torch.empty_like(v)
+    for head in range(len(q)):
+        unit = q[head] / q[head].norm(dim=1, keepdim=True)
+        scores = q[head] @ unit.T / q.size(-1) ** 0.5
+        for i, keys in enumerate(seen(q[head], attention, head < attention.local.count)):
+            out[head, i] = scores[i, keys].softmax(0) @ v[head, keys]
+    return out
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 30), min_size=1, max_size=3),
+    bucket_size=st.integers(1, 5),
+    num_hashes=st.integers(1, 3),
+    local_heads=st.integers(0, 4),
+    window=st.integers(1, 5),
+    num_buckets=st.sampled_from([None, 2, 4, 6]),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
+def test_it_equals_loops_over_its_definition_wherever_padding_stands(
+    lengths: list[int], seed: int, data: st.DataObject, **options: int
+) -> None:
+    attention, size = lsh(**options), max(lengths) + data.draw(st.integers(1, 4))
+    q, v = inputs(size, batch=len(lengths), seed=seed)
+    mask = torch.ones(len(lengths), size, dtype=torch.bool)
+    for row, length in enumerate(lengths):
+        mask[row, data.draw(st.permutations(range(size)))[:length]] = False
+    out = attention(q, q, v, mask, is_causal=True)
+    assert out.isfinite().all()
+    for row, real in enumerate(~mask):
+        expected = dense(q[row, :, real], v[row, :, real], attention)
+        torch.testing.assert_close(out[row, :, real], expected)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_without_padding_no_mask_is_needed(length: int) -> None:
+    q, v = inputs(length, batch=2)
+    out = lsh()(q, q, v, is_causal=True)
+    for row in range(2):
+        torch.testing.assert_close(out[row], dense(q[row], v[row], lsh()))
+
+
+def test_the_first_position_sees_itself() -> None:
+    q, v = inputs(9)
+    torch.testing.assert_close(lsh()(q, q, v, is_causal=True)[:, :, 0], v[:, :, 0])
+
+
+@pytest.mark.parametrize("place", [1, 5, 20, 39])
+def test_a_position_changes_nothing_before_it(place: int) -> None:
+    q, v = inputs(40)
+    before = lsh()(q, q, v, is_causal=True)
+    other, others = inputs(40, seed=1)
+    q[:, :, place:], v[:, :, place:] = other[:, :, place:], others[:, :, place:]
+    after = lsh()(q, q, v, is_causal=True)
+    torch.testing.assert_close(after[:, :, :place], before[:, :, :place], rtol=0, atol=1e-6)
+    assert not torch.isclose(after[:, :, place:], before[:, :, place:]).all()
+
+
+def test_no_later_position_has_a_gradient() -> None:
+    q, v = (x.requires_grad_() for x in inputs(30))
+    lsh()(q, q, v, is_causal=True)[:, :, 11].sum().backward()
+    for x in (q, v):
+        assert x.grad is not None and x.grad[:, :, :12].any() and not x.grad[:, :, 12:].any()
+
+
+def test_whoever_hashes_alike_is_in_reach_however_far_away() -> None:
+    # Three of one direction among many of another.
+    q = torch.tensor([[-9.0, 0.0, 9.0, 0.0]]).repeat(200, 1)
+    q[[0, 100, 199]] = torch.tensor([9.0, 9.0, 0.0, 0.0])
+    v = torch.zeros(200, 4)
+    v[[0, 100]] = 1.0
+    out = lsh(local_heads=0, num_buckets=16)(q[None, None], q[None, None], v[None, None], is_causal=True)
+    torch.testing.assert_close(out[0, 0, 199], torch.ones(4))
+    # Of the others only the latest three.
+    assert not out[0, 0, 150].any()
+
+
+@pytest.mark.parametrize("option", ["bucket_size", "num_hashes", "seed", "local_heads", "window", "num_buckets"])
+def test_every_option_changes_the_output(option: str) -> None:
+    q, v = inputs(40)
+    twice = lsh(**{option: 2 * {"seed": 1, **OPTIONS}[option]})
+    assert not torch.allclose(lsh()(q, q, v, is_causal=True), twice(q, q, v, is_causal=True))
+
+
+def test_there_are_16_buckets_unless_another_number_is_given() -> None:
+    q, v = inputs(40)
+    given = lsh(num_buckets=16)(q, q, v, is_causal=True)
+    assert LSHAttention(**{**OPTIONS, "num_buckets": None}).eval()(q, q, v, is_causal=True).equal(given)
+
+
+def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...]) -> Tensor:
+    """Attend step by step, of one hypothesis for each document."""
+    lineage, state, found, start = Lineage(), attention.new_state(), [], 0
+    for new in steps:
+        blocked = lineage.extend(len(q), 1, new, q.device)
+        part = slice(start, start := start + new)
+        bias = None if blocked is None else as_bias(blocked, q)
+        found.append(attention.step(q[:, :, part], q[:, :, part], v[:, :, part], bias, state))
+    return torch.cat(found, dim=2)
+
+
+@pytest.mark.parametrize("steps", [(1,) * 23, (23,), (1, 9, 1, 12)])
+@pytest.mark.parametrize("options", [{}, {"local_heads": 0}, {"local_heads": 9}, {"bucket_size": 1}])
+def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
+    attention = lsh(**options)
+    q, v = (x.requires_grad_() for x in inputs(23, batch=2))
+    whole, found = attention(q, q, v, is_causal=True), stepped(attention, q, v, steps)
+    torch.testing.assert_close(found, whole)
+    ours, plain = (torch.autograd.grad(x.square().sum(), (q, v)) for x in (found, whole))
+    torch.testing.assert_close(ours, plain)
+
+
+def test_while_training_all_steps_of_a_text_hash_alike() -> None:
+    attention, (q, v) = lsh().train(), inputs(23)
+    torch.manual_seed(1)
+    whole = attention(q, q, v, is_causal=True)
+    torch.manual_seed(1)
+    torch.testing.assert_close(stepped(attention, q, v, (1,) * 23), whole)
+    assert not torch.allclose(attention(q, q, v, is_causal=True), whole)
+
+
+@pytest.mark.parametrize("local_heads", [0, 3])
+def test_dropout_acts_in_whole_passes_and_in_steps(local_heads: int) -> None:
+    q, v = inputs(23)
+    for steps in ((), (9, 14)):
+        found = []
+        for dropout in (0.0, 0.5):
+            attention = LSHAttention(**{**OPTIONS, "local_heads": local_heads}, dropout=dropout).train()
+            torch.manual_seed(1)  # of the rotations, which come first
+            found.append(stepped(attention, q, v, steps) if steps else attention(q, q, v, is_causal=True))
+        assert not torch.allclose(*found)
+
+
+def saved_bytes(length: int) -> int:
+    q, v = (x.requires_grad_() for x in inputs(length))
+    storages: dict[int, int] = {}
+    kept = []
+
+    def pack(x: Tensor) -> Tensor:
+        kept.append(x)  # or another tensor may come to the same address
+        storages[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        lsh(bucket_size=16, window=16)(q, q, v, is_causal=True)
+    return sum(storages.values())
+
+
+def test_memory_grows_with_the_length_not_with_its_square() -> None:
+    sizes = [saved_bytes(length) for length in (512, 1024, 2048)]
+    assert sizes[1] / sizes[0] < 2.1 and sizes[2] / sizes[1] < 2.1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
+    q, v = (x.to(dtype) for x in inputs(23, batch=2))
+    exact = lsh()(q.float(), q.float(), v.float(), is_causal=True)
+    for out in (lsh()(q, q, v, is_causal=True), stepped(lsh(), q, v, (9, 1, 13))):
+        assert out.dtype == dtype
+        torch.testing.assert_close(out.float(), exact, atol=3e-2, rtol=3e-2)
+
+
+@pytest.mark.parametrize("length", [1, 4, 5, 40])
+def test_in_an_encoder_the_number_of_buckets_may_be_given_too(length: int) -> None:
+    # Of 40 tokens there are 14 buckets of 3 unless told otherwise; what fits into a single one stays there.
+    q, v = inputs(length)
+    follows = lsh(num_buckets=None)(q, q, v)
+    assert lsh(num_buckets=14)(q, q, v).equal(follows) == (length in (1, 40))
+    assert lsh(num_buckets=2)(q, q, v).equal(follows) == (length in (1, 4, 5))
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, -2])
+def test_an_impossible_number_of_buckets_is_refused(number: int) -> None:
+    with pytest.raises(ValueError, match=f"`num_buckets` must be an even number and at least 2, but is {number}."):
+        LSHAttention(num_buckets=number)
