@@ -177,6 +177,19 @@ def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> No
     assert cost_of(config, Lengths(3, 101, vocab_size=10)).products[CostPart.DECODER_ATTENTION] == by_hand
 
 
+def test_two_factors_hash_by_the_root_of_the_number_of_buckets() -> None:
+    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1, "self_attention": "lsh"}
+    options = '{{"local_heads": 0, "bucket_size": 16, "num_hashes": 2, "hash_factors": {}}}'
+    products = [
+        cost_of(
+            preset("vanilla", **shape, self_attention_args=options.format(factors)), Lengths(2048, 3, vocab_size=10)
+        ).products[CostPart.ENCODER_ATTENTION]
+        for factors in (1, 2)
+    ]
+    # 128 buckets: 64 columns, or 6 in either of two factors of 12 and 12.
+    assert products[0] - products[1] == 2 * 8 * 2048 * 4 * (64 - 2 * 6)
+
+
 @pytest.mark.parametrize("stride", [1, 2, 4])
 @pytest.mark.parametrize(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
 def test_strides_divide_cross_attention_and_the_projections_of_the_memory(

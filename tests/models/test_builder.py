@@ -197,6 +197,10 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             {"decoder_self_attention": "lsh", "decoder_self_attention_args": '{"num_buckets": 5}'},
             "`num_buckets` must be an even number and at least 2, but is 5.",
         ),
+        (
+            {"self_attention": "lsh", "self_attention_args": '{"hash_factors": 3}'},
+            "`hash_factors` must be 1 or 2, but is 3.",
+        ),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),

@@ -1,6 +1,6 @@
 """LSH attention: positions meet those whose queries hash alike."""
 
-from collections.abc import Sequence
+import math
 
 import torch
 import torch.nn.functional as F
@@ -9,12 +9,13 @@ from torch import Tensor
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.attention.state import HashedKeysValues
+from pyramidions.nn.functional.buckets import attend, chunk_attention, joined, recent_attention, take, times_seen
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.dropout import check_probability
-from pyramidions.nn.functional.local_window import look_back
 from pyramidions.nn.functional.masking import padding_of
-from pyramidions.nn.functional.recent import attend, chunked, recent_attention, take, times_seen
 from pyramidions.nn.sublayer import State
+
+_LAST = 2**31 - 1  # comes after all buckets
 
 
 @ATTENTION.register("lsh")
@@ -31,6 +32,10 @@ class LSHAttention(CoreAttention):
     about one per ``bucket_size`` tokens, and a single one where all fit in. While training every forward draws new
     rotations from the device's generator; in evaluation they depend on ``seed`` alone.
 
+    Two smaller hashes may make one (``hash_factors``), as in the public implementations: a bucket's number is that by
+    the first, times the buckets of the second, plus that by the second. Then hashing multiplies with about the square
+    root of the number of buckets, not with half of it.
+
     Causal, there are no chunks, whose borders would depend on what comes later: in each round a position sees the
     ``bucket_size`` positions before it in its bucket, and in a local head those within the window before it. There are
     as many buckets from the first position on, since the length of a text that is being written is not known.
@@ -41,12 +46,14 @@ class LSHAttention(CoreAttention):
         local_heads: heads that attend within a window.
         window: how far those see in either direction.
         num_buckets: buckets of a round, an even number; None for as many as follow from the length, causal 16.
+        hash_factors: 1, or 2 for two smaller hashes, whose numbers of buckets are even and multiply to that many or a
+            few more.
         seed: where the rotations come from in evaluation.
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a bucket size, number of rounds or window below 1, fewer than 0 local heads, or a number of buckets
-            that is odd or below 2.
+        ValueError: a bucket size, number of rounds or window below 1, fewer than 0 local heads, a number of buckets
+            that is odd or below 2, or neither 1 nor 2 factors.
     """
 
     shares_query_key = True
@@ -62,6 +69,7 @@ class LSHAttention(CoreAttention):
         local_heads: int = 2,
         window: int = 128,
         num_buckets: int | None = None,
+        hash_factors: int = 1,
         seed: int = 1,
         dropout: float = 0.0,
     ) -> None:
@@ -72,7 +80,10 @@ class LSHAttention(CoreAttention):
             raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
         if num_buckets is not None and (num_buckets < 2 or num_buckets % 2):
             raise ValueError(f"`num_buckets` must be an even number and at least 2, but is {num_buckets}.")
+        if hash_factors not in (1, 2):
+            raise ValueError(f"`hash_factors` must be 1 or 2, but is {hash_factors}.")
         self.bucket_size = bucket_size
+        self.hash_factors = hash_factors
         self.num_hashes = num_hashes
         self.num_buckets = num_buckets
         self.local = LocalHeads(local_heads, window, dropout, see_themselves=False)
@@ -94,7 +105,7 @@ class LSHAttention(CoreAttention):
     def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
         assert isinstance(state, HashedKeysValues)
         if state.rotations is None:
-            state.rotations = self.rotations(q.size(-1), self._causal_columns, q.device)
+            state.rotations = self._of_rounds(q, self._half_causal)
         local = min(self.local.count, q.size(1))
         k, v, buckets = state.extend(_keys(q), v, self._rounds(q[:, local:], state.rotations))
         if blocked is None:
@@ -110,11 +121,12 @@ class LSHAttention(CoreAttention):
         return attend(q, k / q.size(-1) ** 0.5, v, own, times.eq(0) & ~own, self._dropped, bias)[0]
 
     def rotations(self, head_dim: int, columns: int, device: torch.device) -> Tensor:
-        """Return the random matrices that queries are hashed with, one per round: (num_hashes, E, columns).
+        """Return the random matrices that queries are hashed with: (num_hashes * hash_factors, E, columns).
 
-        In evaluation more columns begin with the same ones, whatever the device: drawn piece by piece on the CPU.
+        Those of a round stand together. In evaluation more columns begin with the same ones, whatever the device: drawn
+        piece by piece on the CPU.
         """
-        shape = (self.num_hashes, head_dim)
+        shape = (self.num_hashes * self.hash_factors, head_dim)
         if self.training:
             return torch.randn(*shape, columns, device=device, dtype=torch.float32)
         generator = torch.Generator().manual_seed(self.seed)
@@ -131,11 +143,11 @@ class LSHAttention(CoreAttention):
         padding_mask = pad_to_multiple(padding_mask, size, dim=1, value=True)
 
         real = (~padding_mask).sum(dim=1)
-        # half the buckets of each document, one per column of the rotation; none where there is a single bucket
+        # half the buckets of each document; none where there is a single one
         most = -(-length // (2 * self.bucket_size)) if self.num_buckets is None else self.num_buckets // 2
-        columns = -(-real // (2 * self.bucket_size)) if self.num_buckets is None else torch.full_like(real, most)
-        columns = torch.where(real > self.bucket_size, columns, 0)
-        rotations = self.rotations(q.size(-1), most, q.device)
+        half = -(-real // (2 * self.bucket_size)) if self.num_buckets is None else torch.full_like(real, most)
+        columns = self._columns(torch.where(real > self.bucket_size, half, 0))
+        rotations = self._of_rounds(q, most)
         # Where no document can have a second bucket, all rounds are alike.
         rounds = self.num_hashes if length > self.bucket_size else 1
         # Padding comes last in every order.
@@ -145,13 +157,13 @@ class LSHAttention(CoreAttention):
         for rotation in rotations[:rounds]:
             buckets = self._buckets(q, rotation, columns)
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
-            order = buckets.masked_fill(padding_mask[:, None], q.size(2)).argsort(dim=-1, stable=True)
+            order = buckets.masked_fill(padding_mask[:, None], _LAST).argsort(dim=-1, stable=True)
             alike = take(q, order), take(k, order), take(v, order)
-            out, total = _attend_chunks(*alike, padded, size, self._dropped)
+            out, total = chunk_attention(*alike, padded, size, self._dropped)
             where = order.argsort(dim=-1)
             outputs.append(take(out, where))
             totals.append(take(total, where))
-        return _joined(outputs, totals)[:, :, :length].to(dtype)
+        return joined(outputs, totals)[:, :, :length].to(dtype)
 
     def _causal(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:
         local, parts = min(self.local.count, q.size(1)), []
@@ -163,14 +175,15 @@ class LSHAttention(CoreAttention):
             parts.append(recent_attention(*near, together, self.local.window, self._dropped)[0])
         if local < q.size(1):
             q, k, v = q[:, local:], k[:, local:], v[:, local:]
-            rounds = self._rounds(q, self.rotations(q.size(-1), self._causal_columns, q.device))
-            buckets = rounds.masked_fill(padded[..., None], 2 * self._causal_columns).unbind(dim=-1)
+            rounds = self._rounds(q, self._of_rounds(q, self._half_causal))
+            buckets = rounds.masked_fill(padded[..., None], _LAST).unbind(dim=-1)
             found = [recent_attention(q, k, v, of_round, self.bucket_size, self._dropped) for of_round in buckets]
-            parts.append(_joined(*zip(*found, strict=True)).to(v.dtype))
+            parts.append(joined(*zip(*found, strict=True)).to(v.dtype))
         return torch.cat(parts, dim=1)
 
     @property
-    def _causal_columns(self) -> int:
+    def _half_causal(self) -> int:
+        """Half the buckets of causal attention."""
         return (self.num_buckets or self._CAUSAL_BUCKETS) // 2
 
     @property
@@ -178,60 +191,57 @@ class LSHAttention(CoreAttention):
         return self.dropout if self.training else 0.0
 
     def _rounds(self, x: Tensor, rotations: Tensor) -> Tensor:
-        """Return the buckets of as many rounds as there are ``rotations`` (R, E, N): (B, H, L, E) -> (B, H, L, R)."""
-        columns = torch.full((len(x),), rotations.size(-1), device=x.device)
+        """Return the buckets of causal attention by the rotations of all rounds: (B, H, L, E) -> (B, H, L, R)."""
+        columns = self._columns(torch.full((len(x),), self._half_causal, device=x.device))
         return torch.stack([self._buckets(x, rotation, columns) for rotation in rotations], dim=-1)
 
-    def _buckets(self, x: Tensor, rotation: Tensor, columns: Tensor) -> Tensor:
-        """Return argmax([xR; -xR]) over the first ``columns`` (B,) of ``rotation`` (E, N): (B, H, L, E) -> (B, H, L).
+    def _of_rounds(self, x: Tensor, half: int) -> Tensor:
+        """Return the rotations of all rounds, for at most twice ``half`` buckets of ``x``: (R, F, E, N)."""
+        # Of two factors the first is the larger.
+        columns = half if self.hash_factors == 1 else math.isqrt((half - 1) // 2) + 1
+        return self.rotations(x.size(-1), columns, x.device).unflatten(0, (-1, self.hash_factors))
+
+    def _columns(self, half: Tensor) -> Tensor:
+        """Return how many columns of its rotation each factor reads, (F, B), for twice ``half`` (B,) buckets."""
+        if self.hash_factors == 1:
+            return half[None]
+        first = (half.double() / 2).sqrt().ceil().long()
+        rest = -(-half // (2 * first.clamp(min=1)))
+        return torch.stack([first, torch.where(first < half, rest, 0)])
+
+    def _buckets(self, x: Tensor, rotations: Tensor, columns: Tensor) -> Tensor:
+        """Return the buckets of a round: (B, H, L, E) -> (B, H, L).
+
+        Args:
+            x: (B, H, L, E).
+            rotations: (F, E, N), of each factor.
+            columns: (F, B), how many of them count; none for a single bucket.
+        """
+        buckets = torch.zeros(x.shape[:-1], dtype=torch.long, device=x.device)
+        for rotation, of_factor in zip(rotations, columns[..., None, None], strict=True):
+            buckets = buckets * (2 * of_factor).clamp(min=1) + self._nearest(x, rotation, of_factor)
+        return buckets
+
+    def _nearest(self, x: Tensor, rotation: Tensor, columns: Tensor) -> Tensor:
+        """Return argmax([xR; -xR]) over the first ``columns`` (B, 1, 1) of ``rotation`` (E, N): (B, H, L).
 
         Rounding must not decide between buckets: always in full precision. Memory does not grow with N.
         """
-        columns = columns[:, None, None]
         with torch.no_grad(), torch.autocast(x.device.type, enabled=False):
             x = x.float()
             farthest = x.new_full(x.shape[:-1], -1.0)
-            buckets = torch.zeros(x.shape[:-1], dtype=torch.long, device=x.device)
+            nearest = torch.zeros(x.shape[:-1], dtype=torch.long, device=x.device)
             for start in range(0, rotation.size(-1), self._COLUMNS):
                 # (B, H, L, E) @ (E, 64) -> (B, H, L, 64)
                 turned = x @ rotation[:, start : start + self._COLUMNS]
                 absent = torch.arange(start, start + turned.size(-1), device=x.device) >= columns[..., None]
                 far, column = turned.abs().masked_fill(absent, -1.0).max(dim=-1)
                 opposite = turned.gather(-1, column[..., None]).squeeze(-1) < 0
-                buckets = torch.where(far > farthest, start + column + opposite * columns, buckets)
+                nearest = torch.where(far > farthest, start + column + opposite * columns, nearest)
                 farthest = torch.maximum(far, farthest)
-        return buckets
+        return nearest
 
 
 def _keys(q: Tensor) -> Tensor:
     """Return the queries at unit length."""
     return F.normalize(q.float(), dim=-1, eps=1e-6).to(q.dtype)
-
-
-def _joined(outputs: Sequence[Tensor], totals: Sequence[Tensor]) -> Tensor:
-    """Join what rounds mixed, (B, H, L, E) each, by the log-sum-exp of their scores, (B, H, L, 1)."""
-    # (R, B, H, L, 1), over the rounds
-    weights = torch.stack(tuple(totals)).softmax(dim=0)
-    return (weights * torch.stack(tuple(outputs))).sum(dim=0)
-
-
-def _attend_chunks(
-    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, size: int, dropout: float
-) -> tuple[Tensor, Tensor]:
-    """Attend from chunks of ``size`` positions to themselves and the one before.
-
-    Returns:
-        (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores.
-    """
-    # (B, H, L, E) -> (B, H, C, M, E)
-    queries, keys, values = (chunked(x, size) for x in (q, k, v))
-    # (B, L) -> (B, 1, C, M, 1)
-    blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
-    own = torch.eye(size, dtype=torch.bool, device=q.device)
-    if q.size(2) > size:
-        # (B, H, C, M, .) -> (B, H, C, 2M, .); (M, M) -> (M, 2M)
-        keys, values, blocked = look_back(keys), look_back(values), look_back(blocked, value=True)
-        own = F.pad(own, (size, 0))
-    out, total = attend(queries, keys, values, own, blocked.transpose(-1, -2), dropout)
-    # (B, H, C, M, .) -> (B, H, L, .)
-    return out.flatten(2, 3), total.flatten(2, 3)

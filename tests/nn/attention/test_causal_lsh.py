@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from hashing import hashed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -11,6 +12,7 @@ from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
 
 OPTIONS = {"bucket_size": 3, "num_hashes": 3, "local_heads": 1, "window": 2, "num_buckets": 4}
+CHOICES = ("bucket_size", "num_hashes", "seed", "local_heads", "window", "num_buckets", "hash_factors")
 
 
 def lsh(**options: int) -> LSHAttention:
@@ -25,15 +27,11 @@ def inputs(length: int, batch: int = 1, heads: int = 3, dim: int = 8, seed: int 
 
 def seen(q: Tensor, attention: LSHAttention, is_local: bool) -> list[list[int]]:
     """List what each position of one head sees, as often as it does: (L, E) -> L lists of positions."""
-    length, dim = q.shape
+    length = len(q)
     if is_local:
         rounds, reach = [[0] * length], attention.local.window
     else:
-        half, reach = (attention.num_buckets or 16) // 2, attention.bucket_size
-        rounds = []
-        for rotation in attention.rotations(dim, half, q.device):
-            turned = q @ rotation
-            rounds.append(torch.cat([turned, -turned], dim=1).argmax(dim=1).tolist())
+        rounds, reach = hashed(q, attention, (attention.num_buckets or 16) // 2), attention.bucket_size
     found: list[list[int]] = []
     for i in range(length):
         keys: list[int] = []
@@ -63,6 +61,7 @@ def dense(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     local_heads=st.integers(0, 4),
     window=st.integers(1, 5),
     num_buckets=st.sampled_from([None, 2, 4, 6]),
+    hash_factors=st.sampled_from([1, 2]),
     seed=st.integers(0, 99),
     data=st.data(),
 )
@@ -124,10 +123,10 @@ def test_whoever_hashes_alike_is_in_reach_however_far_away() -> None:
     assert not out[0, 0, 150].any()
 
 
-@pytest.mark.parametrize("option", ["bucket_size", "num_hashes", "seed", "local_heads", "window", "num_buckets"])
+@pytest.mark.parametrize("option", CHOICES)
 def test_every_option_changes_the_output(option: str) -> None:
     q, v = inputs(40)
-    twice = lsh(**{option: 2 * {"seed": 1, **OPTIONS}[option]})
+    twice = lsh(**{option: 2 * {"seed": 1, "hash_factors": 1, **OPTIONS}[option]})
     assert not torch.allclose(lsh()(q, q, v, is_causal=True), twice(q, q, v, is_causal=True))
 
 
@@ -149,7 +148,9 @@ def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...
 
 
 @pytest.mark.parametrize("steps", [(1,) * 23, (23,), (1, 9, 1, 12)])
-@pytest.mark.parametrize("options", [{}, {"local_heads": 0}, {"local_heads": 9}, {"bucket_size": 1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"local_heads": 0}, {"local_heads": 9}, {"bucket_size": 1}, {"hash_factors": 2}]
+)
 def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
     attention = lsh(**options)
     q, v = (x.requires_grad_() for x in inputs(23, batch=2))
@@ -216,6 +217,15 @@ def test_in_an_encoder_the_number_of_buckets_may_be_given_too(length: int) -> No
     follows = lsh(num_buckets=None)(q, q, v)
     assert lsh(num_buckets=14)(q, q, v).equal(follows) == (length in (1, 40))
     assert lsh(num_buckets=2)(q, q, v).equal(follows) == (length in (1, 4, 5))
+
+
+@pytest.mark.parametrize("hash_factors", [1, 2])
+def test_padding_comes_after_more_buckets_than_there_are_positions(hash_factors: int) -> None:
+    attention, (q, v) = lsh(num_buckets=600, hash_factors=hash_factors), inputs(17)
+    mask = torch.arange(17)[None] >= 9
+    for is_causal in (False, True):
+        alone = attention(q[:, :, :9], q[:, :, :9], v[:, :, :9], is_causal=is_causal)
+        torch.testing.assert_close(attention(q, q, v, mask, is_causal=is_causal)[:, :, :9], alone)
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, -2])

@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from hashing import hashed
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, LSHAttention
@@ -25,9 +26,7 @@ def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     half = 0 if length <= size else math.ceil(length / size / 2)
     scores = (q @ (q / q.norm(dim=1, keepdim=True)).T / dim**0.5).tolist()
     seen: list[list[int]] = [[] for _ in range(length)]
-    for rotation in attention.rotations(dim, half, q.device):
-        turned = q @ rotation
-        buckets = torch.cat([turned, -turned], dim=1).argmax(dim=1).tolist() if half else [0] * length
+    for buckets in hashed(q, attention, half) if half else [[0] * length] * attention.num_hashes:
         order = sorted(range(length), key=lambda i: (buckets[i], i))
         for rank, i in enumerate(order):
             start = rank // size * size
@@ -55,10 +54,13 @@ def test_a_position_alone_sees_itself(bucket_size: int) -> None:
     torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, mask)[:, :, 0], v[:, :, 0])
 
 
+@pytest.mark.parametrize("hash_factors", [1, 2])
 @pytest.mark.parametrize("bucket_size", [1, 2, 3, 8])
 @pytest.mark.parametrize("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
-def test_it_equals_a_naive_reference_document_by_document(lengths: tuple[int, ...], bucket_size: int) -> None:
-    attention = lsh(bucket_size=bucket_size)
+def test_it_equals_a_naive_reference_document_by_document(
+    lengths: tuple[int, ...], bucket_size: int, hash_factors: int
+) -> None:
+    attention = lsh(bucket_size=bucket_size, hash_factors=hash_factors)
     q, v = inputs(max(lengths) + 1, batch=3)
     mask = torch.arange(q.size(2)) >= torch.tensor(lengths)[:, None]
     out = attention(q, q, v, mask)
@@ -77,7 +79,10 @@ def test_padding_may_stand_anywhere() -> None:
     torch.testing.assert_close(out, lsh()(q, q, v))
 
 
-@pytest.mark.parametrize("option", [{"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}])
+@pytest.mark.parametrize(
+    "option",
+    [{"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}, {"num_buckets": 4}, {"hash_factors": 2}],
+)
 def test_every_option_changes_the_output(option: dict[str, int]) -> None:
     q, v = inputs(40)
     assert not torch.allclose(lsh()(q, q, v), lsh(**option)(q, q, v))
@@ -189,6 +194,7 @@ def test_queries_and_keys_are_one_projection() -> None:
         ({"num_hashes": 0}, "`num_hashes` must be at least 1, but is 0."),
         ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
         ({"window": 0}, "`window` must be at least 1, but is 0."),
+        ({"hash_factors": 3}, "`hash_factors` must be 1 or 2, but is 3."),
     ],
 )
 def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:

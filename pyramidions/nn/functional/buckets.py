@@ -1,4 +1,6 @@
-"""Attention to the most recent positions of one's own bucket."""
+"""Attention among positions that hash alike: chunks of sorted ones, or the most recent of a bucket."""
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -7,6 +9,28 @@ from torch import Tensor
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.local_window import look_back
+
+
+def chunk_attention(
+    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, size: int, dropout: float
+) -> tuple[Tensor, Tensor]:
+    """Attend from chunks of ``size`` positions to themselves and the one before.
+
+    Returns:
+        (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores.
+    """
+    # (B, H, L, E) -> (B, H, C, M, E)
+    queries, keys, values = (chunked(x, size) for x in (q, k, v))
+    # (B, L) -> (B, 1, C, M, 1)
+    blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
+    own = torch.eye(size, dtype=torch.bool, device=q.device)
+    if q.size(2) > size:
+        # (B, H, C, M, .) -> (B, H, C, 2M, .); (M, M) -> (M, 2M)
+        keys, values, blocked = look_back(keys), look_back(values), look_back(blocked, value=True)
+        own = F.pad(own, (size, 0))
+    out, total = attend(queries, keys, values, own, blocked.transpose(-1, -2), dropout)
+    # (B, H, C, M, .) -> (B, H, L, .)
+    return out.flatten(2, 3), total.flatten(2, 3)
 
 
 def recent_attention(
@@ -73,6 +97,13 @@ def times_seen(buckets: Tensor, visible: Tensor, reach: int) -> Tensor:
         back = alike.sum(dim=-1, keepdim=True) - alike.cumsum(dim=-1)
         total += alike & (back >= 1) & (back <= reach)
     return total
+
+
+def joined(outputs: Sequence[Tensor], totals: Sequence[Tensor]) -> Tensor:
+    """Join what rounds mixed, (B, H, L, E) each, by the log-sum-exp of their scores, (B, H, L, 1)."""
+    # (R, B, H, L, 1), over the rounds
+    weights = torch.stack(tuple(totals)).softmax(dim=0)
+    return (weights * torch.stack(tuple(outputs))).sum(dim=0)
 
 
 def attend(
