@@ -27,6 +27,7 @@ class LayerContext(NamedTuple):
             sequences.
         marks: positions of the layers' own input that all others read, and that read all others; or None.
         units: of the text, in which the positions of the layers' own input stand; None if nobody knows.
+        hypotheses: W of a document, whose new positions follow each other in a cached step; 1 elsewhere.
     """
 
     padding_mask: Tensor | None = None
@@ -34,6 +35,7 @@ class LayerContext(NamedTuple):
     watchers: Mapping[nn.Module, Watcher] = NOBODY
     marks: Marks | None = None
     units: Units | None = None
+    hypotheses: int = 1
 
 
 class State(ABC):
@@ -45,6 +47,16 @@ class State(ABC):
 
         None keeps all documents. A state that a document's hypotheses share depends on ``documents`` only.
         """
+
+
+class Carried(State):
+    """What each hypothesis carries from one step to the next: one tensor (BW, ...), or None before the first step."""
+
+    def __init__(self) -> None:
+        self.value: Tensor | None = None
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        self.value = None if self.value is None else self.value.index_select(0, order)
 
 
 class SublayerFunction(nn.Module, ABC):

@@ -45,7 +45,8 @@ class CrossAttendingDecoder(Decoder):
             if not cache.memory_masks:
                 cache.memory_masks = [self._mask(number, memory, x) for number, memory in enumerate(memories)]
             masked = zip(memories, cache.memory_masks, strict=True)
-            context = LayerContext(bias, tuple(Memory(memory.x, mask) for memory, mask in masked))
+            read = tuple(Memory(memory.x, mask) for memory, mask in masked)
+            context = LayerContext(bias, read, hypotheses=len(tokens) // documents)
             # (BW, T, D) -> (B, WT, D) and back
             x = self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)
         return x if self.norm is None else self.norm(x)
