@@ -32,8 +32,12 @@ MAY_IMPORT = {
     "pyramidions.nn.sublayer": ("nn.marks", "nn.memory", "nn.units"),
     "pyramidions.nn.context": (),
     "pyramidions.nn.positions": ("registry", "nn.positions"),
-    "pyramidions.nn.output": ("registry", "nn.output"),
-    "pyramidions.nn.projections": ("registry", "nn.functional", "nn.projections"),
+    "pyramidions.nn.multiplicative": (),
+    "pyramidions.nn.output": ("registry", "nn.multiplicative", "nn.output"),
+    "pyramidions.nn.projections": (
+        *("registry", "nn.functional", "nn.multiplicative", "nn.sublayer"),
+        "nn.projections",
+    ),
     "pyramidions.nn.upsampling": ("registry", "nn.functional", "nn.sequence", "nn.upsampling"),
     "pyramidions.nn.attention": (
         *("registry", "nn.functional", "nn.marks", "nn.sublayer", "nn.projections", "nn.units"),

@@ -51,7 +51,7 @@ def part_of(name: str, module: nn.Module) -> CostPart | None:
         across = CostPart.CROSS_ATTENTION if crosses else CostPart.DECODER_ATTENTION
         return CostPart.ENCODER_ATTENTION if in_encoder else across
     if name.endswith("_proj"):
-        of_memory = crosses and name.endswith(("k_proj", "v_proj"))
+        of_memory = crosses and name.endswith(("k_proj", "v_proj", "memory_proj"))
         decoder = CostPart.MEMORY_PROJECTIONS if of_memory else CostPart.DECODER_PROJECTIONS
         return CostPart.ENCODER_PROJECTIONS if in_encoder else decoder
     if isinstance(module, nn.LayerNorm):

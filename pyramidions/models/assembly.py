@@ -17,6 +17,7 @@ from pyramidions.models.spec import (
     ExtractorSpec,
     FeedForwardSpec,
     LayerSpec,
+    Part,
     PoolingSpec,
     StageSpec,
 )
@@ -178,6 +179,7 @@ class Assembly:
             **self.setting,
             shares_query_key=attention.shares_query_key,
             joins_heads=True,
+            crosses=spec.reads is not None,
         )
         if spec.reads is not None:
             return CrossAttention(projections, attention, spec.reads)
@@ -194,7 +196,13 @@ class Assembly:
                 **self.setting,
                 shares_query_key=attention.shares_query_key,
                 joins_heads=False,
+                crosses=False,
             )
+            if part != spec.projections:
+                raise UserError(
+                    "`global_projections` start as copies of `encoder_projections`, so kind and options must be the "
+                    f"same, but {_described(part)} is not {_described(spec.projections)}."
+                )
             # Training begins as without them (Beltagy et al. 2020, section 3.1 and appendix A).
             own.load_state_dict({name: projections.state_dict()[name] for name in own.state_dict()})
         return GlobalRows(own, self.spec.attention_dropout)
@@ -226,3 +234,7 @@ class Assembly:
             else:
                 functions[sublayer.name] = function
         return self._layer(functions), confined_to
+
+
+def _described(part: Part) -> str:
+    return f"{part.kind!r} {dict(part.options)}" if part.options else repr(part.kind)

@@ -16,10 +16,18 @@ class GlobalRows(nn.Module):
     Args:
         projections: their own, of queries, keys and values; None for those of the other positions.
         dropout: probability of dropping an attention weight while training.
+
+    Raises:
+        ValueError: projections of their own that read earlier positions, of which marked ones have none.
     """
 
     def __init__(self, projections: Projections | None = None, dropout: float = 0.0) -> None:
         super().__init__()
+        if projections is not None and projections.look_back:
+            raise ValueError(
+                f"`global_projections` must read each position alone, but {type(projections).__name__} reads "
+                f"{projections.look_back} before it."
+            )
         self.projections = projections
         self.attention = FullAttention(dropout)
 

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core import CoreAttention
 from pyramidions.nn.attention.global_rows import GlobalRows
-from pyramidions.nn.attention.state import ProjectedMemory
+from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
+from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
@@ -24,7 +25,8 @@ class SelfAttention(SublayerFunction):
         global_rows: what marked positions see, if the kind reads marks; None for the same projections, undropped.
 
     Raises:
-        ValueError: a kind that only reads a memory, or causal attention of one that has no steps.
+        ValueError: a kind that only reads a memory, causal attention of one that has no steps, or projections that
+            read beyond the units of the text inside of which the kind stays.
     """
 
     def __init__(
@@ -45,6 +47,11 @@ class SelfAttention(SublayerFunction):
                 "A decoder's self-attention must be of a kind that goes on from what was written, "
                 f"but is {type(attention).__name__}."
             )
+        if projections.look_back and attention.takes("units"):
+            raise ValueError(
+                f"{type(attention).__name__} stays inside units of the text, so its projections must read each "
+                f"position alone, but {type(projections).__name__} reads {projections.look_back} before it."
+            )
         self.projections = projections
         self.attention = attention
         self.is_causal = is_causal
@@ -53,20 +60,20 @@ class SelfAttention(SublayerFunction):
         self.global_rows = (global_rows or GlobalRows()) if "marks" in self._takes else None
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
-        q, k, v = self.projections(x)
+        q, k, v = self._projected(x)
         mask, marks = context.padding_mask, context.marks
         mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, **self._taken(marks, context.units))
         if marks is not None and self.global_rows is not None:
             mixed = marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask))
         return self.projections.output(mixed)
 
-    def new_state(self) -> State:
-        return self.attention.new_state()
+    def new_state(self) -> SelfAttentionState:
+        return SelfAttentionState(self.projections.new_state(), self.attention.new_state())
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
-        assert state is not None
-        q, k, v = self.projections(x)
-        return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state))
+        assert isinstance(state, SelfAttentionState)
+        q, k, v = self.projections.step(x, context.hypotheses, state.projections)
+        return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state.attention))
 
     @torch.no_grad()
     def received(
@@ -77,11 +84,25 @@ class SelfAttention(SublayerFunction):
         Raises:
             ValueError: the kind cannot tell.
         """
-        q, k, _ = self.projections(x)
+        q, k, _ = self._projected(x)
         received = self.attention.received(q, k, padding_mask, **self._taken(marks, units))
         if marks is not None and self.global_rows is not None:
             received = received + self.global_rows.received(x, q, k, marks, padding_mask)
         return received
+
+    def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values: (B, L, D) -> (B, H, L, E) three times."""
+        size, length = self.confined_to, x.size(1)
+        if self.projections.look_back == 0 or size is None or length <= size:
+            q, k, v = self.projections(x)
+            return q, k, v
+        # Nothing reads beyond its block: (B, L, D) -> (B * L/M, M, D), and (B * L/M, H, M, E) -> (B, H, L, E)
+        blocks = pad_to_multiple(x, size, dim=1).unflatten(1, (-1, size)).flatten(0, 1)
+        q, k, v = (
+            each.unflatten(0, (len(x), -1)).transpose(1, 2).flatten(2, 3)[:, :, :length]
+            for each in self.projections(blocks)
+        )
+        return q, k, v
 
     def _taken(self, marks: Marks | None, units: Units | None) -> dict[str, Any]:
         """Return what the kind reads of this, by name."""
@@ -97,19 +118,24 @@ class CrossAttention(SublayerFunction):
         reads: the number of the memory that it reads (from 0).
     """
 
-    confined_to = 1
-
     def __init__(self, projections: Projections, attention: CoreAttention, reads: int = 0) -> None:
         super().__init__()
+        self.confined_to = None if projections.look_back else 1
         self.projections = projections
         self.attention = attention
         self.reads = reads
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
-        return self._attend(x, *self._read(context))
+        k, v, mask = self._read(context)
+        q = self.projections.queries(x)
+        hypotheses = len(x) // len(k)
+        if hypotheses > 1:
+            # Those of a document are further queries to its memory: (BW, H, T, E) -> (B, H, WT, E)
+            q = q.unflatten(0, (-1, hypotheses)).transpose(1, 2).flatten(2, 3)
+        return self.projections.output(self.attention(q, k, v, mask)).view_as(x)
 
     def new_state(self) -> ProjectedMemory:
-        return ProjectedMemory()
+        return ProjectedMemory(self.projections.new_state())
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         assert isinstance(state, ProjectedMemory)
@@ -117,7 +143,8 @@ class CrossAttention(SublayerFunction):
             k, v, state.mask = self._read(context)
             # Every step reads them: with a head's keys together, a CPU does so nearly twice as fast.
             state.keys_values = k.contiguous(), v.contiguous()
-        return self._attend(x, *state.keys_values, state.mask)
+        q = self.projections.step_queries(x, context.hypotheses, state.projections)
+        return self.projections.output(self.attention(q, *state.keys_values, state.mask))
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K).
@@ -134,8 +161,3 @@ class CrossAttention(SublayerFunction):
 
     def _read(self, context: LayerContext) -> tuple[Tensor, Tensor, Tensor | None]:
         return self.attention.keys_values(self.projections, *context.memories[self.reads])
-
-    def _attend(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        # The hypotheses of a document are further queries to its memory: (BW, T, D) -> (B, WT, D)
-        q = self.projections.queries(x.reshape(k.size(0), -1, x.size(-1)))
-        return self.projections.output(self.attention(q, k, v, mask)).view_as(x)

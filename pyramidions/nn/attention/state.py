@@ -73,16 +73,41 @@ class HashedKeysValues(State):
             self._buckets.select(documents)
 
 
-class ProjectedMemory(State):
-    """What a document's hypotheses read of its memory."""
+class SelfAttentionState(State):
+    """What self-attention keeps.
 
-    def __init__(self) -> None:
+    Args:
+        projections: what the projections do, or None.
+        attention: what the kind does.
+    """
+
+    def __init__(self, projections: State | None, attention: State) -> None:
+        self.projections = projections
+        self.attention = attention
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        if self.projections is not None:
+            self.projections.reorder(order, documents)
+        self.attention.reorder(order, documents)
+
+
+class ProjectedMemory(State):
+    """What a document's hypotheses read of its memory.
+
+    Args:
+        projections: the state of the projections that make queries, or None.
+    """
+
+    def __init__(self, projections: State | None = None) -> None:
+        self.projections = projections
         #: (B, H, Lk, E) each
         self.keys_values: tuple[Tensor, Tensor] | None = None
         #: (B, ...), of the keys, or None
         self.mask: Tensor | None = None
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        if self.projections is not None:
+            self.projections.reorder(order, documents)
         if documents is None or self.keys_values is None:
             return
         k, v = self.keys_values

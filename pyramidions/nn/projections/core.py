@@ -5,11 +5,19 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.sublayer import State
 from pyramidions.registry import Registry
 
 
 class Projections(nn.Module, ABC):
-    """Projects to queries, keys and values, and from the mixed heads to the output of attention."""
+    """Projects to queries, keys and values, and from the mixed heads to the output of attention.
+
+    Queries, keys and values of a position may read so many positions before it (`look_back`), never later ones; the
+    output is always of one position alone.
+    """
+
+    #: positions before its own that a position reads; before the first are zeros
+    look_back: int = 0
 
     @abstractmethod
     def queries(self, x: Tensor) -> Tensor:
@@ -58,6 +66,27 @@ class Projections(nn.Module, ABC):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of self-attention: (B, L, D) -> (B, H, L, E) three times."""
         return self.queries(x), *self.keys_values(x)
+
+    def new_state(self) -> State | None:
+        """Return the state before the first cached step; None if steps need nothing of earlier ones."""
+        return None
+
+    def step(self, x: Tensor, hypotheses: int, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Do as `forward` for the positions that follow those in ``state``, and extend it in place.
+
+        Args:
+            x: (B, WT, D), the T new positions of each of the W hypotheses of a document.
+            hypotheses: W.
+            state: from `new_state`.
+
+        Returns:
+            (B, H, WT, E) three times.
+        """
+        return self(x)
+
+    def step_queries(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
+        """Do as `queries` in a cached step, arguments as in `step`: (B, WT, D) -> (B, H, WT, E)."""
+        return self.queries(x)
 
 
 PROJECTIONS: Registry[Projections] = Registry("projections")

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
+from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
 
 
 class HeadsLinear(nn.Linear):
@@ -51,8 +52,7 @@ class DenseProjections(Projections):
         self, embed_dim: int, num_heads: int, shares_query_key: bool = False, joins_heads: bool = True
     ) -> None:
         super().__init__()
-        if num_heads < 1 or embed_dim % num_heads:
-            raise ValueError(f"`embed_dim` ({embed_dim}) must be divisible by `num_heads` ({num_heads}).")
+        check_heads(embed_dim, num_heads)
         self.num_heads = num_heads
         self.q_proj = HeadsLinear(embed_dim, embed_dim)
         self.k_proj = None if shares_query_key else HeadsLinear(embed_dim, embed_dim)
@@ -67,8 +67,7 @@ class DenseProjections(Projections):
             nn.init.zeros_(self.out_proj.bias)
 
     def _heads(self, x: Tensor) -> Tensor:
-        # (B, L, D) -> (B, H, L, E)
-        return x.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return split_heads(x, self.num_heads)
 
     def queries(self, x: Tensor) -> Tensor:
         return self._heads(self.q_proj(x))
@@ -94,8 +93,7 @@ class DenseProjections(Projections):
     def output(self, mixed: Tensor) -> Tensor:
         if self.out_proj is None:
             raise ValueError("These projections have no output.")
-        # (B, H, L, E) -> (B, L, D)
-        return self.out_proj(mixed.transpose(1, 2).flatten(2))
+        return self.out_proj(join_heads(mixed))
 
     def reads_unprojected(self, queries: int) -> bool:
         # H queries of D numbers instead of one of E, but no D x D products for L keys and L values.

@@ -59,3 +59,35 @@ def test_untied_logits_do_not_depend_on_the_embeddings() -> None:
     assert weight.shape == (VOCABULARY, DIM)
     for seed in (1, 2):
         torch.testing.assert_close(output(features, vectors(VOCABULARY, DIM, seed=seed)), features @ weight.T)
+
+
+@torch.no_grad()
+def test_one_module_that_reads_all_alike_is_an_untied_layer() -> None:
+    sparse, untied = OUTPUT.build("multiplicative", {"modules": 1}, **SETTING), make("untied")
+    (linear,) = untied.parameters()
+    sparse.multiplicative.across.fill_(1.0)
+    sparse.multiplicative.within.copy_(linear)
+    features, embedding = vectors(2, 5, DIM), vectors(VOCABULARY, DIM, seed=1)
+    torch.testing.assert_close(sparse(features, embedding), untied(features, embedding))
+
+
+@torch.no_grad()
+def test_tokens_belong_to_modules_in_their_order() -> None:
+    output, features = make("multiplicative"), vectors(2, 5, DIM)
+    before = output(features, features)
+    output.multiplicative.across[1].mul_(2.0)
+    changed = (output(features, features) - before).abs().amax(dim=(0, 1)) > 1e-6
+    # The second of four modules has tokens 5 to 9 of 20.
+    assert changed.nonzero().flatten().tolist() == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("modules", "sentence"),
+    [
+        (3, r"^`vocab_size` \(20\) must be divisible by `modules` \(3\)\.$"),
+        (0, r"^`modules` must be at least 1, but is 0\.$"),
+    ],
+)
+def test_a_vocabulary_that_modules_cannot_share_is_refused(modules: int, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        OUTPUT.build("multiplicative", {"modules": modules}, **SETTING)

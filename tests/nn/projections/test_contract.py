@@ -7,6 +7,8 @@ from small_parts import DIM, HEADS, SETTING, vectors
 from pyramidions.nn.projections import PROJECTIONS, Projections
 
 kinds = pytest.mark.parametrize("kind", PROJECTIONS.names)
+# Kinds whose rows are made of three tokens.
+CONVOLVE = ("conv", "multiplicative_conv")
 shared = pytest.mark.parametrize("shares_query_key", [False, True])
 
 
@@ -41,20 +43,75 @@ def test_keys_are_queries_where_both_are_one_projection(kind: str) -> None:
         q, k, v = make(kind, shares_query_key)(x)
         assert q.equal(k) == shares_query_key and not v.equal(q)
     weights = [sum(weight.numel() for weight in make(kind, shares).parameters()) for shares in (True, False)]
-    assert weights[0] < weights[1]
+    # Or both are the mean of two.
+    assert weights[0] < weights[1] or kind in CONVOLVE
 
 
 @kinds
 @shared
-def test_a_position_reads_itself_alone(kind: str, shares_query_key: bool) -> None:
-    projections, x = make(kind, shares_query_key), vectors(2, 5, DIM)
+def test_a_position_reads_itself_and_as_many_before_it_as_it_says(kind: str, shares_query_key: bool) -> None:
+    projections, x = make(kind, shares_query_key), vectors(2, 7, DIM)
+    assert projections.look_back == (2 if kind in CONVOLVE else 0)
     changed = x.clone()
     changed[:, 2] = 1e3
-    others = [0, 1, 3, 4]
+    read = [place for place in range(7) if 2 <= place <= 2 + projections.look_back]
+    others = [place for place in range(7) if place not in read]
     for before, after in zip(projections(x), projections(changed), strict=True):
-        assert after[:, :, others].equal(before[:, :, others]) and not after[:, :, 2].equal(before[:, :, 2])
-        out, other = projections.output(before), projections.output(after)
-        assert other[:, others].equal(out[:, others]) and not other[:, 2].equal(out[:, 2])
+        assert after[:, :, others].equal(before[:, :, others])
+        assert all(not after[:, :, place].equal(before[:, :, place]) for place in read)
+
+
+@kinds
+def test_an_output_is_of_one_position(kind: str) -> None:
+    projections, mixed = make(kind), vectors(2, HEADS, 5, DIM // HEADS)
+    changed = mixed.clone()
+    changed[:, :, 2] = 1e3
+    before, after = projections.output(mixed), projections.output(changed)
+    others = [0, 1, 3, 4]
+    assert after[:, others].equal(before[:, others]) and not after[:, 2].equal(before[:, 2])
+
+
+@kinds
+@shared
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (5,)])
+@torch.no_grad()
+def test_steps_of_several_hypotheses_are_what_each_makes_of_the_whole(
+    kind: str, shares_query_key: bool, steps: tuple[int, ...]
+) -> None:
+    projections, x = make(kind, shares_query_key), vectors(6, 5, DIM)
+    state, of_queries, found, asked = projections.new_state(), projections.new_state(), [], []
+    # Two documents of three hypotheses each: (BW, T, D) -> (B, WT, D), and (B, H, WT, E) -> (BW, H, T, E)
+    for new in x.split(steps, dim=1):
+        rows = new.reshape(2, -1, DIM)
+        heads = (*projections.step(rows, 3, state), projections.step_queries(rows, 3, of_queries))
+        parts = [each.unflatten(2, (3, -1)).transpose(1, 2).flatten(0, 1) for each in heads]
+        found.append(parts[:3])
+        asked.append(parts[3])
+    for stepped, whole in zip(zip(*found, strict=True), projections(x), strict=True):
+        torch.testing.assert_close(torch.cat(stepped, dim=2), whole)
+    torch.testing.assert_close(torch.cat(asked, dim=2), projections.queries(x))
+
+
+@kinds
+@torch.no_grad()
+def test_a_state_follows_its_hypotheses(kind: str) -> None:
+    projections, x = make(kind), vectors(4, 4, DIM)
+    state = projections.new_state()
+    projections.step(x[:, :3].reshape(2, -1, DIM), 2, state)
+    # The first document leaves; both hypotheses of the second go on from its last.
+    order = torch.tensor([3, 3])
+    if state is not None:
+        state.reorder(order, torch.tensor([1]))
+    new = projections.step(x[order, 3:].reshape(1, -1, DIM), 2, state)
+    for stepped, whole in zip(new, projections(x[order]), strict=True):
+        torch.testing.assert_close(stepped[0].transpose(0, 1), whole[:, :, 3])
+
+
+@kinds
+def test_without_joining_heads_there_is_no_output(kind: str) -> None:
+    projections = PROJECTIONS.build(kind, {}, **SETTING, joins_heads=False)
+    with pytest.raises(ValueError, match=r"^These projections have no output\.$"):
+        projections.output(vectors(2, HEADS, 5, DIM // HEADS))
 
 
 @kinds
@@ -75,8 +132,8 @@ def test_a_width_that_heads_cannot_share_is_refused(kind: str) -> None:
 
 
 @kinds
-def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{PROJECTIONS[kind].__name__} .* has no option 'rank'"):
+def test_an_unknown_option_is_an_error_that_names_the_kind(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"\(projections '{kind}'\) has no option 'rank'"):
         PROJECTIONS.build(kind, {"rank": 1}, **SETTING)
 
 

@@ -1,0 +1,79 @@
+"""The multiplicative layer: a dense layer's shape with the weights of few modules."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Multiplicative(nn.Module):
+    """y[s, m] = sum over i of x_i A[i, s] E[i, m], plus a bias (Jaszczur et al. 2021, section 3.2).
+
+    It has D S + D V / S weights, where a dense layer has D V, and can still put the numbers of a vector into any order.
+
+    Of few rows it makes S copies each, x_i A[i, s], and multiplies them with E. For many rows it makes the matrix of a
+    dense layer, A[i, s] E[i, m]. Both compute the same.
+
+    Args:
+        in_dim: D.
+        modules: S.
+        out_dim: V = S M, divisible by ``modules``.
+        bias: add one.
+
+    Raises:
+        ValueError: as `check_modules`.
+    """
+
+    def __init__(self, in_dim: int, modules: int, out_dim: int, bias: bool = True) -> None:
+        super().__init__()
+        check_modules("out_dim", out_dim, modules)
+        #: A transposed, (S, D): how much of each number a module reads
+        self.across = nn.Parameter(torch.empty(modules, in_dim))
+        #: E transposed, (M, D): where in a module each number goes
+        self.within = nn.Parameter(torch.empty(out_dim // modules, in_dim))
+        self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
+        nn.init.normal_(self.across, std=0.5)
+        nn.init.xavier_uniform_(self.within)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., V), module after module."""
+        # S copies of all rows are then no more numbers than the matrix.
+        few = x.shape[:-1].numel() <= self.within.size(0)
+        return self.factored(x) if few else self.formed(x)
+
+    def factored(self, x: Tensor) -> Tensor:
+        """Compute `forward` without the matrix."""
+        # (..., D) -> (..., S, D)
+        copies = self.across * x[..., None, :]
+        y = self._placed(copies).reshape(*x.shape[:-1], -1)
+        return y if self.bias is None else y + self.bias
+
+    def formed(self, x: Tensor) -> Tensor:
+        """Compute `forward` by the matrix."""
+        # (S, 1, D), (M, D) -> (S, M, D) -> (V, D)
+        return F.linear(x, (self.across[:, None] * self.within).flatten(0, 1), self.bias)
+
+    def _placed(self, copies: Tensor) -> Tensor:
+        """(..., S, D) -> (..., S, M)."""
+        if self.within.size(0) <= self.within.size(1):
+            return F.linear(copies, self.within)
+        # A CPU reads a long matrix once if it stands on the left, and up to twice as slowly on the right.
+        placed: Tensor = self.within @ copies.flatten(0, -2).mT
+        return placed.mT.unflatten(0, copies.shape[:-1])
+
+
+def check_modules(name: str, width: int, modules: int) -> int:
+    """Return how many of ``width`` numbers each of ``modules`` has.
+
+    Args:
+        name: of the width, for the error.
+        width: what modules share.
+        modules: S.
+
+    Raises:
+        ValueError: fewer than 1 module, or the width is not divisible by them.
+    """
+    if modules < 1:
+        raise ValueError(f"`modules` must be at least 1, but is {modules}.")
+    if width % modules:
+        raise ValueError(f"`{name}` ({width}) must be divisible by `modules` ({modules}).")
+    return width // modules

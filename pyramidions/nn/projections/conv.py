@@ -1,0 +1,225 @@
+"""Projections by convolutions over modules and tokens."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pyramidions.nn.multiplicative import Multiplicative, check_modules
+from pyramidions.nn.projections.convolution import ModuleConvolution
+from pyramidions.nn.projections.core import PROJECTIONS, Projections
+from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
+from pyramidions.nn.sublayer import Carried, State
+
+
+class Filters(NamedTuple):
+    """What makes queries, keys and values; all see as many tokens."""
+
+    queries: ModuleConvolution
+    keys: ModuleConvolution
+    values: ModuleConvolution
+
+
+class ConvProjections(Projections):
+    """Vectors are rows of an image, tokens x modules, that convolutions filter (Jaszczur et al. 2021, section 3.2).
+
+    A row is filtered with those before it alone, in an encoder, too, so that padding on the right is never read.
+    Modules need not be heads: filtered rows are vectors again, which heads share.
+
+    Args:
+        num_heads: H.
+        filters: of queries, keys and values.
+        averages: queries and keys are both the mean of what the filters of queries and of keys make.
+        in_proj: makes rows of vectors.
+        out_proj: of what heads have mixed, one token at a time; None if `output` is an error.
+        memory_proj: makes the rows of keys and values, where they come from another sequence; None for ``in_proj``.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        filters: Filters,
+        averages: bool,
+        in_proj: nn.Module,
+        out_proj: nn.Module | None,
+        memory_proj: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.averages = averages
+        self.in_proj = in_proj
+        self.memory_proj = memory_proj
+        self.q_proj, self.k_proj, self.v_proj = filters
+        self.out_proj = out_proj
+        self.look_back = filters.queries.weight.size(1) - 1
+
+    def queries(self, x: Tensor) -> Tensor:
+        return self._heads(self._queries(self._from_zeros(self.in_proj(x))))
+
+    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self._from_zeros((self.in_proj if self.memory_proj is None else self.memory_proj)(x))
+        return self._heads(self._keys(rows)), self._heads(self.v_proj(rows))
+
+    def output(self, mixed: Tensor) -> Tensor:
+        if self.out_proj is None:
+            raise ValueError("These projections have no output.")
+        joined: Tensor = self.out_proj(join_heads(mixed))
+        return joined
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._all(self._from_zeros(self.in_proj(x)))
+
+    def new_state(self) -> State | None:
+        return Carried() if self.look_back else None
+
+    def step(self, x: Tensor, hypotheses: int, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = self._all(self._continued(x, hypotheses, state), len(x))
+        return q, k, v
+
+    def step_queries(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
+        return self._heads(self._queries(self._continued(x, hypotheses, state)), len(x))
+
+    def _from_zeros(self, rows: Tensor) -> Tensor:
+        """Put zeros before the first row: (B, L, D) -> (B, F - 1 + L, D)."""
+        return F.pad(rows, (0, 0, self.look_back, 0))
+
+    def _continued(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
+        """Put before the rows of new positions those that each hypothesis read last, and keep its last ones.
+
+        Args:
+            x: (B, WT, D).
+            hypotheses: W.
+            state: from `new_state`.
+
+        Returns:
+            (BW, F - 1 + T, D).
+        """
+        # (B, WT, D) -> (BW, T, D)
+        rows = self.in_proj(x).reshape(len(x) * hypotheses, -1, x.size(-1))
+        if not isinstance(state, Carried):
+            return rows
+        rows = self._from_zeros(rows) if state.value is None else torch.cat([state.value, rows], dim=1)
+        state.value = rows[:, -self.look_back :]
+        return rows
+
+    def _queries(self, rows: Tensor) -> Tensor:
+        q: Tensor = self.q_proj(rows)
+        return (q + self.k_proj(rows)) / 2 if self.averages else q
+
+    def _keys(self, rows: Tensor) -> Tensor:
+        if self.averages:
+            return self._queries(rows)
+        k: Tensor = self.k_proj(rows)
+        return k
+
+    def _all(self, rows: Tensor, documents: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return queries, keys and values of ``rows``; ``documents`` as in `_heads`."""
+        q = self._heads(self._queries(rows), documents)
+        k = q if self.averages else self._heads(self.k_proj(rows), documents)
+        return q, k, self._heads(self.v_proj(rows), documents)
+
+    def _heads(self, x: Tensor, documents: int | None = None) -> Tensor:
+        """(BW, T, D) -> (B, H, WT, E), of so many ``documents`` B; None for one hypothesis of each."""
+        # The hypotheses of a document follow each other.
+        return split_heads(x if documents is None else x.reshape(documents, -1, x.size(-1)), self.num_heads)
+
+
+@PROJECTIONS.register("conv")
+def conv_projections(
+    embed_dim: int,
+    num_heads: int,
+    modules: int | None = None,
+    kernel: int = 3,
+    length_kernel: int = 3,
+    value_kernel: int = 1,
+    shares_query_key: bool = False,
+    joins_heads: bool = True,
+) -> ConvProjections:
+    """Filter the vectors themselves, and what heads have mixed (Jaszczur et al. 2021, figure 5).
+
+    Args:
+        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
+        num_heads: H.
+        modules: S, or None for as many as heads.
+        kernel: modules that a filter sees, its own in the middle.
+        length_kernel: tokens that it sees, its own last; that of the output sees its own alone.
+        value_kernel: modules that a filter of values sees.
+        shares_query_key: queries are keys.
+        joins_heads: it has an output; without, `output` is an error.
+
+    Raises:
+        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``, a number is below 1, or an even
+            number of modules has no middle.
+    """
+    size = _module_size(embed_dim, num_heads, modules)
+    return ConvProjections(
+        num_heads,
+        _filters(size, kernel, length_kernel, value_kernel),
+        shares_query_key,
+        in_proj=nn.Identity(),
+        out_proj=ModuleConvolution(size, kernel, 1) if joins_heads else None,
+    )
+
+
+@PROJECTIONS.register("multiplicative_conv")
+def multiplicative_conv_projections(
+    embed_dim: int,
+    num_heads: int,
+    modules: int | None = None,
+    kernel: int = 3,
+    length_kernel: int = 3,
+    value_kernel: int = 1,
+    shares_query_key: bool = False,
+    joins_heads: bool = True,
+    crosses: bool = False,
+) -> ConvProjections:
+    """Filter what one multiplicative layer makes of the vectors; heads are joined without a projection.
+
+    This is the sparse QKV layer (Jaszczur et al. 2021, section 3.2, figure 4b).
+
+    Args:
+        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
+        num_heads: H.
+        modules: S, or None for as many as heads.
+        kernel: modules that a filter sees, its own in the middle.
+        length_kernel: tokens that it sees, its own last.
+        value_kernel: modules that a filter of values sees.
+        shares_query_key: queries are keys.
+        joins_heads: it has an output; without, `output` is an error.
+        crosses: keys and values come from another sequence than queries, which has a multiplicative layer of its own.
+
+    Raises:
+        ValueError: as `conv_projections`.
+    """
+    size = _module_size(embed_dim, num_heads, modules)
+
+    def multiplicative() -> Multiplicative:
+        return Multiplicative(embed_dim, embed_dim // size, embed_dim)
+
+    return ConvProjections(
+        num_heads,
+        _filters(size, kernel, length_kernel, value_kernel),
+        shares_query_key,
+        in_proj=multiplicative(),
+        out_proj=nn.Identity() if joins_heads else None,
+        memory_proj=multiplicative() if crosses else None,
+    )
+
+
+def _module_size(embed_dim: int, num_heads: int, modules: int | None) -> int:
+    check_heads(embed_dim, num_heads)
+    return check_modules("embed_dim", embed_dim, num_heads if modules is None else modules)
+
+
+def _filters(size: int, kernel: int, length_kernel: int, value_kernel: int) -> Filters:
+    for name, modules in (("kernel", kernel), ("value_kernel", value_kernel)):
+        if modules < 1 or modules % 2 == 0:
+            raise ValueError(f"`{name}` must be odd and at least 1, but is {modules}.")
+    if length_kernel < 1:
+        raise ValueError(f"`length_kernel` must be at least 1, but is {length_kernel}.")
+    return Filters(
+        ModuleConvolution(size, kernel, length_kernel),
+        ModuleConvolution(size, kernel, length_kernel),
+        ModuleConvolution(size, value_kernel, length_kernel),
+    )

@@ -1,0 +1,61 @@
+"""Multiplicative projections."""
+
+from torch import Tensor
+
+from pyramidions.nn.multiplicative import Multiplicative, check_modules
+from pyramidions.nn.projections.core import PROJECTIONS, Projections
+from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
+
+
+@PROJECTIONS.register("multiplicative")
+class MultiplicativeProjections(Projections):
+    """One multiplicative layer for each (Jaszczur et al. 2021, section 3.2).
+
+    Modules need not be heads: a layer's output is a vector as any other, which heads share.
+
+    Args:
+        embed_dim: D, divisible by ``num_heads`` and by ``modules``.
+        num_heads: H.
+        modules: S, or None for as many as heads.
+        shares_query_key: keys are projected as queries are.
+        joins_heads: it has an output; without, `output` is an error.
+
+    Raises:
+        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``, or there are no modules.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        modules: int | None = None,
+        shares_query_key: bool = False,
+        joins_heads: bool = True,
+    ) -> None:
+        super().__init__()
+        check_heads(embed_dim, num_heads)
+        modules = num_heads if modules is None else modules
+        check_modules("embed_dim", embed_dim, modules)
+        self.num_heads = num_heads
+        self.q_proj = Multiplicative(embed_dim, modules, embed_dim)
+        self.k_proj = None if shares_query_key else Multiplicative(embed_dim, modules, embed_dim)
+        self.v_proj = Multiplicative(embed_dim, modules, embed_dim)
+        self.out_proj = Multiplicative(embed_dim, modules, embed_dim) if joins_heads else None
+
+    def queries(self, x: Tensor) -> Tensor:
+        return split_heads(self.q_proj(x), self.num_heads)
+
+    def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        keys = self.q_proj if self.k_proj is None else self.k_proj
+        return split_heads(keys(x), self.num_heads), split_heads(self.v_proj(x), self.num_heads)
+
+    def output(self, mixed: Tensor) -> Tensor:
+        if self.out_proj is None:
+            raise ValueError("These projections have no output.")
+        joined: Tensor = self.out_proj(join_heads(mixed))
+        return joined
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q = self.queries(x)
+        k = q if self.k_proj is None else split_heads(self.k_proj(x), self.num_heads)
+        return q, k, split_heads(self.v_proj(x), self.num_heads)
