@@ -1,0 +1,154 @@
+"""Convolutional projections, against loops over tokens and modules."""
+
+from typing import Any
+
+import pytest
+import torch
+from small_parts import DIM, SETTING, vectors
+from torch import Tensor
+
+from pyramidions.nn.projections import PROJECTIONS, ConvProjections
+from pyramidions.nn.projections.convolution import ModuleConvolution
+
+KINDS = ["conv", "multiplicative_conv"]
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def make(kind: str, shares_query_key: bool = False, **options: Any) -> ConvProjections:
+    torch.manual_seed(0)
+    setting = {**SETTING, "shares_query_key": shares_query_key}
+    projections = PROJECTIONS.build(kind, options, **setting)
+    assert isinstance(projections, ConvProjections)
+    for name, weight in projections.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(weight)
+    return projections
+
+
+def looped(convolution: ModuleConvolution, rows: Tensor, modules: int) -> Tensor:
+    """One sequence, token by token and module by module: (L, D) -> (L, D)."""
+    image = rows.unflatten(-1, (modules, -1))
+    _, length_kernel, kernel, _ = convolution.weight.shape
+    out = torch.zeros_like(image)
+    for token in range(len(image)):
+        for module in range(modules):
+            out[token, module] = convolution.bias
+            for back in range(length_kernel):
+                for aside in range(-(kernel // 2), kernel // 2 + 1):
+                    if token - back >= 0 and 0 <= module + aside < modules:
+                        weight = convolution.weight[:, length_kernel - 1 - back, kernel // 2 + aside]
+                        out[token, module] += weight @ image[token - back, module + aside]
+    return out.flatten(1)
+
+
+@torch.no_grad()
+@kinds
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"modules": 4},
+        {"modules": 1},
+        {"modules": DIM},
+        {"kernel": 1, "value_kernel": 3},
+        {"modules": 4, "kernel": 5},
+        {"length_kernel": 1},
+        {"length_kernel": 4},
+    ],
+    ids=str,
+)
+def test_queries_keys_and_values_are_those_of_loops_in_the_order_of_modules(kind: str, options: dict[str, int]) -> None:
+    projections, x = make(kind, **options), vectors(1, 5, DIM)
+    modules, heads = options.get("modules", SETTING["num_heads"]), SETTING["num_heads"]
+    rows = projections.in_proj(x)[0]
+    assert rows.equal(x[0]) == (kind == "conv")
+    filters = (projections.q_proj, projections.k_proj, projections.v_proj)
+    for found, convolution in zip(projections(x), filters, strict=True):
+        expected = looped(convolution, rows, modules)
+        # Heads are consecutive numbers of a token, whatever its modules are.
+        torch.testing.assert_close(found[0].transpose(0, 1).flatten(1), expected)
+        assert found.shape == (1, heads, 5, DIM // heads)
+    seen = (options.get("length_kernel", 3), options.get("kernel", 3))
+    assert projections.q_proj.weight.shape[1:3] == projections.k_proj.weight.shape[1:3] == seen
+    assert projections.v_proj.weight.shape[1:3] == (seen[0], options.get("value_kernel", 1))
+    assert projections.look_back == seen[0] - 1
+
+
+@torch.no_grad()
+def test_the_output_filters_modules_of_one_token_or_is_what_heads_have_mixed() -> None:
+    heads, size = SETTING["num_heads"], SETTING["head_dim"]
+    mixed = vectors(1, heads, 5, size)
+    joined = mixed[0].transpose(0, 1).flatten(1)
+    filtered = make("conv", modules=4)
+    assert filtered.out_proj.weight.shape == (2, 1, 3, 2)
+    torch.testing.assert_close(filtered.output(mixed)[0], looped(filtered.out_proj, joined, 4))
+    assert make("multiplicative_conv").output(mixed)[0].equal(joined)
+
+
+@torch.no_grad()
+@kinds
+def test_where_queries_are_keys_both_are_the_mean_of_two_convolutions(kind: str) -> None:
+    shared, apart, x = make(kind, shares_query_key=True), make(kind), vectors(2, 5, DIM)
+    apart.load_state_dict(shared.state_dict())
+    q, k, v = apart(x)
+    for found, expected in zip(shared(x), ((q + k) / 2, (q + k) / 2, v), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+@kinds
+def test_a_row_is_of_its_token_and_those_read_it_that_are_two_later(kind: str) -> None:
+    projections, x = make(kind), vectors(1, 8, DIM)
+    changed = x.clone()
+    changed[:, 3] = 5.0
+    differs = (projections.in_proj(changed) != projections.in_proj(x)).any(dim=-1)[0]
+    assert differs.nonzero().flatten().tolist() == [3]
+    for before, after in zip(projections(x), projections(changed), strict=True):
+        differs = (before != after).any(dim=-1).any(dim=1)[0]
+        assert differs.nonzero().flatten().tolist() == [3, 4, 5]
+
+
+@kinds
+def test_gradients_are_those_of_small_differences(kind: str) -> None:
+    projections, x = make(kind).double(), vectors(1, 4, DIM).double().requires_grad_()
+    weights = tuple(weight for name, weight in projections.named_parameters() if not name.startswith("out_proj"))
+    assert torch.autograd.gradcheck(lambda x, *_: projections(x), (x, *weights))
+
+
+def test_a_memory_has_a_multiplicative_layer_of_its_own_where_there_is_one() -> None:
+    crossing = PROJECTIONS.build("multiplicative_conv", {}, **SETTING, crosses=True)
+    assert isinstance(crossing, ConvProjections) and crossing.memory_proj is not None
+    x = vectors(1, 5, DIM)
+    q, k, v = crossing(x)[0], *crossing.keys_values(x)
+    with torch.no_grad():
+        crossing.memory_proj.within.mul_(2.0)
+    assert crossing.queries(x).equal(q)
+    assert not any(new.equal(old) for new, old in zip(crossing.keys_values(x), (k, v), strict=True))
+    assert make("multiplicative_conv").memory_proj is None
+
+
+@torch.no_grad()
+def test_a_state_is_two_rows_of_each_hypothesis_or_none() -> None:
+    for kind in KINDS:
+        projections = make(kind)
+        state = projections.new_state()
+        projections.step(vectors(2, 6, DIM), 3, state)
+        assert state.value.shape == (6, 2, DIM)
+        assert make(kind, length_kernel=1).new_state() is None
+    assert PROJECTIONS.build("multiplicative", {}, **SETTING).new_state() is None
+
+
+@kinds
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"modules": 3}, r"^`embed_dim` \(8\) must be divisible by `modules` \(3\)\.$"),
+        ({"modules": 0}, r"^`modules` must be at least 1, but is 0\.$"),
+        ({"kernel": 2}, r"^`kernel` must be odd and at least 1, but is 2\.$"),
+        ({"value_kernel": -1}, r"^`value_kernel` must be odd and at least 1, but is -1\.$"),
+        ({"length_kernel": 0}, r"^`length_kernel` must be at least 1, but is 0\.$"),
+    ],
+)
+def test_what_makes_no_convolution_is_refused(kind: str, options: dict[str, int], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make(kind, **options)
