@@ -8,7 +8,7 @@ from torch import Tensor
 from pyramidions.nn.attention import ATTENTION, CrossAttention, SelfAttention
 from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.projections import DenseProjections
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import SublayerFunction
 
 DIM, HEADS, WIDTH, VOCABULARY = 8, 2, 16, 20
@@ -26,28 +26,42 @@ DECODING = ("self_attention", "cross_attention", "feed_forward")
 
 
 def function(
-    name: str, kind: str = "full", *, is_causal: bool = False, dropout: float = 0.0, **options: Any
+    name: str,
+    kind: str = "full",
+    *,
+    projections: str = "dense",
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    **options: Any,
 ) -> SublayerFunction:
     """Return what a sublayer of that name computes; ``kind`` and ``options`` are those of attention."""
     if name == "feed_forward":
         return DenseFeedForward(DIM, WIDTH, activation_dropout=dropout)
-    projections = DenseProjections(DIM, HEADS, ATTENTION[kind].shares_query_key)
+    crosses = name.startswith("cross_attention")
+    given = {**SETTING, "shares_query_key": ATTENTION[kind].shares_query_key, "crosses": crosses}
+    projected = PROJECTIONS.build(projections, {}, **given)
     attention = ATTENTION.build(kind, options, **SETTING, dropout=dropout)
-    if name.startswith("cross_attention"):
+    if crosses:
         # "cross_attention_2" reads the second memory.
         _, _, number = name.partition("cross_attention_")
-        return CrossAttention(projections, attention, int(number or 1) - 1)
-    return SelfAttention(projections, attention, is_causal)
+        return CrossAttention(projected, attention, int(number or 1) - 1)
+    return SelfAttention(projected, attention, is_causal)
 
 
 def layer(
-    *names: str, dropout: float = 0.0, normalize_before: bool = False, is_causal: bool = False, **options: Any
+    *names: str,
+    projections: str = "dense",
+    dropout: float = 0.0,
+    normalize_before: bool = False,
+    is_causal: bool = False,
+    **options: Any,
 ) -> Layer:
     """Return a layer with sublayers of these names; without any, one of an encoder."""
     names = names or ("self_attention", "feed_forward")
     of_self = {"is_causal": is_causal, **options}
     functions = {
-        name: function(name, dropout=dropout, **(of_self if name == "self_attention" else {})) for name in names
+        name: function(name, projections=projections, dropout=dropout, **(of_self if name == "self_attention" else {}))
+        for name in names
     }
     sublayers = {name: Sublayer(made, DIM, dropout, normalize_before) for name, made in functions.items()}
     made = Layer(sublayers)

@@ -20,6 +20,8 @@ from pyramidions.models import build, preset
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.functional.kernels import without_cudnn_attention
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.tasks.decoding import NGramBlocker
 
 PAD, EOS, WORDS = 1, 2, 16
@@ -41,13 +43,18 @@ def dictionary() -> Dictionary:
     return words
 
 
-def pair(seed: int, sharpness: float = 4.0, **changes: Any) -> tuple[PyramidionModel, Transformer]:
+def pair(
+    seed: int, sharpness: float = 4.0, projections: str = "dense", output: str = "tied", **changes: Any
+) -> tuple[PyramidionModel, Transformer]:
     """Return one model, with fairseq's face and without."""
-    config = preset("pyramidion", **SMALL, **changes)
+    projected = dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), projections)
+    config = preset("pyramidion", **SMALL, **projected, output=output, **changes)
     torch.manual_seed(seed)
     core = build(config, WORDS, PAD).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
     core.decoder.embedder.tokens.weight.data *= sharpness
+    for weight in core.decoder.output.parameters():
+        weight.data *= sharpness
     words = dictionary()
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, LONGEST))
     face = PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**vars(config))), task).eval()
@@ -101,6 +108,8 @@ HASHING: dict[str, Any] = {
     penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
     ngram=st.integers(0, 3),
     prefix=st.sampled_from([(), (0,), (9, 5)]),
+    projections=st.sampled_from(PROJECTIONS.names),
+    output=st.sampled_from(OUTPUT.names),
 )
 def test_the_best_hypotheses_are_fairseqs(
     changes: dict[str, Any],
@@ -112,8 +121,10 @@ def test_the_best_hypotheses_are_fairseqs(
     penalty: float,
     ngram: int,
     prefix: tuple[int, ...],
+    projections: str,
+    output: str,
 ) -> None:
-    face, core = pair(seed, **changes)
+    face, core = pair(seed, projections=projections, output=output, **changes)
     source = documents(*lengths, seed=seed)
     max_len = max(min_len + more, len(prefix))
     settings = {"beam_size": beam, "min_len": min_len, "max_len_b": max_len, "len_penalty": penalty}

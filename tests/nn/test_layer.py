@@ -10,6 +10,7 @@ from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
 
@@ -99,33 +100,38 @@ def test_a_layer_has_a_state_for_each_sublayer_and_makes_it_anew() -> None:
     assert first[0] is not second[0] and first[1] is not second[1]
 
 
-def causal(normalize_before: bool, count: int = 3) -> list[Layer]:
+projected = pytest.mark.parametrize("projections", PROJECTIONS.names)
+
+
+def causal(normalize_before: bool, projections: str, count: int = 3) -> list[Layer]:
     torch.manual_seed(0)
-    return [layer(is_causal=True, normalize_before=normalize_before) for _ in range(count)]
+    return [layer(is_causal=True, normalize_before=normalize_before, projections=projections) for _ in range(count)]
 
 
 @norms
+@projected
 @pytest.mark.parametrize("stack", STACK.names)
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1), (2, 2), (1, 3)])
 @torch.no_grad()
 def test_causal_layers_without_a_memory_write_by_steps_what_a_pass_writes(
-    normalize_before: bool, stack: str, steps: tuple[int, ...]
+    normalize_before: bool, projections: str, stack: str, steps: tuple[int, ...]
 ) -> None:
-    run, composed, x = causal(normalize_before), STACK.build(stack, {}), vectors(6, 4, DIM)
+    run, composed, x = causal(normalize_before, projections), STACK.build(stack, {}), vectors(6, 4, DIM)
     whole = composed(run, x, LayerContext())
     # Two documents of three hypotheses each.
     cache, found = DecoderCache([one.new_states() for one in run]), []
     for new in x.split(steps, dim=1):
         hidden = cache.advance(2, 3, new.size(1), x.device)
-        step = composed.step(run, new.reshape(2, -1, DIM), LayerContext(hidden), cache.states)
+        step = composed.step(run, new.reshape(2, -1, DIM), LayerContext(hidden, hypotheses=3), cache.states)
         found.append(step.view_as(new))
     torch.testing.assert_close(torch.cat(found, dim=1), whole)
 
 
 @norms
+@projected
 @torch.no_grad()
-def test_causal_layers_without_a_memory_see_backwards_only(normalize_before: bool) -> None:
-    run, composed, x = causal(normalize_before), STACK.build("plain", {}), vectors(2, 5, DIM)
+def test_causal_layers_without_a_memory_see_backwards_only(normalize_before: bool, projections: str) -> None:
+    run, composed, x = causal(normalize_before, projections), STACK.build("plain", {}), vectors(2, 5, DIM)
     before = composed(run, x, LayerContext())
     for place in range(5):
         changed = x.clone()

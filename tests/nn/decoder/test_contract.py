@@ -15,18 +15,21 @@ from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.stack import STACK
 
 kinds = pytest.mark.parametrize("kind", DECODER.names)
 norms = pytest.mark.parametrize("normalize_before", [False, True])
+projected = pytest.mark.parametrize("projections", PROJECTIONS.names)
 
 
-def make(kind: str, dropout: float = 0.0, normalize_before: bool = False) -> Decoder:
+def make(kind: str, dropout: float = 0.0, normalize_before: bool = False, projections: str = "dense") -> Decoder:
     torch.manual_seed(0)
     names = DECODER[kind].sublayers
+    options = {"projections": projections, "dropout": dropout, "normalize_before": normalize_before}
     given = {
         "embedder": Embedder(nn.Embedding(VOCABULARY, DIM), SinusoidalPositions(DIM), dropout=dropout),
-        "layers": [layer(*names, is_causal=True, dropout=dropout, normalize_before=normalize_before) for _ in range(2)],
+        "layers": [layer(*names, is_causal=True, **options) for _ in range(2)],
         "stack": STACK.build("plain", {}),
         "output": OUTPUT.build("tied", {}),
         "norm": nn.LayerNorm(DIM) if normalize_before else None,
@@ -58,12 +61,14 @@ def test_features_are_vectors_and_logits_are_made_of_them(kind: str, normalize_b
 
 @kinds
 @norms
+@projected
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (5,)])
 @torch.no_grad()
 def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
-    kind: str, normalize_before: bool, steps: tuple[int, ...]
+    kind: str, normalize_before: bool, projections: str, steps: tuple[int, ...]
 ) -> None:
-    decoder, tokens, cache = make(kind, normalize_before=normalize_before), prefixes(4, 5), make(kind).new_cache()
+    decoder = make(kind, normalize_before=normalize_before, projections=projections)
+    tokens, cache = prefixes(4, 5), decoder.new_cache()
     assert (cache.length, cache.documents, cache.width) == (0, 0, 0)
     found = []
     for new in tokens.split(steps, dim=1):
@@ -71,6 +76,8 @@ def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
         assert (cache.length, cache.documents, cache.width) == (sum(len(one[0]) for one in found), 2, 2)
     whole = decoder.features(tokens, tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in memories()))
     torch.testing.assert_close(torch.cat(found, dim=1), whole, rtol=0, atol=1e-5)
+    # A pass over several prefixes of a document is one over each.
+    torch.testing.assert_close(decoder.features(tokens, memories()), whole, rtol=0, atol=1e-5)
 
 
 @kinds
@@ -84,9 +91,10 @@ def test_two_caches_know_nothing_of_each_other(kind: str) -> None:
 
 
 @kinds
+@projected
 @torch.no_grad()
-def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: str) -> None:
-    decoder, tokens, (memory,) = make(kind), prefixes(2, 5), memories()
+def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: str, projections: str) -> None:
+    decoder, tokens, (memory,) = make(kind, projections=projections), prefixes(2, 5), memories()
     before = decoder.features(tokens, (memory,))
     changed = tokens.clone()
     changed[:, 3:] = 3
@@ -96,8 +104,9 @@ def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: 
 
 
 @kinds
-def test_gradients_reach_the_memory_and_every_parameter(kind: str) -> None:
-    decoder, ((read, padding),) = make(kind).train(), memories()
+@projected
+def test_gradients_reach_the_memory_and_every_parameter(kind: str, projections: str) -> None:
+    decoder, ((read, padding),) = make(kind, projections=projections).train(), memories()
     read.requires_grad_()
     targets = prefixes(2, 5)
     F.cross_entropy(decoder(targets, (Memory(read, padding),)).flatten(0, 1), targets.flatten()).backward()
