@@ -12,10 +12,12 @@ from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.parse import spec_of
 from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
+_VOCABULARY = 61
 
 
 class Comparison(NamedTuple):
@@ -65,13 +67,18 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     owns_layer = pooled and any(POOLING.takes(kind.strip(), "layer") for kind in config.pooling.split(","))
     window = -(-longest // min(pooled.values())) if owns_layer else 1
     by = math.gcd(_DIVISOR, *(span // window for named in (*spans, *own_spans) for span in named.values()))
-    embed_dim = _HEAD_DIM * config.num_heads
+    # Modules divide the width, as heads do, and the vocabulary.
+    projected = (config.encoder_projections_args, config.decoder_projections_args, config.cross_projections_args)
+    embed_dim = math.lcm(_HEAD_DIM * config.num_heads, *(loads(text).get("modules") or 1 for text in projected))
     attention = [_divided(options, named, by) for options, named in _in_pairs(attention, spans)]
     own = [_divided(options, named, by) for options, named in _in_pairs(own, own_spans)]
     for options in scorers:
         if "coordinate" in options:
             options["coordinate"] %= embed_dim
-    lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2), vocab_size=61)
+    lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2))
+    of_output = signature(OUTPUT[config.output]).parameters.get("modules")
+    modules = 1 if of_output is None else loads(config.output_args).get("modules", of_output.default)
+    lengths = lengths._replace(vocab_size=-(-_VOCABULARY // modules) * modules)
     # The text is made of units that fill segments, so that no more vectors come out of it.
     segments = max((options.get("segment_length", 0) for options in attention), default=0)
     most = -(-lengths.source // segments) if segments else longest

@@ -10,7 +10,9 @@ from pyramidions.measure import CostPart, Lengths, claims, compare, cost_of, ord
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 
@@ -20,7 +22,8 @@ FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
 
 def small(name: str, lengths: Lengths, **overrides: Any) -> tuple[PyramidionConfig, Lengths]:
     """Return a small instance of a preset with nothing dropped out, unless told otherwise."""
-    config, lengths = shrink(preset(name, max_source_positions=2048), lengths)
+    output = {key: overrides[key] for key in ("output", "output_args") if key in overrides}
+    config, lengths = shrink(preset(name, max_source_positions=2048, **output), lengths)
     return replace(config, **overrides), lengths
 
 
@@ -40,6 +43,26 @@ def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
         CostPart.OUTPUT: 3 * 8 * 10,
     }
     assert counted.total() == 256 + 1024 + 1024 + 144 + 192 + 1152 + 512 + 768 + 240
+
+
+def test_sparse_projections_and_output_multiply_as_counted_by_hand() -> None:
+    fields = dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), "multiplicative_conv")
+    config = preset("vanilla", **TINY, **fields, output="multiplicative", output_args='{"modules": 2}')
+    products = cost_of(config, FOUR_TO_THREE).products
+    # Of two modules of four numbers: a filter sees three tokens, of queries and keys three modules.
+    multiplicative, query, value = 8 * 8, 3 * 3 * 4 * 8, 3 * 4 * 8
+    assert products[CostPart.ENCODER_PROJECTIONS] == 4 * (multiplicative + 2 * query + value)
+    # Self-attention, and queries to the memory.
+    assert products[CostPart.DECODER_PROJECTIONS] == 3 * (multiplicative + 2 * query + value + multiplicative + query)
+    assert products[CostPart.MEMORY_PROJECTIONS] == 4 * (multiplicative + query + value)
+    assert products[CostPart.OUTPUT] == 3 * 8 * 10
+    config = preset("vanilla", **TINY, **dict.fromkeys(fields, "multiplicative"))
+    dense, products = (
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products,
+        cost_of(config, FOUR_TO_THREE).products,
+    )
+    # They have fewer weights, not fewer multiplications.
+    assert products == dense
 
 
 def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
@@ -153,6 +176,8 @@ AXES = {
     "scorer": SCORER.names,
     "feed_forward": FEED_FORWARD.names,
     "stack": STACK.names,
+    **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
+    "output": OUTPUT.names,
 }
 
 
@@ -333,6 +358,10 @@ def test_a_small_instance_keeps_the_proportions() -> None:
     # A decoder's own attention shrinks alike.
     config, _ = shrink(preset("blockwise", decoder_self_attention="full,lsh"), Lengths())
     assert config.decoder_self_attention_args == '[{}, {"bucket_size": 4, "window": 8}]'
+    # Modules share the width and the vocabulary.
+    sparse = {"decoder_projections": "conv", "decoder_projections_args": '{"modules": 5}', "output": "multiplicative"}
+    config, lengths = shrink(preset("vanilla", **sparse), Lengths())
+    assert (config.embed_dim, lengths.vocab_size) == (160, 64)
     # Funnel's blocks stay multiples of its window.
     config, _ = shrink(preset("funnel", self_attention_args='{"block_size": 80}'), Lengths(8192, 512))
     assert config.self_attention_args == '{"block_size": 80}'

@@ -1,0 +1,173 @@
+"""Kinds of projections in whole models: what each position reads, and what cannot go together."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from whole_models import PAD, batch, documents, encode, tiny
+
+from pyramidions.errors import UserError
+from pyramidions.nn.attention import ATTENTION, SelfAttention
+from pyramidions.nn.projections import PROJECTIONS, ConvProjections, MultiplicativeProjections
+from pyramidions.nn.sublayer import LayerContext
+
+SPARSE = [kind for kind in PROJECTIONS.names if kind != "dense"]
+CONVOLVE = ["conv", "multiplicative_conv"]
+sparse = pytest.mark.parametrize("projections", SPARSE)
+convolving = pytest.mark.parametrize("projections", CONVOLVE)
+
+
+def everywhere(projections: str) -> dict[str, Any]:
+    return dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), projections)
+
+
+@sparse
+@pytest.mark.parametrize(
+    ("attention", "pooling"),
+    [
+        ("full", "none"),
+        ("full", "funnel"),
+        ("blockwise", "soft_topk"),
+        ("blockwise", "funnel"),
+        ("lsh", "none"),
+        ("sliding_window", "mean"),
+        ("linformer", "none"),
+    ],
+)
+@torch.no_grad()
+def test_a_document_is_encoded_as_if_it_were_alone(projections: str, attention: str, pooling: str) -> None:
+    model = tiny(attention, pooling, **everywhere(projections)).eval()
+    tokens = batch(23, 9, 1)
+    together = documents(*encode(model, tokens))
+    for row, length in enumerate((23, 9, 1)):
+        (alone,) = documents(*encode(model, tokens[row : row + 1, :length]))
+        torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-5)
+
+
+@sparse
+@pytest.mark.parametrize("stack", ["plain", "recomputing", "reversible"])
+@pytest.mark.parametrize("cross", ["full", "hepos"])
+def test_every_weight_learns_and_a_cache_writes_what_a_pass_does(projections: str, stack: str, cross: str) -> None:
+    model = tiny("blockwise", stack=stack, cross_attention=cross, normalize_before=True, **everywhere(projections))
+    source, target = batch(23, 9, 1), batch(6, 6, 6, seed=1)
+    F.cross_entropy(model.train()(source, target).flatten(0, 1), target.flatten()).backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None and weight.grad.isfinite().all(), name
+        assert weight.grad.any() or "k_proj.bias" in name, name
+    with torch.no_grad():
+        memories = model.eval().encoder(source, source.eq(PAD)).memories
+        cache = model.decoder.new_cache()
+        steps = [model.decoder(one, memories, cache) for one in target.split((1, 2, 1, 1, 1), dim=1)]
+        torch.testing.assert_close(torch.cat(steps, dim=1), model.decoder(target, memories), rtol=0, atol=1e-5)
+
+
+def test_each_field_projects_its_own_attention() -> None:
+    model = tiny(
+        encoder_projections="conv", decoder_projections="multiplicative", cross_projections="multiplicative_conv"
+    )
+    read, written = model.encoder.layers[0].sublayers, model.decoder.layers[0].sublayers
+    of_encoder, of_decoder, of_memory = (
+        layer.function.projections
+        for layer in (read["self_attention"], written["self_attention"], written["cross_attention"])
+    )
+    assert isinstance(of_encoder, ConvProjections) and of_encoder.out_proj.weight.shape == (4, 1, 3, 4)
+    assert isinstance(of_decoder, MultiplicativeProjections)
+    assert isinstance(of_memory, ConvProjections) and of_memory.memory_proj is not None
+
+
+@convolving
+@torch.no_grad()
+def test_blocks_begin_anew_whether_the_encoder_or_attention_cuts_them(projections: str) -> None:
+    torch.manual_seed(0)
+    projected = PROJECTIONS.build(projections, {}, embed_dim=8, num_heads=2)
+    attention = SelfAttention(projected, ATTENTION.build("blockwise", {"block_size": 4}, dropout=0.0))
+    x = torch.randn(2, 10, 8)
+    expected = torch.cat([attention(block, LayerContext()) for block in x.split(4, dim=1)], dim=1)
+    torch.testing.assert_close(attention(x, LayerContext()), expected)
+    received = torch.cat([attention.received(block, None) for block in x.split(4, dim=1)], dim=1)
+    torch.testing.assert_close(attention.received(x, None), received)
+
+
+@convolving
+@torch.no_grad()
+def test_reversible_layers_of_other_blocks_are_those_of_plain_ones(projections: str) -> None:
+    fields = {"normalize_before": True, "encoder_projections": projections, "stack": "reversible"}
+    args = '[{"block_size": 4}, {"block_size": 8}, {"block_size": 4}]'
+    model = tiny("blockwise", self_attention_args=args, **fields).eval()
+    before, changed = batch(24), batch(24)
+    # Blocks of 8 hold all that a token reaches.
+    changed[0, 7] = 5 + (changed[0, 7] == 5)
+    differs = (encode(model, before)[0] - encode(model, changed)[0]).abs().amax(dim=-1)[0] > 1e-6
+    assert differs.nonzero().flatten().max() < 8
+
+
+@convolving
+def test_units_of_the_text_must_not_be_read_across(projections: str) -> None:
+    with pytest.raises(UserError) as caught:
+        tiny("segments", encoder_projections=projections)
+    assert str(caught.value) == (
+        "SegmentsAttention stays inside units of the text, so its projections must read each position alone, but "
+        "ConvProjections reads 2 before it."
+    )
+    tiny("segments", encoder_projections=projections, encoder_projections_args='{"length_kernel": 1}')
+    tiny("segments", encoder_projections="multiplicative")
+
+
+@torch.no_grad()
+@sparse
+def test_global_tokens_see_by_the_projections_of_all_others_or_by_copies(projections: str) -> None:
+    window = {"attention": "sliding_window", "global_tokens": 2, "encoder_projections": projections}
+    same = tiny(**window).eval()
+    if projections in CONVOLVE:
+        with pytest.raises(UserError, match="^`global_projections` must read each position alone, but ConvProjections"):
+            tiny(**window, global_projections=projections)
+        return
+    apart = tiny(**window, global_projections=projections).eval()
+    same.load_state_dict({name: each for name, each in apart.state_dict().items() if "global_rows" not in name})
+    torch.testing.assert_close(encode(apart, batch(23, 9)), encode(same, batch(23, 9)), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        (
+            {"encoder_projections": "multiplicative"},
+            "`global_projections` start as copies of `encoder_projections`, so kind and options must be the same, but "
+            "'dense' is not 'multiplicative'.",
+        ),
+        (
+            {
+                "encoder_projections": "multiplicative",
+                "encoder_projections_args": '{"modules": 4}',
+                "global_projections": "multiplicative",
+            },
+            "`global_projections` start as copies of `encoder_projections`, so kind and options must be the same, but "
+            "'multiplicative' is not 'multiplicative' {'modules': 4}.",
+        ),
+    ],
+)
+def test_second_projections_must_be_as_the_first(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        tiny("sliding_window", **{"global_tokens": 1, "global_projections": "dense", **fields})
+    assert str(caught.value) == sentence
+
+
+@torch.no_grad()
+def test_every_option_changes_the_output() -> None:
+    source, prefix = batch(23), batch(6, seed=1)
+    changes = {
+        "multiplicative": ['{"modules": 4}'],
+        "conv": ['{"modules": 4}', '{"kernel": 1}', '{"length_kernel": 2}', '{"value_kernel": 3}'],
+    }
+    changes["multiplicative_conv"] = changes["conv"]
+    for field in everywhere("dense"):
+        dense = tiny()(source, prefix)
+        for kind, options in changes.items():
+            found = [tiny(**{field: kind, f"{field}_args": each})(source, prefix) for each in ("{}", *options)]
+            assert not any(found[0].allclose(other) for other in (dense, *found[1:])), (field, kind)
+    tied, *others = (
+        tiny(output=kind, output_args=args)(source, prefix)
+        for kind, args in (("tied", "{}"), ("multiplicative", "{}"), ("multiplicative", '{"modules": 2}'))
+    )
+    assert not tied.allclose(others[0]) and not others[0].allclose(others[1])
