@@ -9,6 +9,7 @@ from pyramidions.nn.attention import ATTENTION, CrossAttention, SelfAttention
 from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.recurrence import SRURecurrence
 from pyramidions.nn.sublayer import SublayerFunction
 
 DIM, HEADS, WIDTH, VOCABULARY = 8, 2, 16, 20
@@ -54,16 +55,23 @@ def layer(
     dropout: float = 0.0,
     normalize_before: bool = False,
     is_causal: bool = False,
+    recurs: bool = False,
     **options: Any,
 ) -> Layer:
-    """Return a layer with sublayers of these names; without any, one of an encoder."""
+    """Return a layer with sublayers of these names; without any, one of an encoder.
+
+    With ``recurs`` there is a recurrence beside its feed-forward part.
+    """
     names = names or ("self_attention", "feed_forward")
     of_self = {"is_causal": is_causal, **options}
     functions = {
         name: function(name, projections=projections, dropout=dropout, **(of_self if name == "self_attention" else {}))
         for name in names
     }
-    sublayers = {name: Sublayer(made, DIM, dropout, normalize_before) for name, made in functions.items()}
+    beside = {"feed_forward": SRURecurrence(DIM, 3)} if recurs else {}
+    sublayers = {
+        name: Sublayer(made, DIM, dropout, normalize_before, beside.get(name)) for name, made in functions.items()
+    }
     made = Layer(sublayers)
     with torch.no_grad():
         for weight in made.parameters():

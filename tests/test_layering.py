@@ -43,6 +43,7 @@ MAY_IMPORT = {
         *("registry", "nn.functional", "nn.marks", "nn.sublayer", "nn.projections", "nn.units"),
         *("nn.regularised", "nn.attention"),
     ),
+    "pyramidions.nn.recurrence": ("registry", "nn.functional", "nn.sublayer", "nn.recurrence"),
     "pyramidions.nn.feed_forward": ("registry", "nn.functional", "nn.sublayer", "nn.feed_forward"),
     "pyramidions.nn.scorer": ("registry", "nn.functional", "nn.sequence", "nn.marks", "nn.context", "nn.scorer"),
     "pyramidions.nn.embedding": ("nn.functional", "nn.positions"),

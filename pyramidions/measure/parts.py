@@ -7,6 +7,7 @@ from torch import nn
 from pyramidions.nn.attention import CoreAttention, GlobalRows
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.pooling import Pooler
+from pyramidions.nn.recurrence import Recurrence
 from pyramidions.nn.scorer import Scorer
 
 
@@ -45,7 +46,8 @@ def part_of(name: str, module: nn.Module) -> CostPart | None:
     in_encoder, crosses = name.startswith("encoder"), "cross_attention" in name
     if isinstance(module, (Pooler, Scorer)):
         return CostPart.POOLING
-    if isinstance(module, FeedForward):
+    # A recurrence stands beside a feed-forward part.
+    if isinstance(module, (FeedForward, Recurrence)):
         return CostPart.ENCODER_FEED_FORWARD if in_encoder else CostPart.DECODER_FEED_FORWARD
     if isinstance(module, (CoreAttention, GlobalRows)):
         across = CostPart.CROSS_ATTENTION if crosses else CostPart.DECODER_ATTENTION

@@ -38,6 +38,7 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
+from pyramidions.nn.recurrence import RECURRENCE, Recurrence
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
@@ -159,15 +160,22 @@ class Assembly:
         return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
 
     def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:
-        return self._layer({sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers})
+        functions = {sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers}
+        confined_to = next((one.confined_to for one in functions.values() if isinstance(one, SelfAttention)), None)
+        return self._layer(spec, functions, confined_to)
 
-    def _layer(self, functions: dict[str, SublayerFunction]) -> Layer:
-        spec = self.spec
-        sublayers = {
-            name: Sublayer(function, spec.embed_dim, spec.dropout, spec.normalize_before)
-            for name, function in functions.items()
+    def _layer(self, spec: LayerSpec, functions: dict[str, SublayerFunction], confined_to: int | None) -> Layer:
+        """Return the layer of these functions, whose attention stays within blocks of ``confined_to``."""
+        around = (self.spec.embed_dim, self.spec.dropout, self.spec.normalize_before)
+        beside = {
+            sublayer.name: self.recurrence(sublayer.recurrence, confined_to)
+            for sublayer in spec.sublayers
+            if isinstance(sublayer, FeedForwardSpec) and sublayer.recurrence is not None
         }
-        return Layer(sublayers)
+        return Layer({name: Sublayer(one, *around, beside=beside.get(name)) for name, one in functions.items()})
+
+    def recurrence(self, part: Part, confined_to: int | None) -> Recurrence:
+        return RECURRENCE.build(part.kind, part.options, **self.setting, confined_to=confined_to)
 
     def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
         if isinstance(spec, FeedForwardSpec):
@@ -233,7 +241,7 @@ class Assembly:
                 functions["cross_attention"] = CrossAttention(function.projections, function.attention.across())
             else:
                 functions[sublayer.name] = function
-        return self._layer(functions), confined_to
+        return self._layer(spec, functions, confined_to), confined_to
 
 
 def _described(part: Part) -> str:

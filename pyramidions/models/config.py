@@ -13,6 +13,7 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
@@ -116,6 +117,10 @@ class EncoderConfig:
     upsampling_args: str = _options("upsampling")
     feed_forward: str = _choice("dense", FEED_FORWARD.names, f"what transforms each position {_per('layer')}")
     feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'', "layer")
+    recurrence: str = _choice(
+        NONE, (NONE, *RECURRENCE.names), f"what passes over positions beside the feed-forward part {_per('layer')}"
+    )
+    recurrence_args: str = _options("recurrence, e.g. '{\"dim\": 32}'", "layer")
     stack: str = _choice(
         "plain",
         STACK.names,
@@ -180,6 +185,12 @@ class PyramidionConfig(EncoderConfig):
         "dense",
         FEED_FORWARD.names,
         "what transforms each position (one kind, or one per layer with commas in between, the encoder's first)",
+    )
+    recurrence: str = _choice(
+        NONE,
+        (NONE, *RECURRENCE.names),
+        "what passes over positions beside the feed-forward part (one kind, or one per layer with commas in between, "
+        "the encoder's first)",
     )
     decoder_positions: str = _choice(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
     decoder_positions_args: str = _options("positions of target tokens")

@@ -66,6 +66,16 @@ class FieldReader:
         options = _parsed(getattr(self.config, f"{name}_args"), f"{name}_args")
         return self._each(name, registry, count, unit, getattr(self.config, name), options)
 
+    def each_or_none(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part | None]:
+        """Return what `each` does, None where a kind is "none"; options for all units are those of the other kinds."""
+        kinds, text = getattr(self.config, name), getattr(self.config, f"{name}_args")
+        options = _parsed(text, f"{name}_args")
+        parts = self._each(name, registry, count, unit, kinds, options, (NONE,))
+        unread = [part for part in parts if part.kind == NONE and part.options]
+        if unread and (isinstance(options, list) or len(unread) == count):
+            raise UserError(f"`{name}_args` is {shown(text)}, but `{name}` is {shown(kinds)}.")
+        return [None if part.kind == NONE else part for part in parts]
+
     def each_of_several(
         self, name: str, registry: Registry[Any], several: int, count: int, unit: str
     ) -> list[list[Part]]:
@@ -83,10 +93,19 @@ class FieldReader:
         entries = zip(kinds * (several // len(kinds)), options * (several // len(options)), strict=True)
         return [self._each(name, registry, count, unit, *entry) for entry in entries]
 
-    def _each(self, name: str, registry: Registry[Any], count: int, unit: str, text: str, value: Any) -> list[Part]:
+    def _each(
+        self,
+        name: str,
+        registry: Registry[Any],
+        count: int,
+        unit: str,
+        text: str,
+        value: Any,
+        further: tuple[str, ...] = (),
+    ) -> list[Part]:
         kinds = [kind.strip() for kind in text.split(",")]
         for kind in kinds:
-            _check_kind(name, kind, registry.names)
+            _check_kind(name, kind, (*further, *registry.names))
         options = self._each_options(f"{name}_args", value)
         for field, given in ((name, kinds), (f"{name}_args", options)):
             if len(given) not in (1, count):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pyramidions.errors import UserError
-from pyramidions.models.spec import EncoderSpec, Part, StageSpec
+from pyramidions.models.spec import EncoderSpec, FeedForwardSpec, LayerSpec, Part, StageSpec
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING
 
@@ -51,6 +51,8 @@ def check_units(stages: tuple[StageSpec, ...]) -> None:
     """
     lost = None
     for stage in (inner for outer in stages for inner in outer.all_stages()):
+        for layer in stage.layers:
+            _check_recurrence(layer)
         inside = _inside_units(stage)
         if lost is not None and inside:
             raise UserError(f"`self_attention` {inside[0]!r} must not follow {lost}.")
@@ -59,3 +61,14 @@ def check_units(stages: tuple[StageSpec, ...]) -> None:
             lost = f"`pooling` {kind!r}, which loses the units of the text"
         elif kind is not None and POOLING[kind].reads_units:
             lost = f"`pooling` {kind!r}, after which each vector is a unit of its own"
+
+
+def _check_recurrence(layer: LayerSpec) -> None:
+    attention = layer.self_attention.attention
+    for sublayer in layer.sublayers:
+        recurrence = sublayer.recurrence if isinstance(sublayer, FeedForwardSpec) else None
+        if recurrence is not None and stays_inside_units(attention):
+            raise UserError(
+                f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
+                f"{attention.kind!r}), but is {recurrence.kind!r}."
+            )

@@ -33,6 +33,7 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.stack import STACK
 
 
@@ -86,7 +87,9 @@ def _shape(config: EncoderConfig) -> dict[str, Any]:
 
 
 def _feed_forwards(reader: FieldReader, count: int) -> list[FeedForwardSpec]:
-    return [FeedForwardSpec(part) for part in reader.each("feed_forward", FEED_FORWARD, count, "layer")]
+    parts = reader.each("feed_forward", FEED_FORWARD, count, "layer")
+    recurrences = reader.each_or_none("recurrence", RECURRENCE, count, "layer")
+    return [FeedForwardSpec(*both) for both in zip(parts, recurrences, strict=True)]
 
 
 def _stack(reader: FieldReader) -> Part:

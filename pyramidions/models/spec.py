@@ -45,9 +45,10 @@ class AttentionSpec:
 
 @dataclass(frozen=True)
 class FeedForwardSpec:
-    """A feed-forward sublayer."""
+    """A feed-forward sublayer, with a recurrence beside it or None."""
 
     feed_forward: Part
+    recurrence: Part | None = None
     name: str = "feed_forward"
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import Dropout
-from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
+from pyramidions.nn.sublayer import LayerContext, Pair, State, SublayerFunction
 
 Function = TypeVar("Function", bound=SublayerFunction)
 
@@ -19,16 +19,34 @@ class Sublayer(nn.Module):
         embed_dim: D.
         dropout: probability of dropping a value of the function's output while training.
         normalize_before: pre-norm (Xiong et al. 2020) instead of post-norm (Vaswani et al. 2017).
+        beside: a second function, whose output is added as well; it reads the input before any norm, and its output is
+            not dropped. Or None.
     """
 
     def __init__(
-        self, function: SublayerFunction, embed_dim: int, dropout: float = 0.0, normalize_before: bool = False
+        self,
+        function: SublayerFunction,
+        embed_dim: int,
+        dropout: float = 0.0,
+        normalize_before: bool = False,
+        beside: SublayerFunction | None = None,
     ) -> None:
         super().__init__()
         self.function = function
         self.norm = nn.LayerNorm(embed_dim)
         self.dropout = Dropout(dropout)
         self.normalize_before = normalize_before
+        self.beside = beside
+
+    @property
+    def functions(self) -> list[SublayerFunction]:
+        """What it computes: its function, and the one beside it."""
+        return [self.function, *([] if self.beside is None else [self.beside])]
+
+    def new_state(self) -> State | None:
+        """Return the state before the first cached step; None if steps need nothing of earlier ones."""
+        states = [function.new_state() for function in self.functions]
+        return states[0] if len(states) == 1 else Pair(*states)
 
     def entering(self, x: Tensor) -> Tensor:
         """Return what the function reads: (B, L, D) -> (B, L, D)."""
@@ -36,11 +54,12 @@ class Sublayer(nn.Module):
 
     def branch(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return what is added to ``x``: (B, L, D) -> (B, L, D)."""
-        x = self.entering(x)
+        read = self.entering(x)
         watcher = context.watchers.get(self.function)
         if watcher is not None:
-            watcher(x.detach())
-        return self.dropout(self.function(x, context))
+            watcher(read.detach())
+        added: Tensor = self.dropout(self.function(read, context))
+        return added if self.beside is None else added + self.beside(x, context)
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
@@ -48,7 +67,12 @@ class Sublayer(nn.Module):
 
     def step_branch(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Return what a cached step adds to ``x``; shapes as in `SublayerFunction.step`."""
-        return self.dropout(self.function.step(self.entering(x), context, state))
+        if self.beside is None:
+            added: Tensor = self.dropout(self.function.step(self.entering(x), context, state))
+            return added
+        assert isinstance(state, Pair)
+        added = self.dropout(self.function.step(self.entering(x), context, state.first))
+        return added + self.beside.step(x, context, state.second)
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Compute one cached step; shapes as in `SublayerFunction.step`."""
@@ -73,7 +97,7 @@ class Layer(nn.Module):
     @property
     def confined_to(self) -> int | None:
         """The blocks within which all sublayers stay, in positions counted from the first; None for no such limit."""
-        reaches = [cast(Sublayer, sublayer).function.confined_to for sublayer in self.sublayers.values()]
+        reaches = [function.confined_to for function in self._functions()]
         known = [reach for reach in reaches if reach is not None]
         longest = max(known, default=1)
         # Blocks of 8 hold blocks of 4, but not of 3.
@@ -85,8 +109,10 @@ class Layer(nn.Module):
 
     def functions(self, kind: type[Function]) -> list[Function]:
         """Return the layer's functions of this ``kind``, in their order."""
-        functions = (cast(Sublayer, sublayer).function for sublayer in self.sublayers.values())
-        return [function for function in functions if isinstance(function, kind)]
+        return [function for function in self._functions() if isinstance(function, kind)]
+
+    def _functions(self) -> list[SublayerFunction]:
+        return [function for one in self.sublayers.values() for function in cast(Sublayer, one).functions]
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
@@ -96,7 +122,7 @@ class Layer(nn.Module):
 
     def new_states(self) -> list[State | None]:
         """Return the states before the first cached step, one per sublayer."""
-        return [cast(Sublayer, sublayer).function.new_state() for sublayer in self.sublayers.values()]
+        return [cast(Sublayer, sublayer).new_state() for sublayer in self.sublayers.values()]
 
     def step(self, x: Tensor, context: LayerContext, states: Sequence[State | None]) -> Tensor:
         """Compute one cached step; shapes as in `SublayerFunction.step`."""

@@ -28,6 +28,8 @@ class LayerContext(NamedTuple):
         marks: positions of the layers' own input that all others read, and that read all others; or None.
         units: of the text, in which the positions of the layers' own input stand; None if nobody knows.
         hypotheses: W of a document, whose new positions follow each other in a cached step; 1 elsewhere.
+        new_padding_mask: (BW, T), True at new positions of a cached step that are padding, in front of all others, or
+            None.
     """
 
     padding_mask: Tensor | None = None
@@ -36,6 +38,7 @@ class LayerContext(NamedTuple):
     marks: Marks | None = None
     units: Units | None = None
     hypotheses: int = 1
+    new_padding_mask: Tensor | None = None
 
 
 class State(ABC):
@@ -57,6 +60,19 @@ class Carried(State):
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         self.value = None if self.value is None else self.value.index_select(0, order)
+
+
+class Pair(State):
+    """The states of two functions of a sublayer, either of which may need none."""
+
+    def __init__(self, first: State | None, second: State | None) -> None:
+        self.first = first
+        self.second = second
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        for state in (self.first, self.second):
+            if state is not None:
+                state.reorder(order, documents)
 
 
 class SublayerFunction(nn.Module, ABC):

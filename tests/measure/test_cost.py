@@ -13,6 +13,7 @@ from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 
@@ -175,6 +176,7 @@ AXES = {
     "pooling": POOLING.names,
     "scorer": SCORER.names,
     "feed_forward": FEED_FORWARD.names,
+    "recurrence": RECURRENCE.names,
     "stack": STACK.names,
     **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
     "output": OUTPUT.names,

@@ -90,6 +90,8 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"output": "untied"},
         {"decoder_self_attention": "lsh"},
         {"decoder_self_attention": "full,lsh", "decoder_self_attention_args": '[{}, {"local_heads": 0}]'},
+        {"recurrence": "sru"},
+        {"recurrence": "sru", "recurrence_args": '{"dim": 5}'},
     ],
 )
 def test_every_field_changes_the_output(change: dict[str, Any]) -> None:

@@ -156,6 +156,30 @@ def test_a_causal_layer_is_masked_attention_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
+    ("normalize_before", "step", "expected"),
+    [
+        # norm(x + 3 x + 2 x)
+        (False, False, [-1.0, 1.0]),
+        # x + 3 norm(x) + 2 x
+        (True, False, [0.0, 12.0]),
+        # x + 3 norm(x) + 1 + 2 x + 1
+        (True, True, [2.0, 14.0]),
+    ],
+)
+def test_what_stands_beside_reads_the_input_before_any_norm_and_is_added(
+    normalize_before: bool, step: bool, expected: list[float]
+) -> None:
+    sublayer, x = Sublayer(Scaled(3.0), 2, 0.0, normalize_before, beside=Scaled(2.0)), torch.tensor(X)
+    out = sublayer.step(x, LayerContext(), sublayer.new_state()) if step else sublayer(x, LayerContext())
+    torch.testing.assert_close(out, torch.tensor([[expected]]), rtol=0, atol=1e-4)
+
+
+def test_what_stands_beside_is_not_dropped() -> None:
+    sublayer = Sublayer(Scaled(3.0), 2, 0.999999, True, beside=Scaled(2.0)).train()
+    assert sublayer.branch(torch.tensor(X), LayerContext()).tolist() == [[[2.0, 6.0]]]
+
+
+@pytest.mark.parametrize(
     ("reaches", "expected"), [([8, 1], 8), ([4, 1, 8], 8), ([4, 3], None), ([8, None], None), ([1], 1)]
 )
 def test_a_layer_stays_within_blocks_if_all_of_its_sublayers_do(

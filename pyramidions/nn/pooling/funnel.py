@@ -47,7 +47,8 @@ class FunnelPooler(Pooler):
         memory = Memory(cast(Sublayer, self.layer.sublayers["cross_attention"]).entering(blocks), layout.attention_mask)
         # (N, M, D) -> (N, M/W, D)
         queries = window_mean(blocks, layout.padding_mask, self.window)
-        y = self.layer(queries, LayerContext(memories=(memory,)))
+        padding_mask = window_mask(layout.padding_mask, self.window)
+        y = self.layer(queries, LayerContext(padding_mask, (memory,)))
         mask = window_mask(sequence.padding_mask, self.window)
         confined_to = None if self.confined_to is None else self.confined_to // self.window
         lengths = None if sequence.lengths is None else [self.kept(length) for length in sequence.lengths]

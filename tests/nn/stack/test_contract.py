@@ -65,9 +65,11 @@ def test_layers_are_composed_by_the_formula(kind: str, normalize_before: bool) -
 
 
 @kinds
+@pytest.mark.parametrize("recurs", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_gradients_are_those_of_the_formula(kind: str, dropout: float) -> None:
-    run, read = layers(*DECODING, dropout=dropout, normalize_before=STACK[kind].streams > 1), context()
+def test_gradients_are_those_of_the_formula(kind: str, dropout: float, recurs: bool) -> None:
+    read = context()
+    run = layers(*DECODING, dropout=dropout, recurs=recurs, normalize_before=STACK[kind].streams > 1)
     weights = [weight for one in run for weight in one.parameters()]
     found: list[tuple[Tensor, ...]] = []
     for stack in (composed(kind), make(kind)):
@@ -111,11 +113,12 @@ def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
 
 
 @norms
+@pytest.mark.parametrize("recurs", [False, True])
 @pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 3, 1), (5,)])
 @torch.no_grad()
-def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: tuple[int, ...]) -> None:
+def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: tuple[int, ...], recurs: bool) -> None:
     stack, x, read = make(kind), vectors(2, 5, DIM), context()
-    run = layers(*DECODING, is_causal=True, normalize_before=normalize_before)
+    run = layers(*DECODING, is_causal=True, recurs=recurs, normalize_before=normalize_before)
     whole = stack(run, x, read)
     states, lineage, found = [one.new_states() for one in run], Lineage(), []
     for new in x.split(steps, dim=1):

@@ -90,6 +90,19 @@ def test_gradients_through_hashing_blocks_and_poolers_are_exact(
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("options", [BLOCKS, LSH, {}])
+def test_gradients_through_recurrences_are_exact(options: dict[str, Any]) -> None:
+    run = [one.double() for one in layers(dropout=0.3, recurs=True, **options)]
+    x = vectors(2, 23, DIM).double().requires_grad_()
+    of = [x, *weights_of(run)]
+
+    def through(stack: Stack) -> Tensor:
+        return Stage(run)(documents(x), stack).sequence.x
+
+    expected, found = (gradients(lambda stack=stack: through(stack), of) for stack in (Kept(), ReversibleStack()))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
 def test_gradients_of_a_decoder_reach_all_memories() -> None:
     names = ("self_attention", "cross_attention", "cross_attention_2", "cross_attention_3", "feed_forward")
     run = layers(*names, dropout=0.3, is_causal=True)

@@ -1,0 +1,79 @@
+"""The simple recurrent unit."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.functional.linear_recurrence import linear_recurrence
+from pyramidions.nn.recurrence.core import RECURRENCE, Recurrence
+
+
+@RECURRENCE.register("sru")
+class SRURecurrence(Recurrence):
+    """Simple recurrent units in few dimensions (Lei et al. 2018), as the Terraformer has them.
+
+    A norm of its own, a linear layer to ``dim`` dimensions, the units, and a linear layer back (Jaszczur et al. 2021,
+    section 4.3, and their public code).
+
+    Args:
+        embed_dim: D.
+        dim: width of a unit.
+        layers: units, one after the other.
+        confined_to: as in `Recurrence`.
+
+    Raises:
+        ValueError: a ``dim`` or ``layers`` below 1.
+    """
+
+    def __init__(self, embed_dim: int, dim: int = 32, layers: int = 1, confined_to: int | None = None) -> None:
+        super().__init__(confined_to)
+        for name, value in (("dim", dim), ("layers", layers)):
+            if value < 1:
+                raise ValueError(f"`{name}` of sru must be at least 1, but is {value}.")
+        self.norm = nn.LayerNorm(embed_dim)
+        self.down = _linear(embed_dim, dim)
+        self.units = nn.ModuleList(_Unit(dim) for _ in range(layers))
+        self.up = _linear(dim, embed_dim)
+
+    def run(self, x: Tensor, padding_mask: Tensor | None, carried: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Pass over sequences; what is carried is (B, ``layers``, ``dim``), at least in float32."""
+        h, last = self.down(self.norm(x)), []
+        before: Sequence[Tensor | None] = [None] * len(self.units) if carried is None else carried.unbind(dim=1)
+        for unit, value in zip(self.units, before, strict=True):
+            h, after = unit(h, padding_mask, value)
+            last.append(after)
+        return self.up(h), torch.stack(last, dim=1)
+
+
+class _Unit(nn.Module):
+    """A simple recurrent unit: (B, L, d) -> (B, L, d) and the last state (B, d).
+
+    c_t = f_t c_(t-1) + (1 - f_t) W x_t, and the output is q_t c_t + (1 - q_t) x_t, where the gates f and q are sigmoids
+    of x alone.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.transform = _linear(dim, dim, bias=False)
+        self.forget = _linear(dim, dim)
+        self.highway = _linear(dim, dim)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None, before: Tensor | None) -> tuple[Tensor, Tensor]:
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        # Sums over thousands of positions need more digits than mixed precision has.
+        y, f, q = (layer(x).to(dtype) for layer in (self.transform, self.forget, self.highway))
+        kept, new = f.sigmoid(), (-f).sigmoid() * y
+        if padding_mask is not None:
+            kept = kept.masked_fill(padding_mask[..., None], 1.0)
+            new = new.masked_fill(padding_mask[..., None], 0.0)
+        c = linear_recurrence(kept, new, before)
+        return torch.lerp(x.to(dtype), c, q.sigmoid()).to(x.dtype), c[:, -1]
+
+
+def _linear(width: int, out: int, bias: bool = True) -> nn.Linear:
+    layer = nn.Linear(width, out, bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer

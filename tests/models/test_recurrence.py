@@ -1,0 +1,158 @@
+"""Whole models with a recurrence beside the feed-forward parts of their layers."""
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from whole_models import PAD, VOCABULARY, batch, documents, encode, tiny
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.freezing import parameters_of
+from pyramidions.models.parse import spec_of
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.recurrence import Recurrence
+from pyramidions.nn.stack import STACK
+
+LAYERS = 5  # three of the encoder and two of the decoder
+
+
+def model(attention: str = "full", pooling: str = "none", **overrides: Any) -> Transformer:
+    """Return a model whose recurrences matter from the start."""
+    made = tiny(attention, pooling, **{"recurrence": "sru", "recurrence_args": '{"dim": 3}', **overrides}).eval()
+    with torch.no_grad():
+        for part in made.modules():
+            if isinstance(part, Recurrence):
+                for weight in part.parameters():
+                    weight.add_(torch.randn_like(weight), alpha=0.5)
+    return made
+
+
+def recurring(of: Transformer) -> list[bool]:
+    layers = [*of.encoder.layers, *of.decoder.layers]
+    return [any(isinstance(part, Recurrence) for part in layer.modules()) for layer in layers]
+
+
+def test_every_layer_has_one_or_those_that_are_named() -> None:
+    assert recurring(model()) == [True] * LAYERS
+    assert recurring(tiny()) == [False] * LAYERS
+    assert recurring(model(recurrence="none,sru,none,none,sru")) == [False, True, False, False, True]
+    options = json.dumps([{}, {"dim": 7}, {}, {}, {"layers": 2}])
+    first, second = (
+        layer.sublayers["feed_forward"].beside
+        for part in [model(recurrence="none,sru,none,none,sru", recurrence_args=options)]
+        for layer in (part.encoder.layers[1], part.decoder.layers[1])
+    )
+    assert (first.down.out_features, len(first.units)) == (7, 1)
+    assert (second.down.out_features, len(second.units)) == (32, 2)
+
+
+def test_without_it_a_seed_gives_the_weights_that_it_gave() -> None:
+    before, after = tiny().state_dict(), tiny(recurrence="none,none,none,none,sru").state_dict()
+    assert all(after[name].equal(weight) for name, weight in before.items())
+    added = after.keys() - before.keys()
+    assert added and all(name.startswith("decoder.layers.1.sublayers.feed_forward.beside.") for name in added)
+
+
+def test_it_is_frozen_with_its_layer() -> None:
+    whole = model()
+    frozen = {id(weight) for weight in parameters_of(whole, "decoder.1")}
+    weights = whole.decoder.layers[1].sublayers["feed_forward"].beside.parameters()
+    assert {id(weight) for weight in weights} <= frozen
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("stack", STACK.names)
+@pytest.mark.parametrize(
+    ("attention", "pooling"),
+    [("full", "none"), ("blockwise", "soft_topk"), ("blockwise", "funnel"), ("sliding_window", "markers")],
+)
+def test_a_document_alone_equals_itself_in_a_batch(stack: str, attention: str, pooling: str) -> None:
+    whole, tokens = model(attention, pooling, stack=stack, normalize_before=True), batch(23, 9, 1)
+    together = documents(*encode(whole, tokens))
+    for row, length in enumerate((23, 9, 1)):
+        (alone,) = documents(*encode(whole, tokens[row : row + 1, :length]))
+        torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("stack", STACK.names)
+def test_it_begins_anew_where_the_blocks_of_its_layer_do(stack: str) -> None:
+    whole = model("blockwise", stack=stack, normalize_before=True)
+    tokens = batch(24)
+    changed = tokens.clone()
+    changed[:, 9] = 7 + (tokens[:, 9] == 7)
+    before, after = (encode(whole, each)[0] for each in (tokens, changed))
+    # Blocks of eight: the second alone has changed, from its second vector on.
+    moved = (before - after).abs().sum(dim=-1)[0] > 1e-6
+    assert moved[8:16].all() and not moved[:8].any() and not moved[16:].any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("stack", STACK.names)
+def test_steps_equal_the_whole_prefix_while_hypotheses_come_and_go(stack: str) -> None:
+    whole, tokens, written = model(stack=stack, normalize_before=True), batch(20, 9, 13), batch(4, 4, 4, seed=2)
+    memories, cache = whole.encoder(tokens, tokens.eq(PAD)).memories, whole.decoder.new_cache()
+    whole.decoder(written, memories, cache)
+    order, staying = torch.tensor([0, 0, 2, 2]), torch.tensor([0, 2])
+    for row in ([1, 0, 3, 3], [0, 0, 2, 3]):
+        cache.reorder(order, staying)
+        written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
+        memories = memories if staying is None else tuple(memory.select(staying) for memory in memories)
+        after = whole.decoder(written[:, -1:], memories, cache)
+        alone = tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in memories)
+        torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
+        order, staying = torch.tensor(row), None
+
+
+def test_a_search_scores_what_it_writes_as_a_pass_does() -> None:
+    whole, tokens = model(), batch(20, 9)
+    for row, hypotheses in enumerate(BeamSearch(3, 2, 8)(whole, tokens)):
+        for found in hypotheses:
+            prefix = torch.cat([torch.tensor([2]), found.tokens[:-1]])[None]
+            length = int(tokens[row].ne(PAD).sum())
+            log_probs = whole(tokens[row : row + 1, :length], prefix)[0].log_softmax(dim=-1)
+            expected = log_probs.gather(1, found.tokens[:, None])[:, 0]
+            torch.testing.assert_close(found.token_scores, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("stack", STACK.names)
+def test_gradients_reach_all_of_it_in_every_stack(stack: str) -> None:
+    def gradients(stack: str) -> list[Tensor]:
+        whole = model("blockwise", "soft_topk", stack=stack, normalize_before=True).train()
+        whole(batch(23, 9), batch(5, 5, seed=1)).square().sum().backward()
+        return [weight.grad for name, weight in whole.named_parameters() if ".beside." in name]
+
+    found = gradients(stack)
+    assert found and all(grad is not None and grad.isfinite().all() and grad.any() for grad in found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"recurrence": "gru"}, "`recurrence` must be one of none, sru, but is 'gru'."),
+        ({"recurrence": "sru,none"}, "must have one entry, or one per layer, but has 2 for 5: 'sru,none'."),
+        ({"recurrence_args": '{"dim": 3}'}, "`recurrence_args` is '{\"dim\": 3}', but `recurrence` is 'none'."),
+        (
+            {"recurrence": "none,sru,sru,sru,sru", "recurrence_args": json.dumps([{"dim": 3}] * 5)},
+            "but `recurrence` is 'none,sru,sru,sru,sru'.",
+        ),
+        (
+            {"recurrence": "sru", "self_attention": "full,segments,full"},
+            "`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` 'segments'), "
+            "but is 'sru'.",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(fields: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        spec_of(preset("vanilla", encoder_layers=3, decoder_layers=2, **fields))
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("options", ['{"dim": 0}', '{"layers": 0}'])
+def test_options_out_of_range_are_refused(options: str) -> None:
+    with pytest.raises(UserError, match="of sru must be at least 1, but is 0"):
+        build(preset("vanilla", recurrence="sru", recurrence_args=options, embed_dim=16), VOCABULARY)
