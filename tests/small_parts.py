@@ -65,7 +65,12 @@ def layer(
     names = names or ("self_attention", "feed_forward")
     of_self = {"is_causal": is_causal, **options}
     functions = {
-        name: function(name, projections=projections, dropout=dropout, **(of_self if name == "self_attention" else {}))
+        name: function(
+            name,
+            projections=projections,
+            dropout=dropout,
+            **(of_self if name.startswith("self_attention") else {}),
+        )
         for name in names
     }
     beside = {"feed_forward": SRURecurrence(DIM, 3)} if recurs else {}

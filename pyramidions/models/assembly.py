@@ -129,7 +129,15 @@ class Assembly:
             spec.memories,
         )
 
-    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int) -> Decoder:
+    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int, memory_length: int) -> Decoder:
+        """Make a decoder.
+
+        Args:
+            spec: of the decoder.
+            embedding: of tokens.
+            longest: tokens of the longest summary.
+            memory_length: the most vectors of a document that the encoder hands on.
+        """
         return DECODER.build(
             spec.decoder.kind,
             spec.decoder.options,
@@ -140,6 +148,7 @@ class Assembly:
             output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
             norm=self.norm(),
             start=spec.start,
+            memory_length=memory_length,
         )
 
     def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:

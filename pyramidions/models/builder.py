@@ -43,7 +43,8 @@ def build(
     with _rules_of_parts():
         unit_marker = marker_of_units(spec.encoder, marker_idx)
         encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx)
-        return Transformer(encoder, builder.decoder(spec.decoder, embedding, max_target_positions), padding_idx)
+        decoder = builder.decoder(spec.decoder, embedding, max_target_positions, spec.encoder.handed_on)
+        return Transformer(encoder, decoder, padding_idx)
 
 
 def build_extractor(

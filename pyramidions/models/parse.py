@@ -9,6 +9,7 @@ from pyramidions.models.config import (
     EncoderConfig,
     ExtractorConfig,
     PyramidionConfig,
+    shown,
 )
 from pyramidions.models.fields import FieldReader, check_numbers, parse_memories
 from pyramidions.models.global_tokens import check_poolings, global_projections, reads_marks
@@ -144,6 +145,9 @@ def _decoder(
     reader: FieldReader, count: int, feed_forwards: list[FeedForwardSpec], stack: Part, memories: int
 ) -> DecoderSpec:
     decoder = reader.one("decoder", DECODER)
+    names = DECODER[decoder.kind].sublayers_with(decoder.options)
+    if "cross_attention" not in names:
+        _refuse_cross_attention(reader.config, decoder)
     # one list per memory
     kinds = reader.each_of_several("cross_attention", ATTENTION, memories, count, "decoder layer")
     for kind in chain(*kinds):
@@ -164,12 +168,13 @@ def _decoder(
     cross = reader.one("cross_projections", PROJECTIONS)
 
     def layer(kind: Part, kinds: tuple[Part, ...], feed_forward: FeedForwardSpec) -> LayerSpec:
+        each = [AttentionSpec(kind, back, is_causal=True, place=place) for place in range(len(names))]
         parts: dict[str, tuple[AttentionSpec | FeedForwardSpec, ...]] = {
-            "self_attention": (AttentionSpec(kind, back, is_causal=True),),
+            **{one.name: (one,) for one in each},
             "cross_attention": tuple(AttentionSpec(kind, cross, reads=number) for number, kind in enumerate(kinds)),
             "feed_forward": (feed_forward,),
         }
-        return LayerSpec(tuple(chain(*(parts[name] for name in DECODER[decoder.kind].sublayers))))
+        return LayerSpec(tuple(chain(*(parts[name] for name in names))))
 
     return DecoderSpec(
         decoder,
@@ -179,3 +184,18 @@ def _decoder(
         reader.one("output", OUTPUT),
         reader.choice("decoder_start", STARTS),
     )
+
+
+def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
+    """Refuse what a decoder without cross-attention would not read.
+
+    Raises:
+        UserError: there is something.
+    """
+    for name in ("memories", "cross_attention", "cross_attention_args", "cross_projections", "cross_projections_args"):
+        value, default = getattr(config, name), getattr(PyramidionConfig, name)
+        if value != default:
+            raise UserError(
+                f"`{name}` must be {default!r} if `decoder` is {decoder.kind!r}, which has no cross-attention, but is "
+                f"{shown(value)}."
+            )

@@ -27,6 +27,7 @@ class AttentionSpec:
         reads: the layer's own sequence (None), or the memory of this number (from 0).
         is_causal: position i sees positions up to i.
         global_projections: of what marked positions see, or None for the same.
+        place: among the layer's self-attentions, from 0.
     """
 
     attention: Part
@@ -34,12 +35,13 @@ class AttentionSpec:
     reads: int | None = None
     is_causal: bool = False
     global_projections: Part | None = None
+    place: int = 0
 
     @property
     def name(self) -> str:
         """Its name in a layer."""
         if self.reads is None:
-            return "self_attention"
+            return f"self_attention_{self.place + 1}" if self.place else "self_attention"
         return f"cross_attention_{self.reads + 1}" if self.reads else "cross_attention"
 
 
@@ -152,6 +154,14 @@ class EncoderSpec:
     def longest(self) -> int:
         """Tokens of the longest document."""
         return self.stages[0].longest
+
+    @property
+    def handed_on(self) -> int:
+        """The most vectors of a document that the last stage hands on."""
+        last = self.stages[-1]
+        if last.pooling is None or last.pooling.upsampler is not None:
+            return last.longest
+        return min(last.longest, last.pooling.length)
 
     @property
     def poolings(self) -> dict[int, PoolingSpec]:

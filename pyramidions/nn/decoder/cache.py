@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pyramidions.nn.memory import Memory
 from pyramidions.nn.sublayer import State
 
 
@@ -10,14 +11,22 @@ class Lineage:
     """Which of a document's written tokens belong to the past of which hypothesis.
 
     The W hypotheses of a document are consecutive rows. The S tokens that any of them ever wrote are kept once, in the
-    order in which they were written. When descendants of other hypotheses replace some, no token moves.
+    order in which they were written. When descendants of other hypotheses replace some, no token moves. A memory that a
+    decoder reads in front of them (`begin`) counts as written by all.
     """
 
     def __init__(self) -> None:
         #: (B, W, S), True where a token belongs to a hypothesis; None where nothing was written yet
         self.belongs: Tensor | None = None
-        self._alone = True  # no document ever had two hypotheses
+        self._alone = True  # all that stands before a token belongs to its past
         self._own = torch.zeros(0, 0, dtype=torch.bool)  # (W, W), as it was used last
+
+    def begin(self, memory: Memory, width: int) -> None:
+        """Let a memory stand before the first token of ``width`` hypotheses of a document, but for its padding."""
+        x, padding_mask = memory
+        real = torch.ones_like(x[..., 0], dtype=torch.bool) if padding_mask is None else ~padding_mask
+        self.belongs = real[:, None].expand(-1, width, -1)
+        self._alone = padding_mask is None
 
     def extend(self, documents: int, width: int, tokens: int, device: torch.device) -> Tensor | None:
         """Add ``tokens`` T new positions to each of ``width`` W hypotheses; return what these must not see.
@@ -85,15 +94,25 @@ class DecoderCache:
         self.length += tokens
         return self.lineage.extend(documents, width, tokens, device)
 
+    def begin(self, memory: Memory, width: int) -> None:
+        """Share what was read of a memory among ``width`` hypotheses of each document; nothing is decoded yet."""
+        self.lineage.begin(memory, width)
+        if width > 1:
+            order = torch.arange(len(memory.x), device=memory.x.device).repeat_interleave(width)
+            self._move(order, None)
+
     def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
         if not self.documents:
             return
         self.lineage.reorder(order, self.documents if documents is None else len(documents))
+        self._move(order, documents)
+        if documents is not None:
+            masks = self.memory_masks
+            self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]
+
+    def _move(self, order: Tensor, documents: Tensor | None) -> None:
         for layer in self.states:
             for state in layer:
                 if state is not None:
                     state.reorder(order, documents)
-        if documents is not None:
-            masks = self.memory_masks
-            self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]

@@ -1,7 +1,8 @@
 """The role of a decoder, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,7 @@ class Decoder(nn.Module, ABC):
             datasets begin with the end, `</s>`, and need not know.
     """
 
-    #: the names of each layer's sublayers, in order
+    #: the names of each layer's sublayers, in order, without options
     sublayers: ClassVar[tuple[str, ...]]
 
     def __init__(
@@ -48,6 +49,11 @@ class Decoder(nn.Module, ABC):
         self.output = output
         self.start = start
 
+    @classmethod
+    def sublayers_with(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the names of each layer's sublayers, in order, given the options of the kind."""
+        return cls.sublayers
+
     def begun(self, tokens: Tensor, position: int = 0) -> Tensor:
         """Return ``tokens`` (BW, T), the first of them at ``position`` of its text, with `start` in front."""
         if self.start is None or position:
@@ -65,7 +71,7 @@ class Decoder(nn.Module, ABC):
         Args:
             tokens: (BW, T), prefixes, padded on the right if at all; those of a document are consecutive rows. With a
                 cache, only the tokens after those in the cache.
-            memories: what cross-attention reads; of a filled cache only the number of documents matters.
+            memories: what the layers read; of a filled cache only the number of documents matters.
             cache: of these hypotheses, extended in place. With None the whole prefix is computed.
 
         Returns:
@@ -83,10 +89,11 @@ class Decoder(nn.Module, ABC):
 
         Args:
             tokens: (B, T), a prefix of each document.
-            memories: what cross-attention reads.
+            memories: what the layers read.
 
         Returns:
-            (B, T, K) in float32 for each memory; each row sums to 1, or to less where heads have nothing to read.
+            (B, T, K) in float32 for each memory; each row sums to 1, or to less where heads have nothing to read, or
+            read the prefix as well.
 
         Raises:
             ValueError: the attention kind has no `weights`.

@@ -1,0 +1,169 @@
+"""The decoder that reads the encoder's output in front of the target."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.decoder.cache import DecoderCache
+from pyramidions.nn.decoder.core import DECODER, Decoder
+from pyramidions.nn.decoder.joined import Joined, padded_in_front
+from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.output import Output
+from pyramidions.nn.stack import Stack
+from pyramidions.nn.sublayer import LayerContext, Watcher
+
+_MOST = 100  # self-attentions of a layer
+
+
+@DECODER.register("concatenated")
+class ConcatenatedDecoder(Decoder):
+    """The encoder's output, then the target, as one causal sequence (Jaszczur et al. 2021, section 4, Terraformer).
+
+    A layer has causal self-attentions and a feed-forward part, and no cross-attention. What comes of the memory's own
+    positions is left out of the output. Both parts count positions from 0 on their own: the memory as the encoder did,
+    the target in the embedder. All of the memory goes through all layers, so it had better be pooled.
+
+    The Terraformer's encoder hands on both streams of a reversible stack; ours hands on their mean, normalised, as any
+    encoder that pools must, and both streams of the decoder begin with it.
+
+    Args:
+        attention_layers: self-attentions of a layer.
+        longest_memory: the most vectors of a document that the encoder may hand on, all of which attend to each other.
+        memory_length: the most that it does, or None if that is unknown.
+        embedder, layers, stack, output, norm, start: as in `Decoder`.
+
+    Raises:
+        ValueError: an option out of its range, or a ``memory_length`` above ``longest_memory``.
+    """
+
+    sublayers = ("self_attention", "self_attention_2", "feed_forward")
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        layers: list[Layer],
+        stack: Stack,
+        output: Output,
+        norm: nn.LayerNorm | None = None,
+        start: int | None = None,
+        attention_layers: int = 2,
+        longest_memory: int = 4096,
+        memory_length: int | None = None,
+    ) -> None:
+        super().__init__(embedder, layers, stack, output, norm, start)
+        if not 1 <= attention_layers <= _MOST:
+            raise ValueError(
+                f"`attention_layers` of a concatenated decoder must be from 1 to {_MOST}, but is {attention_layers}."
+            )
+        if longest_memory < 1:
+            raise ValueError(f"`longest_memory` of a concatenated decoder must be at least 1, but is {longest_memory}.")
+        if memory_length is not None and memory_length > longest_memory:
+            raise ValueError(
+                f"A concatenated decoder attends among all vectors that the encoder hands on, at most {longest_memory} "
+                f"(`longest_memory`), but `pooling_lengths` leaves {memory_length}."
+            )
+        self.longest_memory = longest_memory
+
+    @classmethod
+    def sublayers_with(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
+        count = options.get("attention_layers", 2)
+        if not isinstance(count, int) or count > _MOST:
+            return cls.sublayers  # it is refused when the decoder is built
+        return ("self_attention", *(f"self_attention_{place}" for place in range(2, count + 1)), "feed_forward")
+
+    @property
+    def _layers(self) -> list[Layer]:
+        return [cast(Layer, layer) for layer in self.layers]
+
+    def new_cache(self) -> DecoderCache:
+        return DecoderCache([layer.new_states() for layer in self._layers])
+
+    def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
+        memory = self._only(memories)
+        documents = memory.x.size(0)
+        if len(tokens) % documents:
+            raise ValueError(
+                f"`tokens` ({len(tokens)} rows) must be divisible by the number of documents ({documents})."
+            )
+        width = len(tokens) // documents
+        if cache is None:
+            x = self._pass(tokens, memory if width == 1 else memory.select(_each(documents, width, tokens.device)))
+        else:
+            x = self._step(tokens, memory, documents, width, cache)
+        return x if self.norm is None else self.norm(x)
+
+    def _pass(self, tokens: Tensor, memory: Memory) -> Tensor:
+        joined = Joined.of(memory, self.embedder(self.begun(tokens)))
+        return joined.target(self.stack(self._layers, joined.x, LayerContext()))
+
+    def _step(self, tokens: Tensor, memory: Memory, documents: int, width: int, cache: DecoderCache) -> Tensor:
+        if not cache.documents:
+            self._read(memory, width, cache)
+        x = self.embedder(self.begun(tokens, cache.length), cache.length)
+        blocked = cache.advance(documents, width, tokens.size(1), tokens.device)
+        context = LayerContext(None if blocked is None else as_bias(blocked, x), hypotheses=width)
+        # (BW, T, D) -> (B, WT, D) and back
+        return self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)
+
+    def _read(self, memory: Memory, width: int, cache: DecoderCache) -> None:
+        """Fill an empty cache with what all ``width`` hypotheses of a document read of its memory."""
+        # What states carry on is then that of the last real vector.
+        memory = padded_in_front(memory)
+        length, device = memory.x.size(1), memory.x.device
+        later = torch.ones(length, length, dtype=torch.bool, device=device).triu(diagonal=1)
+        blocked = later[None]
+        if memory.padding_mask is not None:
+            # (B, K, K); padding sees itself, because a softmax over nothing would be NaN.
+            itself = torch.eye(length, dtype=torch.bool, device=device)
+            blocked = (later | memory.padding_mask[:, None]) & ~itself
+        context = LayerContext(as_bias(blocked, memory.x), new_padding_mask=memory.padding_mask)
+        self.stack.step(self._layers, memory.x, context, cache.states)
+        cache.begin(memory, width)
+
+    @torch.no_grad()
+    def cross_attention_weights(self, tokens: Tensor, memories: tuple[Memory, ...]) -> tuple[Tensor, ...]:
+        joined = Joined.of(self._only(memories), self.embedder(self.begun(tokens)))
+        position = torch.arange(joined.x.size(1), device=tokens.device)
+        # (B, T, K + T), True at what follows a position of the target
+        later = position > joined.places[..., None]
+        total = torch.zeros(later.shape, device=tokens.device)
+
+        def watch(attention: SelfAttention, x: Tensor) -> None:
+            q, k, _ = attention.projections(x)
+            # (B, H, K + T, E) -> (B, H, T, E)
+            q = q.gather(2, joined.places[:, None, :, None].expand(-1, q.size(1), -1, q.size(3)))
+            total.add_(attention.attention.weights(q, k, later).mean(dim=1))
+
+        watchers: dict[nn.Module, Watcher] = {each: partial(watch, each) for each in self._attention()}
+        self.stack(self._layers, joined.x, LayerContext(watchers=watchers))
+        return (joined.memory(total / len(watchers)),)
+
+    @property
+    def tells_weights(self) -> bool:
+        return all(attention.attention.tells("weights") for attention in self._attention())
+
+    def _attention(self) -> list[SelfAttention]:
+        return [attention for layer in self._layers for attention in layer.functions(SelfAttention)]
+
+    def _only(self, memories: tuple[Memory, ...]) -> Memory:
+        if len(memories) != 1:
+            raise ValueError(f"A concatenated decoder reads one memory, but there are {len(memories)}.")
+        (memory,) = memories
+        if memory.x.size(1) > self.longest_memory:
+            raise ValueError(
+                f"A concatenated decoder reads at most {self.longest_memory} vectors of a document (`longest_memory`), "
+                f"but there are {memory.x.size(1)}."
+            )
+        return memory
+
+
+def _each(documents: int, width: int, device: torch.device) -> Tensor:
+    """Return the number of each of ``documents``, ``width`` times: (BW,)."""
+    return torch.arange(documents, device=device).repeat_interleave(width)

@@ -1,0 +1,187 @@
+"""Whole models whose decoder reads the encoder's output in front of the target."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+from omegaconf import OmegaConf
+from torch import Tensor
+from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
+
+from pyramidions.errors import UserError
+from pyramidions.models import build, preset
+from pyramidions.models.freezing import parameters_of
+from pyramidions.models.parse import spec_of
+from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.nn import BeamSearch, Sampling, Transformer
+from pyramidions.nn.stack import STACK
+
+EOS = 2
+DOCUMENTS = (LONGEST, 13, 7, 1)
+FIELDS: dict[str, Any] = {"decoder": "concatenated", "normalize_before": True, "decoder_positions": "sinusoidal"}
+TERRAFORMER = {"stack": "reversible", "recurrence": "sru"}
+models = pytest.mark.parametrize("fields", [{}, TERRAFORMER], ids=["plain", "terraformer"])
+poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
+
+
+def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
+    made = tiny("full", pooling, **{**FIELDS, **overrides}).eval()
+    # Untrained models find all tokens about as likely; these have an opinion.
+    made.decoder.embedder.tokens.weight.data *= 4
+    return made
+
+
+def rescored(of: Transformer, document: Tensor, tokens: Tensor) -> Tensor:
+    prefix = torch.cat([torch.tensor([EOS]), tokens[:-1]])
+    with torch.no_grad():
+        log_probs = of(document[None], prefix[None])[0].log_softmax(-1)
+    return log_probs.gather(1, tokens[:, None])[:, 0]
+
+
+@models
+@poolings
+@torch.no_grad()
+def test_logits_of_a_document_alone_are_those_in_a_batch(fields: dict[str, Any], pooling: str) -> None:
+    whole, source, prefix = model(pooling, **fields), batch(*DOCUMENTS), batch(5, 5, 5, 5, seed=1)
+    together = whole(source, prefix)
+    for row, length in enumerate(DOCUMENTS):
+        alone = whole(source[row : row + 1, :length], prefix[row : row + 1])
+        torch.testing.assert_close(together[row : row + 1], alone, rtol=0, atol=1e-4)
+
+
+@models
+@poolings
+@pytest.mark.parametrize("search", [BeamSearch(3, 2, 8), BeamSearch(1, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
+def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: str, search: Any) -> None:
+    whole, source = model(pooling, **fields), batch(*DOCUMENTS)
+    for document, hypotheses in zip(source, search(whole, source), strict=True):
+        for found in hypotheses:
+            expected = rescored(whole, document[document != PAD], found.tokens)
+            torch.testing.assert_close(found.token_scores, expected, rtol=0, atol=1e-4)
+
+
+@models
+@poolings
+def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], pooling: str) -> None:
+    words = Dictionary()
+    for number in range(VOCABULARY - len(words)):
+        words.add_symbol(f"w{number}")
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (LONGEST, 32))
+    torch.manual_seed(0)
+    shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": LONGEST}
+    pooled = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": "12,6"}
+    config = PyramidionModelConfig(**{**shape, **pooled, **FIELDS, **fields})
+    whole = PyramidionModel.build_model(OmegaConf.structured(config), task).eval()
+    whole.decoder.core.embedder.tokens.weight.data *= 4
+    core = Transformer(whole.encoder.core, whole.decoder.core, PAD).eval()
+    source = batch(*DOCUMENTS)
+    generator = SequenceGenerator([whole], words, beam_size=3, max_len_b=8, min_len=2)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}}
+    ours = BeamSearch(3, 2, 8)(core, source)
+    for document, theirs, mine in zip(source, generator.generate([whole], sample), ours, strict=True):
+        best = theirs[0]
+        expected = rescored(core, document[document != PAD], best["tokens"])
+        torch.testing.assert_close(best["positional_scores"], expected, rtol=0, atol=1e-4)
+        assert best["tokens"].tolist() == mine[0].tokens.tolist()
+
+
+@models
+def test_a_small_one_learns_with_a_loss_at_the_target_alone(fields: dict[str, Any]) -> None:
+    whole = model(**fields, dropout=0.1).train()
+    optimizer = torch.optim.Adam(whole.parameters(), lr=0.01)
+    source, target = batch(23, 9, 1), batch(5, 5, 5, seed=1)
+    prefix, losses = F.pad(target[:, :-1], (1, 0), value=EOS), []
+    for _ in range(20):
+        logits = whole(source, prefix)
+        assert logits.shape == (3, 5, VOCABULARY)
+        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in whole.parameters())
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@torch.no_grad()
+def test_positions_of_memory_and_target_count_from_0_each() -> None:
+    whole, source = model("none"), batch(9)
+    memories = whole.encoder(source, source.eq(PAD)).memories
+    calls: list[int] = []
+    forward = whole.decoder.embedder.positions.forward
+    whole.decoder.embedder.positions.forward = lambda p, end: calls.append(p.tolist()) or forward(p, end)
+    whole.decoder(batch(3), memories)
+    assert calls == [[0, 1, 2]]
+
+
+def test_layers_are_frozen_by_name() -> None:
+    whole = model()
+    frozen = {id(weight) for weight in parameters_of(whole, "decoder.1")}
+    second = whole.decoder.layers[1].sublayers["self_attention_2"].parameters()
+    assert {id(weight) for weight in second} <= frozen
+
+
+def test_the_memory_is_what_the_last_stage_hands_on() -> None:
+    def handed_on(**fields: Any) -> int:
+        config = preset("vanilla", **{"encoder_layers": 3, "max_source_positions": 64, **fields})
+        return spec_of(config).encoder.handed_on
+
+    assert handed_on() == 64
+    assert handed_on(pooling_lengths="16,None,8") == 8
+    assert handed_on(pooling_lengths="16,None,None") == 16
+    assert handed_on(pooling_lengths="None,None,100") == 64
+    assert handed_on(pooling="mean", pooling_lengths="16,8,None", upsampling="repeat") == 64
+
+
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {},
+            "A concatenated decoder attends among all vectors that the encoder hands on, at most 4096 "
+            "(`longest_memory`), but `pooling_lengths` leaves 8192.",
+        ),
+        (
+            {"pooling_lengths": "None,64", "decoder_args": '{"longest_memory": 63}'},
+            "at most 63 (`longest_memory`), but `pooling_lengths` leaves 64.",
+        ),
+        (
+            {"memories": "1,last"},
+            "`memories` must be 'last' if `decoder` is 'concatenated', which has no cross-attention, but is '1,last'.",
+        ),
+        ({"cross_attention": "hepos"}, "`cross_attention` must be 'full' if `decoder` is 'concatenated'"),
+        ({"cross_attention_args": '{"dropout": 0.1}'}, "`cross_attention_args` must be '{}' if `decoder` is"),
+        ({"decoder_args": '{"attention_layers": 0}'}, "`attention_layers` of a concatenated decoder must be from 1 to"),
+        ({"decoder_args": '{"attention_layers": 101}'}, "must be from 1 to 100, but is 101."),
+        ({"decoder_args": '{"attention_layers": 1.5}'}, "'attention_layers' of ConcatenatedDecoder (decoder"),
+        ({"decoder_args": '{"longest_memory": 0}'}, "`longest_memory` of a concatenated decoder must be at least 1"),
+        ({"decoder_args": '{"depth": 2}'}, "has no option 'depth'; it knows attention_layers, longest_memory."),
+        ({"stack": "reversible"}, "`stack` reversible needs `normalize_before` to be true"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        build(preset("vanilla", **SMALL, decoder="concatenated", **fields), VOCABULARY)
+    assert message in str(refusal.value)
+
+
+def test_a_longer_memory_is_a_choice() -> None:
+    options = '{"longest_memory": 8192}'
+    build(preset("vanilla", **SMALL, decoder="concatenated", decoder_args=options), VOCABULARY)
+    build(preset("vanilla", **SMALL, decoder="concatenated", pooling_lengths="None,4096"), VOCABULARY)
+
+
+@pytest.mark.parametrize("stack", STACK.names)
+def test_options_change_the_output(stack: str) -> None:
+    source, prefix = batch(20), batch(5, seed=1)
+    outputs = [
+        model(stack=stack, decoder_args=f'{{"attention_layers": {count}}}')(source, prefix) for count in (1, 2, 3)
+    ]
+    assert not torch.allclose(outputs[0], outputs[1]) and not torch.allclose(outputs[1], outputs[2])

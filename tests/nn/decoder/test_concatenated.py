@@ -1,0 +1,186 @@
+"""The concatenated decoder, beside layers that run over each document by hand."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_parts import DIM, VOCABULARY, ends_after, layer, vectors
+from torch import Tensor, nn
+
+from pyramidions.nn.decoder import ConcatenatedDecoder
+from pyramidions.nn.decoder.joined import Joined, padded_in_front
+from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.nn.stack import STACK
+from pyramidions.nn.sublayer import LayerContext
+
+forms = pytest.mark.parametrize("stack", STACK.names)
+recurrences = pytest.mark.parametrize("recurs", [False, True])
+
+
+def make(stack: str = "plain", recurs: bool = False, attention_layers: int = 2, dropout: float = 0.0):
+    torch.manual_seed(0)
+    names = ConcatenatedDecoder.sublayers_with({"attention_layers": attention_layers})
+    options = {"is_causal": True, "normalize_before": True, "recurs": recurs, "dropout": dropout}
+    return ConcatenatedDecoder(
+        Embedder(nn.Embedding(VOCABULARY, DIM), SinusoidalPositions(DIM), dropout=dropout),
+        [layer(*names, **options) for _ in range(2)],
+        STACK.build(stack, {}),
+        OUTPUT.build("tied", {}),
+        nn.LayerNorm(DIM),
+        attention_layers=attention_layers,
+    ).eval()
+
+
+def prefixes(count: int, length: int, seed: int = 3) -> Tensor:
+    return torch.randint(4, VOCABULARY, (count, length), generator=torch.Generator().manual_seed(seed))
+
+
+def by_hand(decoder: ConcatenatedDecoder, vectors: Tensor, tokens: Tensor) -> Tensor:
+    """Return the features of one document, (K, D) and (T,) without any padding, layer by layer."""
+    joined = torch.cat([vectors, decoder.embedder(tokens[None])[0]])[None]
+    first = second = joined
+    for one in decoder.layers:
+        for sublayer in one.sublayers.values():
+            if decoder.stack.streams == 2:
+                first, second = second, first + sublayer.branch(second, LayerContext())
+            else:
+                first = second = sublayer(first, LayerContext())
+    return decoder.norm((first + second) / 2)[0, len(vectors) :]
+
+
+@forms
+@recurrences
+@torch.no_grad()
+def test_a_document_in_a_batch_is_what_it_is_alone_wherever_its_padding_stands(stack: str, recurs: bool) -> None:
+    decoder, x, tokens = make(stack, recurs), vectors(4, 5, DIM, seed=1), prefixes(4, 6)
+    padding = torch.tensor([[0, 0, 0, 0, 0], [0, 0, 1, 1, 1], [1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]).bool()
+    found = decoder.features(tokens, (Memory(x.masked_fill(padding[..., None], 1e3), padding),))
+    for row in range(4):
+        expected = by_hand(decoder, x[row][~padding[row]], tokens[row])
+        torch.testing.assert_close(found[row], expected, rtol=0, atol=1e-5)
+
+
+@forms
+@recurrences
+@torch.no_grad()
+@settings(deadline=None, max_examples=8)
+@given(data=st.data())
+def test_steps_equal_the_whole_prefix_however_hypotheses_replace_each_other(
+    stack: str, recurs: bool, data: st.DataObject
+) -> None:
+    decoder, x = make(stack, recurs), vectors(3, 5, DIM, seed=1)
+    lengths = data.draw(st.sampled_from([None, (5, 2, 0), (4, 4, 1)]))
+    padding = None if lengths is None else ends_after(*lengths, width=5)
+    memory, width = Memory(x, padding), data.draw(st.integers(1, 3))
+    written = prefixes(3 * width, data.draw(st.integers(1, 3)))
+    cache, new, seed = decoder.new_cache(), written.size(1), 10
+    for _ in range(3):
+        after = decoder.features(written[:, written.size(1) - new :], (memory,), cache)
+        rows = torch.arange(len(memory.x)).repeat_interleave(width)
+        whole = decoder.features(written, (memory.select(rows),))
+        torch.testing.assert_close(after, whole[:, -new:], rtol=0, atol=1e-5)
+        assert (cache.length, cache.documents, cache.width) == (written.size(1), len(memory.x), width)
+        documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory.x) - 1), min_size=1))))
+        before, width = width, data.draw(st.integers(1, 3))
+        order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
+        cache.reorder(order, None if len(documents) == len(memory.x) else documents)
+        memory, new, seed = memory.select(documents), data.draw(st.integers(1, 2)), seed + 1
+        written = torch.cat([written[order], prefixes(len(order), new, seed)], dim=1)
+
+
+@torch.no_grad()
+def test_the_memory_is_read_once_and_shared_by_its_hypotheses() -> None:
+    decoder, memory = make(), Memory(vectors(2, 5, DIM, seed=1), ends_after(5, 3))
+    cache, read = decoder.new_cache(), []
+    decoder.layers[0].sublayers["feed_forward"].norm.register_forward_pre_hook(lambda _, given: read.append(given[0]))
+    for token in prefixes(6, 3).split(1, dim=1):
+        decoder.features(token, (memory,), cache)
+    # Five vectors of each document, then a token of each of its three hypotheses.
+    assert [tuple(x.shape[:2]) for x in read] == [(2, 5), (2, 3), (2, 3), (2, 3)]
+
+
+@forms
+@torch.no_grad()
+def test_a_later_token_moves_nothing_before_it(stack: str) -> None:
+    decoder, memory, tokens = make(stack, recurs=True), Memory(vectors(2, 4, DIM), ends_after(4, 2)), prefixes(2, 5)
+    changed = tokens.clone()
+    changed[:, 3] = 3
+    before, after = (decoder.features(each, (memory,)) for each in (tokens, changed))
+    assert before[:, :3].equal(after[:, :3]) and not before[:, 3:].isclose(after[:, 3:]).all(dim=-1).any()
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_gradients_of_the_reversible_stack_are_those_of_streams_that_are_kept(padded: bool) -> None:
+    found = []
+    for stack in ("by hand", "reversible"):
+        decoder = make("reversible", recurs=True, dropout=0.3).double().train()
+        x, tokens = vectors(1, 4, DIM, seed=1).double().requires_grad_(), prefixes(1, 5)
+        torch.manual_seed(5)
+        if stack == "by hand":
+            out = by_hand(decoder, x[0, : 3 if padded else 4], tokens[0])[None]
+        else:
+            out = decoder.features(tokens, (Memory(x, ends_after(3, width=4) if padded else None),))
+        of = [x, *(weight for name, weight in decoder.named_parameters())]
+        found.append([out, *torch.autograd.grad(out.square().sum(), of, allow_unused=True)])
+    if not padded:
+        # What is dropped depends on how many vectors there are.
+        torch.testing.assert_close(found[1], found[0], rtol=1e-10, atol=1e-10)
+    assert all(grad is None or grad.isfinite().all() for grad in found[1])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_layer_has_as_many_self_attentions_as_are_asked_for(count: int) -> None:
+    names = ["self_attention", "self_attention_2", "self_attention_3"][:count]
+    decoder = make(attention_layers=count)
+    assert list(decoder.layers[0].sublayers) == [*names, "feed_forward"]
+    tokens, memory = prefixes(1, 3), Memory(vectors(1, 4, DIM))
+    with torch.no_grad():
+        expected = by_hand(decoder, memory.x[0], tokens[0])
+        torch.testing.assert_close(decoder.features(tokens, (memory,))[0], expected)
+
+
+@torch.no_grad()
+def test_weights_are_the_mean_over_layers_and_heads_of_what_goes_to_the_memory() -> None:
+    decoder, tokens = make("plain"), prefixes(2, 3)
+    memory = Memory(vectors(2, 4, DIM, seed=1), torch.tensor([[False] * 4, [True, False, False, True]]))
+    (found,) = decoder.cross_attention_weights(tokens, (memory,))
+    seen: list[tuple[Tensor, Tensor]] = []
+    for one in decoder.layers:
+        for name in ("self_attention", "self_attention_2"):
+            attention = one.sublayers[name].function.attention
+            attention.register_forward_hook(lambda _, given, out: seen.append((given[0], given[1])))
+    for row in range(2):
+        real = ~memory.padding_mask[row]
+        seen.clear()
+        by_hand(decoder, memory.x[row][real], tokens[row])
+        length = int(real.sum())
+        hidden = torch.ones(length + 3, length + 3).triu(1).bool()
+        weights = [((q @ k.mT) / q.size(-1) ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1) for q, k in seen]
+        expected = torch.stack(weights).mean(dim=(0, 1, 2))[length:, :length]
+        torch.testing.assert_close(found[row][:, real], expected, rtol=0, atol=1e-5)
+        assert not found[row][:, ~real].any()
+
+
+def test_padding_moves_behind_the_target_or_in_front_of_the_memory() -> None:
+    x = torch.tensor([[1.0, 9.0, 2.0], [3.0, 4.0, 5.0]])[..., None]
+    memory = Memory(x, torch.tensor([[False, True, False], [False, False, False]]))
+    joined = Joined.of(memory, torch.tensor([[6.0, 7.0], [6.0, 7.0]])[..., None])
+    assert joined.x[..., 0].tolist() == [[1, 2, 6, 7, 9], [3, 4, 5, 6, 7]]
+    assert joined.target(joined.x)[..., 0].tolist() == [[6, 7], [6, 7]]
+    weights = torch.tensor([[[1.0, 2.0, 3.0, 4.0, 5.0]]] * 2)
+    assert joined.memory(weights).tolist() == [[[1, 5, 2]], [[1, 2, 3]]]
+    front = padded_in_front(memory)
+    assert front.x[..., 0].tolist() == [[9, 1, 2], [3, 4, 5]]
+    assert front.padding_mask is not None and front.padding_mask.tolist() == [[True, False, False], [False] * 3]
+
+
+def test_a_second_memory_and_one_that_is_too_long_are_refused() -> None:
+    decoder, memory = make(), Memory(vectors(1, 4, DIM))
+    with pytest.raises(ValueError, match="reads one memory, but there are 2"):
+        decoder.features(prefixes(1, 2), (memory, memory))
+    decoder.longest_memory = 3
+    with pytest.raises(ValueError, match=r"at most 3 vectors of a document \(`longest_memory`\), but there are 4"):
+        decoder.features(prefixes(1, 2), (memory,))
