@@ -53,9 +53,10 @@ class MemoryTrace(NamedTuple):
         vectors: that the decoder could look at.
         provenance: sparse (K, L), what each of them is made of; rows sum to 1, and to 0 at padding. None where a
             pooling has none.
-        attention: (T, K), how much of its cross-attention each token of the summary spent on each, the mean over the
-            decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. None where
-            the kind of attention cannot tell.
+        attention: (T, K), how much of its attention to the encoder each token of the summary spent on each, the mean
+            over the decoder's layers and heads; rows sum to 1, less the share of heads that found nothing to read. A
+            decoder without cross-attention attends to the summary as well, and rows sum to what it does not spend on
+            that. None where the kind of attention cannot tell.
     """
 
     layer: int | None

@@ -6,6 +6,7 @@ from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Writer
+from pyramidions.nn.attention import CrossAttention
 
 # Parts of the names of fields about training and decoding, which do not describe the model.
 _NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
@@ -23,6 +24,7 @@ def settings(model: SavedModel, writer: Writer) -> dict[str, str]:
         "parameters": f"{parameters:,}",
         "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
         **reading_of(config),
+        **_not_followed(model),
         "pooling": _pooling(config),
         "reads at most": f"{model.max_source_positions:,} tokens",
         **writer.in_words,
@@ -38,12 +40,21 @@ def reading_of(config: PyramidionConfig) -> dict[str, str]:
     if config.decoder_self_attention != "full":
         own = f"{config.decoder_self_attention} {config.decoder_self_attention_args}".removesuffix(" {}")
         found["attention among summary positions"] = own
+    if config.decoder != PyramidionConfig.decoder:
+        return {**found, "decoder": f"{config.decoder} {config.decoder_args}".removesuffix(" {}")}
     if (config.memories, config.cross_attention) == ("last", "full"):
         return found
     kinds = f"{config.cross_attention} {config.cross_attention_args}".removesuffix(" {}")
     entries = [entry.strip() for entry in config.memories.split(",")]
     read = ["its output" if entry == "last" else f"layer {entry}" for entry in entries]
     return {**found, "cross-attention": kinds, "reads of the encoder": ", ".join(read)}
+
+
+def _not_followed(model: SavedModel) -> dict[str, str]:
+    """Say which attention an explanation leaves out, of a decoder that reads the memory by self-attention."""
+    if any(isinstance(part, CrossAttention) for part in model.transformer.decoder.modules()):
+        return {}
+    return {"attention not followed": "the decoder's to the summary itself, and among the encoder's vectors"}
 
 
 def _nearest(config: PyramidionConfig) -> tuple[str, dict[str, object]]:

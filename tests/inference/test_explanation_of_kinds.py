@@ -10,7 +10,7 @@ import torch
 from conftest import SAMPLE
 from explanations import only_piece
 
-from pyramidions.inference import SavedModel, Summarizer, html_page
+from pyramidions.inference import SavedModel, Summarizer, export_model, html_page
 from pyramidions.inference.explanation import trace
 from pyramidions.inference.model_card import model_card
 from pyramidions.models import build, preset
@@ -139,3 +139,24 @@ def test_the_card_says_so_too(saved: SavedModel) -> None:
     card = model_card(untrained(saved, **own).model, "mine")
     assert '| attention among summary positions | lsh {"num_hashes": 2} |' in card
     assert "among summary positions" not in model_card(saved, "mine")
+
+
+def test_a_decoder_without_cross_attention_tells_what_goes_to_the_document(saved: SavedModel, article: str) -> None:
+    fields = {"decoder": "concatenated", "recurrence": "sru", "decoder_positions": "sinusoidal"}
+    explanation = untrained(saved, **fields).explain(article, **SHORT)
+    attention = explanation.trace.attention
+    assert attention.shape == (explanation.summary.tokens, 16) and (attention > 0).all()
+    # The first token sees the document and what the decoder starts from; later ones see what is written, too.
+    assert (attention.sum(dim=1) < 1).all() and attention[-1].sum() < attention[0].sum()
+    assert explanation.drew_on(0, 1).sum() == pytest.approx(float(attention[0].sum()), abs=1e-5)
+    assert explanation.settings["decoder"] == "concatenated"
+    assert "among the encoder's vectors" in explanation.settings["attention not followed"]
+    assert all(word["drew"]["covered"] > 0 for word in only_piece(html_page(explanation, "paper"))["words"])
+
+
+def test_an_export_of_one_writes_the_same(saved: SavedModel, article: str, tmp_path: Path) -> None:
+    written = untrained(saved, decoder="concatenated", recurrence="sru")
+    export_model(written.model, tmp_path / "export", model_card(written.model))
+    loaded = Summarizer.from_pretrained(tmp_path / "export")
+    assert loaded.summarize(article, **SHORT) == written.summarize(article, **SHORT)
+    assert "| decoder | concatenated |" in model_card(written.model)

@@ -9,6 +9,7 @@ from torch import Tensor
 from pyramidions.measure import CostPart, Lengths, claims, compare, cost_of, orders, shrink
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
+from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
@@ -177,6 +178,7 @@ AXES = {
     "scorer": SCORER.names,
     "feed_forward": FEED_FORWARD.names,
     "recurrence": RECURRENCE.names,
+    "decoder": DECODER.names,
     "stack": STACK.names,
     **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
     "output": OUTPUT.names,
