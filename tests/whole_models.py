@@ -32,6 +32,7 @@ _ATTENTION_ARGS = {
 }
 _CROSS_ARGS = {"hepos": {"stride": 2}}
 _WRITING_ARGS = {"lsh": {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, "window": 2}}
+_FEED_FORWARD_ARGS = {"sparse": {"block_size": 4}, "experts": {"experts": 4}}
 _LENGTHS = {"funnel": "12,None,None"}
 #: attention by which an encoder may read a document
 READS_ITSELF = [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only]
@@ -83,6 +84,7 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         "decoder_self_attention_args": json.dumps(
             _WRITING_ARGS.get(overrides.get("decoder_self_attention", "full"), {})
         ),
+        "feed_forward_args": json.dumps(_FEED_FORWARD_ARGS.get(overrides.get("feed_forward", "dense"), {})),
         "scorer": scorer,
         **pools,
         **overrides,

@@ -1,7 +1,7 @@
 """Small instances of configs, which keep the proportions, and what they cost while they compute."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from inspect import signature
 from json import dumps, loads
@@ -12,6 +12,7 @@ from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.parse import spec_of
 from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 
@@ -75,6 +76,11 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     for options in scorers:
         if "coordinate" in options:
             options["coordinate"] %= embed_dim
+    ffn_embed_dim = 3 * embed_dim
+    fed = [
+        {**options, **_dividing(kind, options, ffn_embed_dim)}
+        for kind, options in _in_pairs(config.feed_forward.split(","), _options(config.feed_forward_args))
+    ]
     lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2))
     of_output = signature(OUTPUT[config.output]).parameters.get("modules")
     modules = 1 if of_output is None else loads(config.output_args).get("modules", of_output.default)
@@ -88,12 +94,13 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     config = replace(
         config,
         embed_dim=embed_dim,
-        ffn_embed_dim=3 * embed_dim,
+        ffn_embed_dim=ffn_embed_dim,
         self_attention_args=_text(attention),
         decoder_self_attention_args=_text(own),
         pooling_lengths=",".join(map(str, entries)) if pooled else None,
         max_source_positions=-(-longest // by),
         scorer_args=_text(scorers),
+        feed_forward_args=_text(fed),
         dropout=0.0,
         attention_dropout=0.0,
         activation_dropout=0.0,
@@ -120,8 +127,20 @@ def _in_pairs(some: list[Any], others: list[Any]) -> Iterator[tuple[Any, Any]]:
 def _spans(kind: str, options: dict[str, Any]) -> dict[str, int]:
     """Return the options that are lengths, by name, defaults included."""
     attention = ATTENTION[kind.strip()]
-    arguments = signature(attention).parameters
-    return {name: options.get(name, arguments[name].default) for name in attention.lengths}
+    return _given(attention, attention.lengths, options)
+
+
+def _dividing(kind: str, options: dict[str, Any], ffn_embed_dim: int) -> dict[str, int]:
+    """Return the options that divide the width of the feed-forward part, by name, for another width."""
+    part = FEED_FORWARD[kind.strip()]
+    given = _given(part, part.divisors, options)
+    return {name: math.gcd(value, ffn_embed_dim) for name, value in given.items()}
+
+
+def _given(part: type, names: Sequence[str], options: dict[str, Any]) -> dict[str, int]:
+    """Return options of a part, by name, defaults included."""
+    arguments = signature(part).parameters
+    return {name: options.get(name, arguments[name].default) for name in names}
 
 
 def _divided(options: dict[str, Any], spans: dict[str, int], by: int) -> dict[str, Any]:

@@ -249,11 +249,20 @@ def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths
     assert sum(comparison.measured.products.values()) > 0
 
 
+#: options that fit the small widths
+OPTIONS = {
+    "sparse": {"feed_forward_args": '{"block_size": 16}'},
+    "experts": {"feed_forward_args": '{"experts": 16}'},
+}
+
+
 @pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
 def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
     shape: dict[str, Any] = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
     shape["normalize_before"] = axis == "stack"
-    comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind}))
+    comparison = compare(
+        *small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind, **OPTIONS.get(kind, {})})
+    )
     assert comparison.agrees(), comparison
 
 
@@ -291,6 +300,15 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
 def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], lengths: Lengths) -> None:
     comparison = compare(*small("pyramidion", lengths, **overrides))
     assert comparison.agrees(), comparison
+
+
+def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
+    parts = {"feed_forward": "sparse,dense,experts,sparse"}
+    parts["feed_forward_args"] = '[{}, {}, {"experts": 10, "quantized": 0.1}, {"block_size": 8}]'
+    config, lengths = shrink(preset("vanilla", **parts, num_heads=2), Lengths(64, 16))
+    assert config.ffn_embed_dim == 24
+    assert config.feed_forward_args == ('[{"block_size": 8}, {}, {"experts": 2, "quantized": 0.1}, {"block_size": 8}]')
+    assert compare(config, lengths).agrees()
 
 
 @pytest.mark.parametrize("name", ["pyramidion", "lsh", "efficient", "funnel"])

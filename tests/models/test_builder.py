@@ -71,6 +71,11 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"scorer": "index", "max_source_positions": 30},
         {"scorer": "random", "scorer_args": '{"seed": 3}'},
         {"feed_forward_args": '{"activation": "gelu"}'},
+        {"feed_forward": "sparse", "feed_forward_args": '{"block_size": 4}'},
+        {
+            "feed_forward": "dense,experts,dense,sparse",
+            "feed_forward_args": '[{}, {"experts": 2}, {}, {"block_size": 4}]',
+        },
         {"normalize_before": True},
         {"encoder_positions": "none"},
         {"decoder_positions": "sinusoidal"},
@@ -267,6 +272,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             {"encoder_positions": "axail"},
             "`encoder_positions` must be one of none, axial, learned, sinusoidal, but is 'axail'.",
         ),
+        ({"feed_forward": "spars"}, "`feed_forward` must be one of dense, experts, sparse, but is 'spars'."),
         (
             {"feed_forward_args": '{"activation": "tanh"}'},
             "`activation` must be one of relu, gelu, gelu_tanh, but is 'tanh'.",

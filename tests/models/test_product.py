@@ -1,4 +1,4 @@
-"""Any attention with any pooling, stack and decoder: it trains, goes on bit for bit, and decodes from a cache.
+"""Any attention, pooling, stack, decoder and feed-forward part: it trains, goes on bit for bit, and decodes.
 
 What cannot be combined is refused by a sentence.
 """
@@ -14,10 +14,12 @@ from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
 
 from pyramidions.errors import UserError
 from pyramidions.nn import Transformer
+from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
 
-Combination = tuple[str, str, str, str]  # self-attention, pooling ("none", too), stack, decoder
+# self-attention, pooling ("none", too), stack, decoder, feed-forward part
+Combination = tuple[str, str, str, str, str]
 #: decoders, and the fields that make them
 DECODERS: dict[str, dict[str, str]] = {
     "full": {},
@@ -26,19 +28,22 @@ DECODERS: dict[str, dict[str, str]] = {
     "concatenated": {"decoder": "concatenated"},
     "concatenated and recurring": {"decoder": "concatenated", "recurrence": "sru"},
 }
-PRODUCT: list[Combination] = list(itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, [*DECODERS]))
+PRODUCT: list[Combination] = list(
+    itertools.product(READS_ITSELF, ["none", *POOLING.names], STACK.names, [*DECODERS], FEED_FORWARD.names)
+)
 # A step that is prime to the number of kinds of each axis meets all of them.
-SAMPLE, LARGE_SAMPLE = PRODUCT[::23], PRODUCT[::4]
+SAMPLE, LARGE_SAMPLE = PRODUCT[::67], PRODUCT[::16]
 
 
 def model(combination: Combination) -> Transformer:
-    attention, pooling, stack, decoder = combination
+    attention, pooling, stack, decoder, feed_forward = combination
     # Reversible layers are pre-norm.
     return tiny(
         attention,
         pooling,
         stack=stack,
         **DECODERS[decoder],
+        feed_forward=feed_forward,
         normalize_before=stack == "reversible",
         dropout=0.1,
         attention_dropout=0.1,
@@ -102,7 +107,7 @@ def is_refused(combination: Combination) -> bool:
 
 
 def cannot_be(combination: Combination) -> bool:
-    attention, pooling, _, decoder = combination
+    attention, pooling, _, decoder, _ = combination
     # A recurrence does not stay inside sentences.
     return (attention, pooling) in REFUSED or (attention == "segments" and "recurrence" in DECODERS[decoder])
 
@@ -113,7 +118,7 @@ def test_a_combination_works_or_is_refused(combination: Combination) -> None:
 
 
 def test_the_sample_has_every_kind_of_every_axis() -> None:
-    for axis in range(4):
+    for axis in range(5):
         assert {combination[axis] for combination in SAMPLE} == {combination[axis] for combination in PRODUCT}
 
 
@@ -124,5 +129,5 @@ def check_all(combinations: list[Combination]) -> None:
 
 
 @pytest.mark.slow
-def test_a_quarter_of_the_product_works_but_for_attention_that_cannot_stand_beside_its_pooling() -> None:
+def test_a_large_sample_works_but_for_attention_that_cannot_stand_beside_its_pooling() -> None:
     check_all(LARGE_SAMPLE)

@@ -1,6 +1,7 @@
 """LSH attention: positions meet those whose queries hash alike."""
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -13,6 +14,7 @@ from pyramidions.nn.functional.buckets import attend, chunk_attention, joined, r
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.replay import replayed
 from pyramidions.nn.sublayer import State
 
 _LAST = 2**31 - 1  # comes after all buckets
@@ -155,7 +157,8 @@ class LSHAttention(CoreAttention):
 
         outputs, totals = [], []
         for rotation in rotations[:rounds]:
-            buckets = self._buckets(q, rotation, columns)
+            # Two a column.
+            buckets = replayed(partial(self._buckets, q, rotation, columns), 2 * rotation.size(-1))
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], _LAST).argsort(dim=-1, stable=True)
             alike = take(q, order), take(k, order), take(v, order)

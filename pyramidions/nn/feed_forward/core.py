@@ -15,6 +15,8 @@ class FeedForward(SublayerFunction):
     confined_to = 1
     #: options that are numbers of positions
     lengths: ClassVar[tuple[str, ...]] = ()
+    #: options that divide `ffn_embed_dim`
+    divisors: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

@@ -78,18 +78,23 @@ class _BernoulliDropout(torch.autograd.Function):
         return grad.masked_fill(dropped, 0.0).mul_(ctx.scale), None
 
 
+def relu_dropped(x: Tensor, probability: float) -> tuple[Tensor, float]:
+    """Return ``drop(relu(x), probability)`` without a gradient, and the factor of what is not dropped."""
+    if probability == 0.0:
+        return x.relu(), 1.0
+    if draws_bernoulli(x):
+        dropped, scale = bernoulli_samples(x.shape, probability)
+        return x.clamp_min(0.0).masked_fill_(dropped, 0.0).mul_(scale), scale
+    # One kernel and a mask of bytes, which is freed at once: `F.dropout` in place holds noise of x's type.
+    return torch.native_dropout(x, probability, True)[0].clamp_min_(0.0), 1 / (1 - probability)
+
+
 class _ReluDropout(torch.autograd.Function):
     """Keeps only its output, which the next layer keeps anyway: where it is zero, so is the gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        if draws_bernoulli(x):
-            dropped, ctx.scale = bernoulli_samples(x.shape, probability)
-            out = x.clamp_min(0.0).masked_fill_(dropped, 0.0).mul_(ctx.scale)
-        else:
-            ctx.scale = 1 / (1 - probability)
-            # One kernel and a mask of bytes, which is freed at once: `F.dropout` in place holds noise of x's type.
-            out = torch.native_dropout(x, probability, True)[0].clamp_min_(0.0)
+        out, ctx.scale = relu_dropped(x, probability)
         ctx.save_for_backward(out)
         return out
 

@@ -13,6 +13,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_flatten, tree_unflatten
 from torch.utils.checkpoint import get_device_states, set_device_states
 
+from pyramidions.nn.functional.replay import Decisions
 from pyramidions.nn.layer import Sublayer
 from pyramidions.nn.sublayer import NOBODY, LayerContext
 
@@ -23,8 +24,9 @@ class ReversiblePass(torch.autograd.Function):
     """Two streams that sublayers add to in turn, of which only the last values are kept.
 
     Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2 ** 21, so that the backward
-    pass reads the very values that the forward pass did. LSH attention could hash values that are only almost the same
-    into other buckets. (Sums of a model in float64 are its own, and come back to rounding.)
+    pass reads the very values that the forward pass did. (Sums of a model in float64 are its own, and come back to
+    rounding.) What a sublayer decides, such as the buckets of LSH attention, is kept and repeated, `replayed`: values
+    that are only almost the same could be hashed into other buckets.
 
     Everything that learns is an input, so that its gradient reaches it in the ordinary way.
     """
@@ -44,12 +46,13 @@ class ReversiblePass(torch.autograd.Function):
             (B, L, D), the mean of both streams.
         """
         first = second = _on_grid(x)
-        ctx.starts, ctx.autocast = [], _autocast_of(x)
+        ctx.starts, ctx.decisions, ctx.autocast = [], [Decisions() for _ in sublayers], _autocast_of(x)
         # With gradients, which nobody keeps: so the kernels are those of the backward pass.
         with ctx.autocast(), torch.enable_grad(), saved_tensors_hooks(_nothing, _nothing):
-            for sublayer in sublayers:
+            for sublayer, decisions in zip(sublayers, ctx.decisions, strict=True):
                 ctx.starts.append(_RandomState.now(x))
-                branch = sublayer.branch(second.detach().to(x.dtype).requires_grad_(), context)
+                with decisions.recording():
+                    branch = sublayer.branch(second.detach().to(x.dtype).requires_grad_(), context)
                 first, second = second, first + _on_grid(branch.detach())
         leaves, ctx.structure = tree_flatten(context._replace(watchers=NOBODY))
         ctx.places = [place for place, leaf in enumerate(leaves) if learns(leaf)]
@@ -67,13 +70,14 @@ class ReversiblePass(torch.autograd.Function):
         of_read: list[Tensor | None] = [None] * len(read)
         of_weights: dict[int, Tensor | None] = {}
         with torch.random.fork_rng(ctx.starts[0].devices if ctx.starts else [], device_type=grad.device.type):
-            for sublayer, start in zip(reversed(ctx.sublayers), reversed(ctx.starts), strict=True):
+            made = zip(ctx.sublayers, ctx.starts, ctx.decisions, strict=True)
+            for sublayer, start, decisions in reversed(list(made)):
                 x, *context = (tensor.detach().requires_grad_() for tensor in (first.to(ctx.dtype), *read))
                 weights = {name: weight for name, weight in sublayer.named_parameters() if weight.requires_grad}
                 # In their place, so that hooks on weights see the sum of all gradients alone.
                 lent = {f"sublayer.{name}": weight.detach().requires_grad_() for name, weight in weights.items()}
                 start.restore()
-                with ctx.autocast(), torch.enable_grad():
+                with ctx.autocast(), torch.enable_grad(), decisions.replaying():
                     branch = functional_call(_Branch(sublayer), lent, (x, _context(ctx, context)))
                 of_x, *others = torch.autograd.grad(
                     branch, [x, *context, *lent.values()], of_second.to(branch.dtype), allow_unused=True

@@ -1,0 +1,125 @@
+"""Hidden units of which each position uses a few, chosen by a controller."""
+
+import math
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from pyramidions.nn.functional.choices import choose, gated_relu
+from pyramidions.nn.functional.dropout import check_probability
+
+_GATHERED = 2**22  # numbers of chosen rows that evaluation holds at a time
+#: computes again in the backward pass; draws nothing
+_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+
+
+class ChosenUnits(nn.Module):
+    """Two layers with ReLU between them, of whose hidden units a few are chosen for each position.
+
+    Hidden units are blocks of N choices, each of them M consecutive units. The controller gives every choice a logit.
+
+    - In training the units are multiplied by the softmax of their block's logits, before ReLU. With probability
+      ``quantized``, drawn once a call, the choice with the greatest logit plus noise is taken instead, with the
+      gradient of the softmax.
+    - In evaluation the choice with the greatest logit is taken, and of both matrices only its rows are read. A position
+      costs the controller and 2 * ``ffn_embed_dim`` / N * D multiplications. Its controller has no gradient.
+
+    There is no bias before ReLU.
+
+    Args:
+        controller: (T, D) -> (T, ``ffn_embed_dim`` / M); computes in full precision under autocast.
+        embed_dim: D.
+        ffn_embed_dim: hidden units of all blocks.
+        choices: N.
+        units: M.
+        temperature: factor of the Gumbel noise, which only calls with a choice draw.
+        quantized: share of calls in training with a choice.
+        dropout: probability of dropping a hidden unit after ReLU while training.
+
+    Raises:
+        ValueError: a temperature that is not finite or below 0, or a share or a probability out of range.
+    """
+
+    first: Tensor
+
+    def __init__(
+        self,
+        controller: nn.Module,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        choices: int,
+        units: int = 1,
+        temperature: float = 0.0,
+        quantized: float = 0.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if not 0 <= temperature < math.inf:
+            raise ValueError(f"`temperature` must be finite and at least 0, but is {temperature}.")
+        if not 0 <= quantized <= 1:
+            raise ValueError(f"`quantized` must be from 0 to 1, but is {quantized}.")
+        self.controller = controller
+        self.choices, self.units = choices, units
+        self.temperature, self.quantized = temperature, quantized
+        self.dropout = check_probability("activation_dropout", dropout)
+        # Both have a row for each hidden unit, so that what is chosen lies together.
+        self.into = nn.Parameter(torch.empty(ffn_embed_dim, embed_dim))
+        self.out_of = nn.Parameter(torch.empty(ffn_embed_dim, embed_dim))
+        self.bias = nn.Parameter(torch.zeros(embed_dim))
+        nn.init.xavier_uniform_(self.into)
+        nn.init.xavier_uniform_(self.out_of)
+        # Where the choices of each block begin.
+        self.register_buffer("first", torch.arange(0, ffn_embed_dim // units, choices), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(T, D) -> (T, D)."""
+        # (T, B * N) -> (T, B, N)
+        logits = self._logits(x).view(x.size(0), -1, self.choices)
+        return self._masked(x, logits) if self.training else self._gathered(x, logits)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        if not torch.is_autocast_enabled(x.device.type):
+            return self.controller(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return self.controller(x.float())
+
+    def _masked(self, x: Tensor, logits: Tensor) -> Tensor:
+        """Compute all units, and mask them: (T, D), (T, B, N) -> (T, D)."""
+        chosen = choose(logits, self.temperature) if self._quantizes(x) else None
+        # (T, D) -> (T, B, N, M)
+        hidden = F.linear(x, self.into).view(*logits.shape, self.units)
+        hidden = gated_relu(hidden, logits, chosen, self.dropout)
+        return torch.addmm(self.bias, hidden.view(x.size(0), -1), self.out_of)
+
+    def _quantizes(self, x: Tensor) -> bool:
+        # Drawn on the host, so that no GPU is waited for. Both kinds of call have the same products and keep the same.
+        return not x.is_meta and bool(torch.rand((), device="cpu") < self.quantized)
+
+    def _gathered(self, x: Tensor, logits: Tensor) -> Tensor:
+        """Compute the chosen units alone: (T, D), (T, B, N) -> (T, D)."""
+        # (T, B), which of all choices
+        rows = choose(logits) + self.first
+        if self.units > 1:
+            # (T, B) -> (T, B * M)
+            units = torch.arange(self.units, device=x.device)
+            rows = (rows[..., None] * self.units + units).flatten(1)
+        length = max(1, _GATHERED // (rows.size(1) * x.size(1)))
+        if x.size(0) <= length:
+            return self._of_rows(x, rows)
+        chunks = zip(x.split(length), rows.split(length), strict=True)
+        if torch.is_grad_enabled():
+            return torch.cat([_again(self._of_rows, *chunk) for chunk in chunks])
+        return torch.cat([self._of_rows(*chunk) for chunk in chunks])
+
+    def _of_rows(self, x: Tensor, rows: Tensor) -> Tensor:
+        """Compute the hidden units ``rows``: (T, D), (T, K) -> (T, D)."""
+        # (T, K) -> (T, K, D)
+        into = self.into.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        # (T, K, D) @ (T, D, 1) -> (T, K)
+        hidden = torch.bmm(into, x[..., None]).squeeze(-1).relu()
+        # Sums of weighted rows, which are not copied: (T, K) -> (T, D)
+        mixed = F.embedding_bag(rows, self.out_of, mode="sum", per_sample_weights=hidden.to(self.out_of.dtype))
+        return (mixed + self.bias).to(hidden.dtype)

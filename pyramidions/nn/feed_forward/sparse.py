@@ -1,0 +1,67 @@
+"""The sparse feed-forward part."""
+
+from torch import Tensor, nn
+
+from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
+from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
+from pyramidions.nn.sublayer import LayerContext
+
+
+@FEED_FORWARD.register("sparse")
+class SparseFeedForward(FeedForward):
+    """One hidden unit of each block, chosen by a controller of low rank (Jaszczur et al. 2021, section 3.1).
+
+    In evaluation a position reads 2 * F / N rows of the weights, and of the controller everything. `ChosenUnits` has
+    what happens in training; where the paper and its public implementation differ, this is the implementation: the mask
+    stands before ReLU, the temperature is that of the noise, and there is no bias before ReLU.
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: F, hidden units.
+        block_size: N, consecutive hidden units of which one is chosen.
+        rank: of the controller; None for F / N.
+        temperature: factor of the Gumbel noise by which training chooses.
+        quantized: share of calls in training that choose; the others weight all units of a block.
+        activation_dropout: probability of dropping a value after ReLU while training.
+
+    Raises:
+        ValueError: a block size that does not divide F, a block size or a rank below 1, a temperature that is not
+            finite or below 0, or a share or a probability out of range.
+    """
+
+    divisors = ("block_size",)
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        block_size: int = 64,
+        rank: int | None = None,
+        temperature: float = 0.1,
+        quantized: float = 0.3,
+        activation_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if block_size < 1:
+            raise ValueError(f"`block_size` must be at least 1, but is {block_size}.")
+        if ffn_embed_dim % block_size:
+            raise ValueError(f"`ffn_embed_dim` ({ffn_embed_dim}) must be divisible by `block_size` ({block_size}).")
+        rank = ffn_embed_dim // block_size if rank is None else rank
+        if rank < 1:
+            raise ValueError(f"`rank` must be at least 1, but is {rank}.")
+        down, up = nn.Linear(embed_dim, rank, bias=False), nn.Linear(rank, ffn_embed_dim)
+        nn.init.xavier_uniform_(down.weight)
+        nn.init.xavier_uniform_(up.weight)
+        nn.init.zeros_(up.bias)
+        self.chosen = ChosenUnits(
+            nn.Sequential(down, up),
+            embed_dim,
+            ffn_embed_dim,
+            block_size,
+            temperature=temperature,
+            quantized=quantized,
+            dropout=activation_dropout,
+        )
+
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        return self.chosen(x.flatten(0, 1)).view(x.shape)
