@@ -157,8 +157,7 @@ class LSHAttention(CoreAttention):
 
         outputs, totals = [], []
         for rotation in rotations[:rounds]:
-            # Two a column.
-            buckets = replayed(partial(self._buckets, q, rotation, columns), 2 * rotation.size(-1))
+            buckets = self._buckets(q, rotation, columns)
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], _LAST).argsort(dim=-1, stable=True)
             alike = take(q, order), take(k, order), take(v, order)
@@ -220,6 +219,10 @@ class LSHAttention(CoreAttention):
             rotations: (F, E, N), of each factor.
             columns: (F, B), how many of them count; none for a single bucket.
         """
+        # Two a column, of each factor.
+        return replayed(partial(self._hash, x, rotations, columns), (2 * rotations.size(-1)) ** len(rotations))
+
+    def _hash(self, x: Tensor, rotations: Tensor, columns: Tensor) -> Tensor:
         buckets = torch.zeros(x.shape[:-1], dtype=torch.long, device=x.device)
         for rotation, of_factor in zip(rotations, columns[..., None, None], strict=True):
             buckets = buckets * (2 * of_factor).clamp(min=1) + self._nearest(x, rotation, of_factor)
