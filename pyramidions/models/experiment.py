@@ -16,6 +16,7 @@ from pyramidions.models.config import (
     check_lengths,
     config_of,
 )
+from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
 from pyramidions.registry import fits
 from pyramidions.strict_json import parse_json
@@ -121,8 +122,11 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
 
 def _checked(config: PyramidionConfig, max_target_positions: int) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
+    # Nobody knows the vocabulary yet; modules of an output layer will have to share it.
+    modules = spec_of(config).decoder.output.options.get("modules", 1)
+    vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8
     with torch.device("meta"):
-        build(config, vocab_size=8, marker_idx=4, max_target_positions=max_target_positions)
+        build(config, vocab_size, marker_idx=4, max_target_positions=max_target_positions)
     return config
 
 

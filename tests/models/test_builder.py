@@ -132,7 +132,7 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 def test_fields_that_no_test_changes_are_known() -> None:
     # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
     # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, test_memories.py about
-    # memories, and
+    # memories, test_projections.py about projections, and
     # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
@@ -266,7 +266,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             {"pooling_lengths": "None,4", "upsampling_args": '{"window": 3}'},
             "`upsampling_args` is '{\"window\": 3}', but nothing is upsampled.",
         ),
-        ({"output": "tide"}, "`output` must be one of tied, untied, but is 'tide'."),
+        ({"output": "tide"}, "`output` must be one of multiplicative, tied, untied, but is 'tide'."),
         ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
         (
             {"encoder_positions": "axail"},

@@ -20,6 +20,11 @@ def test_overrides_are_composed_as_hydra_does() -> None:
     assert found.model.embed_dim == 64 and found.max_source_positions == found.model.max_source_positions == 512
 
 
+def test_any_number_of_modules_may_share_a_vocabulary_that_is_not_known_yet() -> None:
+    overrides = ("model.output=multiplicative", 'model.output_args={"modules": 37}')
+    assert read_experiment("vanilla", overrides).model.output_args == '{"modules": 37}'
+
+
 def test_a_preset_takes_the_overrides_of_a_file() -> None:
     overrides = (
         *("model.embed_dim=64", "model.dropout=0", "model.normalize_before=true", "model.pooling_lengths=64,null"),
