@@ -23,7 +23,14 @@ from pyramidions.nn.stack import STACK
 EOS = 2
 DOCUMENTS = (LONGEST, 13, 7, 1)
 FIELDS: dict[str, Any] = {"decoder": "concatenated", "normalize_before": True, "decoder_positions": "sinusoidal"}
-TERRAFORMER = {"stack": "reversible", "recurrence": "sru"}
+TERRAFORMER = {
+    "stack": "reversible",
+    "recurrence": "sru",
+    "decoder_self_attention": "lsh",
+    "decoder_projections": "multiplicative_conv",
+    "feed_forward": "sparse",
+    "feed_forward_args": '{"block_size": 4}',
+}
 models = pytest.mark.parametrize("fields", [{}, TERRAFORMER], ids=["plain", "terraformer"])
 poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
 
@@ -32,6 +39,10 @@ def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
     made = tiny("full", pooling, **{**FIELDS, **overrides}).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
     made.decoder.embedder.tokens.weight.data *= 4
+    for bias in made.parameters():
+        if bias.dim() == 1:
+            # None of 0 hides a mistake.
+            bias.data.add_(torch.randn_like(bias), alpha=0.1)
     return made
 
 

@@ -6,7 +6,7 @@ from small_parts import DECODING, DIM, HEADS, ends_after, function, layer, vecto
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, SelfAttention
-from pyramidions.nn.attention.state import KeysValues, ProjectedMemory
+from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
@@ -96,7 +96,7 @@ def test_a_layer_finds_its_functions_by_what_they_are() -> None:
 def test_a_layer_has_a_state_for_each_sublayer_and_makes_it_anew() -> None:
     made = layer(*DECODING)
     first, second = made.new_states(), made.new_states()
-    assert [type(state) for state in first] == [KeysValues, ProjectedMemory, type(None)]
+    assert [type(state) for state in first] == [SelfAttentionState, ProjectedMemory, type(None)]
     assert first[0] is not second[0] and first[1] is not second[1]
 
 

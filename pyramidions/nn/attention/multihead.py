@@ -72,7 +72,7 @@ class SelfAttention(SublayerFunction):
 
     def step(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         assert isinstance(state, SelfAttentionState)
-        q, k, v = self.projections.step(x, context.hypotheses, state.projections)
+        q, k, v = self.projections.step(x, context, state.projections)
         return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state.attention))
 
     @torch.no_grad()
@@ -143,7 +143,7 @@ class CrossAttention(SublayerFunction):
             k, v, state.mask = self._read(context)
             # Every step reads them: with a head's keys together, a CPU does so nearly twice as fast.
             state.keys_values = k.contiguous(), v.contiguous()
-        q = self.projections.step_queries(x, context.hypotheses, state.projections)
+        q = self.projections.step_queries(x, context, state.projections)
         return self.projections.output(self.attention(q, *state.keys_values, state.mask))
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:

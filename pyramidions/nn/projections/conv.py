@@ -10,7 +10,7 @@ from pyramidions.nn.multiplicative import Multiplicative, check_modules
 from pyramidions.nn.projections.convolution import ModuleConvolution
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
 from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
-from pyramidions.nn.sublayer import Carried, State
+from pyramidions.nn.sublayer import Carried, LayerContext, State
 
 
 class Filters(NamedTuple):
@@ -73,30 +73,32 @@ class ConvProjections(Projections):
     def new_state(self) -> State | None:
         return Carried() if self.look_back else None
 
-    def step(self, x: Tensor, hypotheses: int, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v = self._all(self._continued(x, hypotheses, state), len(x))
+    def step(self, x: Tensor, context: LayerContext, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = self._all(self._continued(x, context, state), len(x))
         return q, k, v
 
-    def step_queries(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
-        return self._heads(self._queries(self._continued(x, hypotheses, state)), len(x))
+    def step_queries(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
+        return self._heads(self._queries(self._continued(x, context, state)), len(x))
 
     def _from_zeros(self, rows: Tensor) -> Tensor:
         """Put zeros before the first row: (B, L, D) -> (B, F - 1 + L, D)."""
         return F.pad(rows, (0, 0, self.look_back, 0))
 
-    def _continued(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
+    def _continued(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Put before the rows of new positions those that each hypothesis read last, and keep its last ones.
 
         Args:
             x: (B, WT, D).
-            hypotheses: W.
+            context: of the step.
             state: from `new_state`.
 
         Returns:
-            (BW, F - 1 + T, D).
+            (BW, F - 1 + T, D), zeros at padding.
         """
         # (B, WT, D) -> (BW, T, D)
-        rows = self.in_proj(x).reshape(len(x) * hypotheses, -1, x.size(-1))
+        rows = self.in_proj(x).reshape(len(x) * context.hypotheses, -1, x.size(-1))
+        if context.new_padding_mask is not None:
+            rows = rows.masked_fill(context.new_padding_mask[..., None], 0.0)
         if not isinstance(state, Carried):
             return rows
         rows = self._from_zeros(rows) if state.value is None else torch.cat([state.value, rows], dim=1)

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.sublayer import LayerContext, State
 from pyramidions.registry import Registry
 
 
@@ -71,12 +71,12 @@ class Projections(nn.Module, ABC):
         """Return the state before the first cached step; None if steps need nothing of earlier ones."""
         return None
 
-    def step(self, x: Tensor, hypotheses: int, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
+    def step(self, x: Tensor, context: LayerContext, state: State | None) -> tuple[Tensor, Tensor, Tensor]:
         """Do as `forward` for the positions that follow those in ``state``, and extend it in place.
 
         Args:
             x: (B, WT, D), the T new positions of each of the W hypotheses of a document.
-            hypotheses: W.
+            context: of the step.
             state: from `new_state`.
 
         Returns:
@@ -84,7 +84,7 @@ class Projections(nn.Module, ABC):
         """
         return self(x)
 
-    def step_queries(self, x: Tensor, hypotheses: int, state: State | None) -> Tensor:
+    def step_queries(self, x: Tensor, context: LayerContext, state: State | None) -> Tensor:
         """Do as `queries` in a cached step, arguments as in `step`: (B, WT, D) -> (B, H, WT, E)."""
         return self.queries(x)
 

@@ -5,6 +5,7 @@ import torch
 from small_parts import DIM, HEADS, SETTING, vectors
 
 from pyramidions.nn.projections import PROJECTIONS, Projections
+from pyramidions.nn.sublayer import LayerContext
 
 kinds = pytest.mark.parametrize("kind", PROJECTIONS.names)
 # Kinds whose rows are made of three tokens.
@@ -14,7 +15,11 @@ shared = pytest.mark.parametrize("shares_query_key", [False, True])
 
 def make(kind: str, shares_query_key: bool = False) -> Projections:
     torch.manual_seed(0)
-    return PROJECTIONS.build(kind, {}, **SETTING, shares_query_key=shares_query_key)
+    made = PROJECTIONS.build(kind, {}, **SETTING, shares_query_key=shares_query_key)
+    for weight in made.parameters():
+        # No bias of 0 hides a mistake.
+        weight.data.add_(torch.randn_like(weight), alpha=0.1)
+    return made
 
 
 @kinds
@@ -78,12 +83,12 @@ def test_an_output_is_of_one_position(kind: str) -> None:
 def test_steps_of_several_hypotheses_are_what_each_makes_of_the_whole(
     kind: str, shares_query_key: bool, steps: tuple[int, ...]
 ) -> None:
-    projections, x = make(kind, shares_query_key), vectors(6, 5, DIM)
+    projections, x, three = make(kind, shares_query_key), vectors(6, 5, DIM), LayerContext(hypotheses=3)
     state, of_queries, found, asked = projections.new_state(), projections.new_state(), [], []
     # Two documents of three hypotheses each: (BW, T, D) -> (B, WT, D), and (B, H, WT, E) -> (BW, H, T, E)
     for new in x.split(steps, dim=1):
         rows = new.reshape(2, -1, DIM)
-        heads = (*projections.step(rows, 3, state), projections.step_queries(rows, 3, of_queries))
+        heads = (*projections.step(rows, three, state), projections.step_queries(rows, three, of_queries))
         parts = [each.unflatten(2, (3, -1)).transpose(1, 2).flatten(0, 1) for each in heads]
         found.append(parts[:3])
         asked.append(parts[3])
@@ -95,16 +100,26 @@ def test_steps_of_several_hypotheses_are_what_each_makes_of_the_whole(
 @kinds
 @torch.no_grad()
 def test_a_state_follows_its_hypotheses(kind: str) -> None:
-    projections, x = make(kind), vectors(4, 4, DIM)
+    projections, x, two = make(kind), vectors(4, 4, DIM), LayerContext(hypotheses=2)
     state = projections.new_state()
-    projections.step(x[:, :3].reshape(2, -1, DIM), 2, state)
+    projections.step(x[:, :3].reshape(2, -1, DIM), two, state)
     # The first document leaves; both hypotheses of the second go on from its last.
     order = torch.tensor([3, 3])
     if state is not None:
         state.reorder(order, torch.tensor([1]))
-    new = projections.step(x[order, 3:].reshape(1, -1, DIM), 2, state)
+    new = projections.step(x[order, 3:].reshape(1, -1, DIM), two, state)
     for stepped, whole in zip(new, projections(x[order]), strict=True):
         torch.testing.assert_close(stepped[0].transpose(0, 1), whole[:, :, 3])
+
+
+@kinds
+@torch.no_grad()
+def test_padding_in_front_of_a_step_is_not_read(kind: str) -> None:
+    projections, x = make(kind), vectors(1, 5, DIM)
+    hidden = torch.tensor([[True, True, False, False, False]])
+    step = projections.step(x, LayerContext(new_padding_mask=hidden), projections.new_state())
+    for stepped, alone in zip(step, projections(x[:, 2:]), strict=True):
+        torch.testing.assert_close(stepped[:, :, 2:], alone)
 
 
 @kinds

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections
 from pyramidions.nn.projections.convolution import ModuleConvolution
+from pyramidions.nn.sublayer import LayerContext
 
 KINDS = ["conv", "multiplicative_conv"]
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -132,7 +133,7 @@ def test_a_state_is_two_rows_of_each_hypothesis_or_none() -> None:
     for kind in KINDS:
         projections = make(kind)
         state = projections.new_state()
-        projections.step(vectors(2, 6, DIM), 3, state)
+        projections.step(vectors(2, 6, DIM), LayerContext(hypotheses=3), state)
         assert state.value.shape == (6, 2, DIM)
         assert make(kind, length_kernel=1).new_state() is None
     assert PROJECTIONS.build("multiplicative", {}, **SETTING).new_state() is None
