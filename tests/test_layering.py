@@ -104,6 +104,7 @@ MAY_IMPORT = {
         "models.fields",
         "models.freezing",
         "models.pooling_warmup",
+        "models.same_parts",
         "registry",
         "scoring",
         "tasks",

@@ -34,7 +34,7 @@ _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and ben
     help="tiny divides lengths by 16 and widths by 8, for the sample papers and a CPU.",
 )
 @click.option(
-    "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or linear,max.  [default: all]"
+    "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or stride,hat.  [default: all]"
 )
 @click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
 @click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --slurm.")

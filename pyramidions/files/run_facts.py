@@ -1,5 +1,6 @@
 """What a checkpoint says about the run that wrote it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -31,6 +32,7 @@ class RunFacts:
         best: the best value of the metric so far; None before the first validation.
         is_best: no earlier validation had a better score.
         frozen: its --freeze; None if all weights learn.
+        model: the fields of its model's config.
     """
 
     updates: int
@@ -40,6 +42,7 @@ class RunFacts:
     best: float | None
     is_best: bool
     frozen: str | None
+    model: Mapping[str, Any]
 
     @classmethod
     def of(cls, path: Path) -> Optional["RunFacts"]:
@@ -58,6 +61,7 @@ class RunFacts:
                 best=extra.get("best"),
                 is_best=extra.get("val_loss") is not None and extra["val_loss"] == extra.get("best"),
                 frozen=(state["cfg"].get("task") or {}).get("freeze"),
+                model=dict(state["cfg"].get("model") or {}),
             )
         except Exception:
             # Damaged bytes make torch raise whatever it happens to run into.

@@ -195,6 +195,7 @@ class DocumentTask(FairseqTask, ABC):
             self._training.begin()
             self.preprocessing.learn_queries()
             check_model(cfg, self.preprocessing)
+            self._training.checkpoints.check_parts(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if self._training is not None:
             rate = begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))

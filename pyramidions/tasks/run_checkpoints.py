@@ -3,7 +3,7 @@
 import logging
 import math
 from pathlib import Path
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq.checkpoint_utils import save_checkpoint
 from fairseq.utils import split_paths
@@ -14,6 +14,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, source_of
 from pyramidions.models.freezing import parameters_of
+from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
 from pyramidions.tasks.run_config import end_run
 
@@ -113,6 +114,24 @@ class RunCheckpoints:
             raise UserError(
                 f"--freeze must stay what the resumed run began with ({before or 'nothing'}), but is "
                 f"{now or 'nothing'}; --reset-optimizer allows another."
+            )
+
+    def check_parts(self, model: Any) -> None:
+        """Compare the kinds of parts of a model's config with those of the run that is resumed.
+
+        Weights of one kind may fit another, and nobody would notice.
+
+        Raises:
+            UserError: they are others.
+        """
+        if self._resumed is None:
+            return
+        name = changed_part(self._resumed.model, model)
+        if name is not None:
+            raise UserError(
+                f"`{name}` must stay what the resumed run began with ({self._resumed.model[name]}), but is "
+                f"{getattr(model, name)}: give another --save-dir, or start from its weights with "
+                "--finetune-from-model."
             )
 
     def validated(self, score: float) -> None:

@@ -122,6 +122,29 @@ def test_a_run_resumes_with_the_frozen_parts_it_began_with(data: DataFolder, tmp
     assert updates(last) == 2
 
 
+def test_a_run_resumes_with_the_kinds_of_parts_it_began_with(data: DataFolder, tmp_path: Path) -> None:
+    flags = ("--disable-validation", "--max-update")
+    train(data, tmp_path, *flags, "1")
+    before = contents(tmp_path)
+    for change, sentence in (
+        (
+            ("--self-attention", "full", "--self-attention-args", "{}"),
+            r"`self_attention` .* \(blockwise\), but is full: ",
+        ),
+        (
+            ("--pooling", "hard_topk"),
+            r"`pooling` must stay .* began with \(soft_topk\), but is hard_topk: give another",
+        ),
+        (("--pooling-lengths", "None,64,8"), r"`pooling_lengths` .*\(None,64,16\), but is None,64,8: "),
+        (("--stack", "reversible", "--normalize-before"), r"`stack` must stay .* \(plain\), but is reversible: "),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            train(data, tmp_path, *flags, "2", *change)
+    assert contents(tmp_path) == before
+    train(data, tmp_path, *flags, "2", "--stack", "recomputing")
+    assert updates(tmp_path / "checkpoint_last.pt") == 2
+
+
 def test_what_started_from_a_pretrained_model_says_so_after_training_and_resuming(
     data: DataFolder, tmp_path: Path
 ) -> None:
