@@ -51,7 +51,8 @@ def test_the_factored_form_equals_the_matrix_to_a_millionth() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_it_puts_the_numbers_of_a_vector_into_any_order(seed: int) -> None:
     dim, modules = 24, 4
-    made, order = Multiplicative(dim, modules, dim), torch.randperm(dim, generator=torch.Generator().manual_seed(seed))
+    generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
+    made, order = Multiplicative(dim, modules, dim), torch.randperm(dim, generator=generator)
     # x_i goes to place order[i], which is number m of module s.
     s, m = order // (dim // modules), order % (dim // modules)
     made.across.copy_(torch.arange(modules)[:, None] == s)
