@@ -92,6 +92,25 @@ def test_lecture_memory_writes_three_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Path) -> None:
+    small = ["--widths", 64, "--layers", 2, "--repeats", 2, "--steps", 2, "--training-width", 16, "--tokens", 8]
+    done = run("python", BENCHMARKS / "sparse_decode.py", *small, "--out", tmp_path / "sparse.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "sparse.json").read_text())
+    figures = {figure["name"]: figure["target"] for figure in written["figures"]}
+    assert figures["a training step, D 16, dense / weighting all units"] == pytest.approx(1 / 1.15)
+    assert figures["a training step, D 16, dense / choosing units"] == pytest.approx(1 / 1.5)
+    assert "a step, D 64, dense / sparse feed-forward" in figures
+    read = written["bytes_read"]
+    # Two layers, one head. Both matrices and their biases; or a controller of rank 4, of each of them 4 rows, a bias.
+    assert read["feed-forward parts, D 64, dense"] == 2 * 4 * (2 * 64 * 256 + 256 + 64)
+    assert read["feed-forward parts, D 64, sparse feed-forward"] == 2 * 4 * (4 * 64 + 4 * 256 + 256 + 2 * 4 * 64 + 64)
+    steps = [read[f"a step, D 64, {name}"] for name in ("dense", "sparse feed-forward")]
+    alone = [read[f"feed-forward parts, D 64, {name}"] for name in ("dense", "sparse feed-forward")]
+    assert steps[0] - steps[1] == alone[0] - alone[1] and read["matrices times a vector, D 64"] == 4 * 4 * 64 * 256
+
+
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"

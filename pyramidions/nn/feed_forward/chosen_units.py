@@ -1,19 +1,14 @@
 """Hidden units of which each position uses a few, chosen by a controller."""
 
 import math
-from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from pyramidions.nn.functional.choices import choose, gated_relu
 from pyramidions.nn.functional.dropout import check_probability
-
-_GATHERED = 2**22  # numbers of chosen rows that evaluation holds at a time
-#: computes again in the backward pass; draws nothing
-_again = partial(checkpoint, use_reentrant=False, preserve_rng_state=False)
+from pyramidions.nn.functional.row_products import row_products
 
 
 class ChosenUnits(nn.Module):
@@ -103,23 +98,10 @@ class ChosenUnits(nn.Module):
         # (T, B), which of all choices
         rows = choose(logits) + self.first
         if self.units > 1:
-            # (T, B) -> (T, B * M)
+            # (T, B) -> (T, B * M), which of all units
             units = torch.arange(self.units, device=x.device)
             rows = (rows[..., None] * self.units + units).flatten(1)
-        length = max(1, _GATHERED // (rows.size(1) * x.size(1)))
-        if x.size(0) <= length:
-            return self._of_rows(x, rows)
-        chunks = zip(x.split(length), rows.split(length), strict=True)
-        if torch.is_grad_enabled():
-            return torch.cat([_again(self._of_rows, *chunk) for chunk in chunks])
-        return torch.cat([self._of_rows(*chunk) for chunk in chunks])
-
-    def _of_rows(self, x: Tensor, rows: Tensor) -> Tensor:
-        """Compute the hidden units ``rows``: (T, D), (T, K) -> (T, D)."""
-        # (T, K) -> (T, K, D)
-        into = self.into.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        # (T, K, D) @ (T, D, 1) -> (T, K)
-        hidden = torch.bmm(into, x[..., None]).squeeze(-1).relu()
+        hidden = row_products(x, self.into, rows).relu()
         # Sums of weighted rows, which are not copied: (T, K) -> (T, D)
         mixed = F.embedding_bag(rows, self.out_of, mode="sum", per_sample_weights=hidden.to(self.out_of.dtype))
         return (mixed + self.bias).to(hidden.dtype)

@@ -1,5 +1,7 @@
 """The sparse feed-forward part."""
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
@@ -47,14 +49,8 @@ class SparseFeedForward(FeedForward):
         if ffn_embed_dim % block_size:
             raise ValueError(f"`ffn_embed_dim` ({ffn_embed_dim}) must be divisible by `block_size` ({block_size}).")
         rank = ffn_embed_dim // block_size if rank is None else rank
-        if rank < 1:
-            raise ValueError(f"`rank` must be at least 1, but is {rank}.")
-        down, up = nn.Linear(embed_dim, rank, bias=False), nn.Linear(rank, ffn_embed_dim)
-        nn.init.xavier_uniform_(down.weight)
-        nn.init.xavier_uniform_(up.weight)
-        nn.init.zeros_(up.bias)
         self.chosen = ChosenUnits(
-            nn.Sequential(down, up),
+            LowRankController(embed_dim, ffn_embed_dim, rank),
             embed_dim,
             ffn_embed_dim,
             block_size,
@@ -65,3 +61,31 @@ class SparseFeedForward(FeedForward):
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         return self.chosen(x.flatten(0, 1)).view(x.shape)
+
+
+class LowRankController(nn.Module):
+    """A linear layer whose weights are a product of two matrices.
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: F.
+        rank: inner dimension of the product.
+
+    Raises:
+        ValueError: a rank below 1.
+    """
+
+    def __init__(self, embed_dim: int, ffn_embed_dim: int, rank: int) -> None:
+        super().__init__()
+        if rank < 1:
+            raise ValueError(f"`rank` must be at least 1, but is {rank}.")
+        # The longer dimension lies together in both, for products with one vector.
+        self.down = nn.Parameter(torch.empty(rank, embed_dim))
+        self.up = nn.Parameter(torch.empty(rank, ffn_embed_dim))
+        self.bias = nn.Parameter(torch.zeros(ffn_embed_dim))
+        nn.init.xavier_uniform_(self.down)
+        nn.init.xavier_uniform_(self.up)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(T, D) -> (T, F)."""
+        return torch.addmm(self.bias, F.linear(x, self.down), self.up)

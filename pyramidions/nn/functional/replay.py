@@ -29,10 +29,10 @@ def replayed(make: _Make, below: int) -> Tensor:
         Integers of 64 bits.
     """
     decide = _PRESENT.get()
-    if decide is not None:
-        return decide(make, below)
-    with torch.no_grad():
+    if decide is None and not torch.is_grad_enabled():
         return make()
+    with torch.no_grad():
+        return make() if decide is None else decide(make, below)
 
 
 class Decisions:
@@ -55,8 +55,7 @@ class Decisions:
         return _Within(lambda: _Replay(iter(self._made)))
 
     def _record(self, make: _Make, below: int) -> Tensor:
-        with torch.no_grad():
-            made = make()
+        made = make()
         smallest = next(kind for kind in _TYPES if below - 1 <= torch.iinfo(kind).max)
         self._made.append(made.to(smallest))
         return made

@@ -117,7 +117,7 @@ def test_a_choice_that_rounding_would_change_is_repeated(monkeypatch: pytest.Mon
     # (1, F) -> (B, 2); now the second unit of each block leads by 1e-7
     first, second = logits[0].view(-1, 2).unbind(-1)
     with torch.no_grad():
-        controller[1].bias.view(-1, 2)[:, 1] += first - second + 1e-7
+        controller.bias.view(-1, 2)[:, 1] += first - second + 1e-7
 
     def differs(run: Callable[..., Tensor]) -> float:
         expected, found = (gradients(each, layers, x, LayerContext())[2:] for each in (kept, run))

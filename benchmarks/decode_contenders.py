@@ -1,0 +1,156 @@
+"""What the benchmark of sparse parts times: steps of a decoder, its feed-forward parts, plain products, training.
+
+Each contender says what a pass takes of the processor's time, and those that only read weights how many bytes.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from side_by_side import EOS, FIRST
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from pyramidions.nn import Decoder
+from pyramidions.nn.feed_forward import FeedForward
+from pyramidions.nn.memory import Memory
+from pyramidions.nn.sublayer import LayerContext
+
+_ATEN = torch.ops.aten
+#: operators that read some rows of a matrix, and the places of the matrix and of the rows among their arguments
+_READ_ROWS = {
+    _ATEN._embedding_bag_per_sample_weights_backward: (1, 2),
+    _ATEN.index_select: (0, 2),
+    _ATEN.embedding: (0, 1),
+    _ATEN._embedding_bag: (0, 1),
+    _ATEN._embedding_bag_forward_only: (0, 1),
+}
+
+
+class _Read(TorchDispatchMode):
+    """Counts the bytes of weights that operators read: rows where rows are read, else each weight once."""
+
+    def __init__(self, weights: Iterable[Tensor]) -> None:
+        super().__init__()
+        self._weights = {weight.untyped_storage().data_ptr(): weight.nbytes for weight in weights}
+        self._whole: set[int] = set()
+        self._rows = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        places = _READ_ROWS.get(func.overloadpacket)
+        if places is not None:
+            matrix, rows = (args[place] for place in places)
+            self._rows += rows.numel() * matrix.size(1) * matrix.element_size()
+        elif not func.is_view:
+            given = {x.untyped_storage().data_ptr() for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)}
+            self._whole |= given & self._weights.keys()
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        return self._rows + sum(self._weights[each] for each in self._whole)
+
+
+class Stepper:
+    """A decoder that writes one sequence, token by token.
+
+    Args:
+        decoder: in evaluation mode.
+        vectors: of the memory.
+    """
+
+    def __init__(self, decoder: Decoder, vectors: int) -> None:
+        self._decoder = decoder
+        self._memory = (Memory(torch.randn(1, vectors, decoder.embedder.tokens.embedding_dim)),)
+        self._begin()
+        with _Read(decoder.parameters()) as read:
+            self._step(FIRST)
+        #: bytes of weights that a step reads
+        self.bytes = read.bytes
+
+    def _begin(self) -> None:
+        self._cache = self._decoder.new_cache()
+        self._step(EOS)
+
+    def _step(self, token: int) -> None:
+        self._decoder(torch.tensor([[token]]), self._memory, self._cache)
+
+    def seconds(self, steps: int) -> float:
+        """Return the processor's seconds of a step, after one that projects the memory."""
+        self._begin()
+        return seconds_of(lambda: self._step(FIRST), steps)
+
+
+class FeedForwards:
+    """The feed-forward parts of a decoder alone, one after the other."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._parts = [part for part in decoder.modules() if isinstance(part, FeedForward)]
+        self._x = torch.randn(1, 1, decoder.embedder.tokens.embedding_dim)
+        with _Read(decoder.parameters()) as read:
+            self._run()
+        self.bytes = read.bytes
+
+    def _run(self) -> None:
+        x = self._x
+        for part in self._parts:
+            x = self._x + part(x, LayerContext())
+
+    def seconds(self, steps: int) -> float:
+        """Return the processor's seconds of a pass."""
+        return seconds_of(self._run, steps)
+
+
+class MatrixVectors:
+    """Products of matrices with a vector: the rate at which weights can be read.
+
+    Args:
+        width: columns of each matrix; it has four times as many rows.
+        count: how many matrices.
+    """
+
+    def __init__(self, width: int, count: int) -> None:
+        self._matrices = [torch.randn(4 * width, width) for _ in range(count)]
+        self._x = torch.randn(1, width)
+        self.bytes = sum(matrix.nbytes for matrix in self._matrices)
+
+    def _run(self) -> None:
+        for matrix in self._matrices:
+            F.linear(self._x, matrix)
+
+    def seconds(self, steps: int) -> float:
+        """Return the processor's seconds of reading all matrices."""
+        self._run()
+        return seconds_of(self._run, steps)
+
+
+class TrainingStep:
+    """Forward and backward pass of a feed-forward part."""
+
+    def __init__(self, part: FeedForward, width: int, tokens: int) -> None:
+        self._part, self._x = part.train(), torch.randn(1, tokens, width, requires_grad=True)
+
+    def _run(self) -> None:
+        self._part(self._x, LayerContext()).sum().backward()
+        self._part.zero_grad()
+
+    def seconds(self, steps: int) -> float:
+        """Return the processor's seconds of a step."""
+        return seconds_of(self._run, steps)
+
+
+Contender = Stepper | FeedForwards | MatrixVectors | TrainingStep
+
+
+def seconds_of(work: Callable[[], object], times: int) -> float:
+    """Return the processor's seconds of doing something, over several times."""
+    begin = time.process_time()
+    for _ in range(times):
+        work()
+    return (time.process_time() - begin) / times
