@@ -66,7 +66,8 @@ def test_an_extractors_parts_are_named_over_its_options(run):
 def test_the_table_keeps_to_the_width_of_the_terminal(run, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = run("options", "deep_blockwise").stdout.splitlines()
-    assert "--embed-dim                 int     768         width of a representation" in lines
+    # The longest name decides where columns begin.
+    assert "--embed-dim int 768 width of a representation" in [" ".join(line.split()) for line in lines]
     assert max(map(len, lines)) <= min(columns, 120)
 
 
