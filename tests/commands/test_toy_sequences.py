@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from fairseq_commands import USER_DIR, run
 
@@ -21,6 +22,7 @@ def train(folder: Path, updates: int) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_model_learns_is_tested_on_longer_inputs_and_resumes_bit_for_bit(tmp_path: Path) -> None:
     log = train(tmp_path / "whole", 6)
     for split in ("valid", "test"):
