@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset
 from torch import Tensor
+
+from pyramidions.tasks.sized_texts import SizedTexts
 
 #: Where more than this share of all tokens is cut off, the log warns.
 MUCH = 0.25
 
 
-class HeadDataset(BaseWrapperDataset):
+class HeadDataset(SizedTexts):
     """Texts that begin with a prefix and end in ``eos``, cut to ``max_length`` tokens so that they still do.
 
     Args:
@@ -24,12 +25,11 @@ class HeadDataset(BaseWrapperDataset):
     """
 
     def __init__(self, dataset: Any, sizes: np.ndarray, max_length: int, eos: int, prefix: Sequence[int] = ()) -> None:
-        super().__init__(dataset)
         self.max_length = max_length
         self.eos = eos
         self.prefix = prefix
         self._full = np.asarray(sizes) + len(prefix)
-        self._sizes = np.minimum(self._full, max_length)
+        super().__init__(dataset, np.minimum(self._full, max_length))
 
     def __getitem__(self, index: int) -> Tensor:
         text: Tensor = self.dataset[index]
@@ -38,19 +38,6 @@ class HeadDataset(BaseWrapperDataset):
         if len(text) <= self.max_length:
             return text
         return torch.cat([text[: self.max_length - 1], text.new_tensor([self.eos])])
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Lengths in tokens after the cut."""
-        return self._sizes
-
-    def num_tokens(self, index: int) -> int:
-        """Return the length of a text after the cut."""
-        return int(self._sizes[index])
-
-    def size(self, index: int) -> int:
-        """Return the length of a text after the cut."""
-        return int(self._sizes[index])
 
     @property
     def longest(self) -> int:

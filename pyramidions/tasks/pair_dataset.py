@@ -4,12 +4,14 @@ from typing import Any, Optional
 
 from fairseq.data import Dictionary, LanguagePairDataset
 
+from pyramidions.tasks.sized_texts import SizedTexts
+
 
 class PairDataset(LanguagePairDataset):
     """fairseq's pairs of source and target, padded on the right, whose batches hold the documents' lengths twice.
 
     Args:
-        documents: the sources, token tensors by index with their ``sizes``.
+        documents: the sources.
         summaries: the targets; None where they are to be written.
         dictionary: of both.
         shuffle: shuffle documents of equal length.
@@ -18,8 +20,8 @@ class PairDataset(LanguagePairDataset):
 
     def __init__(
         self,
-        documents: Any,
-        summaries: Optional[Any],
+        documents: SizedTexts,
+        summaries: Optional[SizedTexts],
         dictionary: Dictionary,
         shuffle: bool = False,
         reads_end: bool = True,

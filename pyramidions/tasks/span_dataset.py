@@ -4,10 +4,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, Dictionary
+from fairseq.data import Dictionary
 from torch import Tensor
 
-from pyramidions.tasks.pair_dataset import PairDataset
+from pyramidions.tasks.drawn_pairs import DrawnPairs
+from pyramidions.tasks.sized_texts import SizedTexts
 from pyramidions.tasks.spans import SpanNoise
 from pyramidions.text.tokenizer import EOS
 
@@ -47,7 +48,7 @@ class Corruption:
         return self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
 
 
-class CorruptedTexts(BaseWrapperDataset):
+class CorruptedTexts(SizedTexts):
     """One side of corrupted texts, with the tokenizer's prefix and the end of the text.
 
     Args:
@@ -57,15 +58,14 @@ class CorruptedTexts(BaseWrapperDataset):
     """
 
     def __init__(self, corruption: Corruption, side: Literal["source", "target"], prefix: tuple[int, ...]) -> None:
-        super().__init__(corruption.texts)
         self.corruption = corruption
         self.prefix = list(prefix)
         self._number = ("source", "target").index(side)
-        sizes = corruption.passage_sizes()
-        of_size = {size: self._size(size) for size in set(sizes.tolist())}
-        self._sizes = np.array([of_size[size] for size in sizes.tolist()])
+        passages = corruption.passage_sizes().tolist()
+        of_passage = {passage: self._length(passage) for passage in set(passages)}
+        super().__init__(corruption.texts, np.array([of_passage[passage] for passage in passages]))
 
-    def _size(self, passage: int) -> int:
+    def _length(self, passage: int) -> int:
         sizes = self.corruption.noise.sizes(passage) if passage > 1 else (passage, 0)
         return len(self.prefix) + sizes[self._number] + 1
 
@@ -73,22 +73,11 @@ class CorruptedTexts(BaseWrapperDataset):
         text = self.corruption.of(index)[self._number]
         return torch.tensor([*self.prefix, *text.tolist(), EOS])
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """Lengths in tokens."""
-        return self._sizes
 
-    def num_tokens(self, index: int) -> int:
-        """Return the length of a text."""
-        return int(self._sizes[index])
-
-    def size(self, index: int) -> int:
-        """Return the length of a text."""
-        return int(self._sizes[index])
-
-
-class SpanDataset(PairDataset):
-    """Pairs of corrupted texts and what is missing in them.
+def span_pairs(
+    corruption: Corruption, dictionary: Dictionary, prefix: tuple[int, ...], is_training: bool
+) -> DrawnPairs:
+    """Return pairs of corrupted texts and what is missing in them.
 
     Args:
         corruption: of the texts.
@@ -96,23 +85,6 @@ class SpanDataset(PairDataset):
         prefix: the tokens that begin each text.
         is_training: texts are shuffled, and each epoch has passages and spans of its own.
     """
-
-    def __init__(
-        self, corruption: Corruption, dictionary: Dictionary, prefix: tuple[int, ...], is_training: bool
-    ) -> None:
-        source = CorruptedTexts(corruption, "source", prefix)
-        target = CorruptedTexts(corruption, "target", prefix)
-        super().__init__(source, target, dictionary, shuffle=is_training)
-        self._corruption = corruption
-        self._is_training = is_training
-
-    def set_epoch(self, epoch: int) -> None:
-        """Draw anew in each epoch of training; validation is the same in all."""
-        super().set_epoch(epoch)
-        if self._is_training:
-            self._corruption.epoch = epoch
-
-    @property
-    def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False: fairseq's workers of an earlier epoch would draw as they did then."""
-        return False
+    source = CorruptedTexts(corruption, "source", prefix)
+    target = CorruptedTexts(corruption, "target", prefix)
+    return DrawnPairs(corruption, source, target, dictionary, is_training)

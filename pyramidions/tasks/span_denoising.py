@@ -11,9 +11,10 @@ from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.tasks.config import SpanDenoisingConfig
 from pyramidions.tasks.document_task import DocumentTask
+from pyramidions.tasks.drawn_pairs import DrawnPairs
 from pyramidions.tasks.preprocessing import Length, Preprocessing
 from pyramidions.tasks.run_config import model_name, run_of
-from pyramidions.tasks.span_dataset import Corruption, SpanDataset
+from pyramidions.tasks.span_dataset import Corruption, span_pairs
 from pyramidions.tasks.spans import SpanNoise
 from pyramidions.tasks.splits import indexed, is_shuffled
 
@@ -65,7 +66,7 @@ class SpanDenoisingTask(DocumentTask):
             raise UserError(f"--task {_NAME} needs a model that writes, but --arch names an extractor.")
         return super().build_model(cfg, from_checkpoint)
 
-    def loader(self, preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> SpanDataset:
+    def loader(self, preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> DrawnPairs:
         """Load the documents of a split.
 
         Raises:
@@ -90,4 +91,4 @@ class SpanDenoisingTask(DocumentTask):
         logger.info("%s: passages of up to %d tokens: %s in source and target", split, longest, sizes)
         run = run_of(self.cfg)
         corruption = Corruption(texts, self.noise, longest, 1 if run is None else run.common.seed)
-        return SpanDataset(corruption, preprocessing.dictionary, prefix, is_shuffled(split))
+        return span_pairs(corruption, preprocessing.dictionary, prefix, is_shuffled(split))

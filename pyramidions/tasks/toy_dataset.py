@@ -4,10 +4,11 @@ from typing import Literal
 
 import numpy as np
 import torch
-from fairseq.data import BaseWrapperDataset, Dictionary
+from fairseq.data import Dictionary
 from torch import Tensor
 
-from pyramidions.tasks.pair_dataset import PairDataset
+from pyramidions.tasks.drawn_pairs import DrawnPairs
+from pyramidions.tasks.sized_texts import SizedTexts
 from pyramidions.tasks.toy_problems import Pair, Problem
 from pyramidions.text.tokenizer import EOS, SPECIALS
 
@@ -36,54 +37,25 @@ class Examples:
         return self.problem(int(self.lengths[index]), random)
 
 
-class _Side(BaseWrapperDataset):
+class _Side(SizedTexts):
     """The inputs of examples, or the answers."""
 
     def __init__(self, examples: Examples, side: Literal["source", "target"]) -> None:
-        super().__init__(examples)
+        # No answer is longer than its input.
+        super().__init__(examples, examples.lengths + 1)
         self.side = side
-        # No answer is longer than its input; a batch holds that of addition with room to spare.
-        self._sizes = examples.lengths + 1
 
     def __getitem__(self, index: int) -> Tensor:
         symbols = getattr(self.dataset[index], self.side)
         return torch.tensor([*(len(SPECIALS) + symbol for symbol in symbols), EOS])
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """Lengths in tokens, at most."""
-        return self._sizes
 
-    def num_tokens(self, index: int) -> int:
-        """Return the length of a text, at most."""
-        return int(self._sizes[index])
-
-    def size(self, index: int) -> int:
-        """Return the length of a text, at most."""
-        return int(self._sizes[index])
-
-
-class ToyDataset(PairDataset):
-    """Inputs and answers of a toy problem.
+def toy_pairs(examples: Examples, dictionary: Dictionary, is_training: bool) -> DrawnPairs:
+    """Return inputs and answers of a toy problem.
 
     Args:
         examples: of the problem.
         dictionary: of both sides.
         is_training: examples are shuffled, and new in each epoch.
     """
-
-    def __init__(self, examples: Examples, dictionary: Dictionary, is_training: bool) -> None:
-        super().__init__(_Side(examples, "source"), _Side(examples, "target"), dictionary, shuffle=is_training)
-        self._examples = examples
-        self._is_training = is_training
-
-    def set_epoch(self, epoch: int) -> None:
-        """Draw anew in each epoch of training; validation is the same in all."""
-        super().set_epoch(epoch)
-        if self._is_training:
-            self._examples.epoch = epoch
-
-    @property
-    def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """False: fairseq's workers of an earlier epoch would draw as they did then."""
-        return False
+    return DrawnPairs(examples, _Side(examples, "source"), _Side(examples, "target"), dictionary, is_training)

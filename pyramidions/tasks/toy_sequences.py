@@ -10,7 +10,7 @@ from fairseq.tasks import FairseqTask, register_task
 from pyramidions.errors import UserError
 from pyramidions.tasks.config import ToySequencesConfig
 from pyramidions.tasks.run_config import run_of
-from pyramidions.tasks.toy_dataset import Examples, ToyDataset
+from pyramidions.tasks.toy_dataset import Examples, toy_pairs
 from pyramidions.tasks.toy_problems import PROBLEMS, SHORTEST, SYMBOLS
 
 _COUNTS = ("toy_symbols", "toy_symbols_right", "toy_sequences", "toy_sequences_right")
@@ -83,7 +83,7 @@ class ToySequencesTask(FairseqTask):
         run = run_of(cfg)
         seed = 1 if run is None else run.common.seed
         examples = Examples(PROBLEMS[cfg.problem], lengths, count, (seed, _NUMBERS[split]))
-        self.datasets[split] = ToyDataset(examples, self.dictionary, is_training=split == "train")
+        self.datasets[split] = toy_pairs(examples, self.dictionary, is_training=split == "train")
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch, and count what is right."""

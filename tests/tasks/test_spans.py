@@ -7,7 +7,8 @@ from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.tasks.span_dataset import Corruption, SpanDataset
+from pyramidions.tasks.drawn_pairs import DrawnPairs
+from pyramidions.tasks.span_dataset import Corruption, span_pairs
 from pyramidions.tasks.spans import SENTINEL, SpanNoise
 
 T5 = SpanNoise(0.15, 3.0)
@@ -33,8 +34,8 @@ def put_back(source: list[int], target: list[int]) -> list[int]:
     return [token for each in source for token in (next(missing) if each == SENTINEL else [each])]
 
 
-def dataset(texts: Texts, longest: int = 20, is_training: bool = True, prefix: tuple[int, ...] = ()) -> SpanDataset:
-    return SpanDataset(Corruption(texts, T5, longest, seed=1), Dictionary(), prefix, is_training)
+def dataset(texts: Texts, longest: int = 20, is_training: bool = True, prefix: tuple[int, ...] = ()) -> DrawnPairs:
+    return span_pairs(Corruption(texts, T5, longest, seed=1), Dictionary(), prefix, is_training)
 
 
 @settings(deadline=None, max_examples=60)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,13 +77,6 @@ class ConcatenatedDecoder(Decoder):
         if not isinstance(count, int) or count > _MOST:
             return cls.sublayers  # it is refused when the decoder is built
         return ("self_attention", *(f"self_attention_{place}" for place in range(2, count + 1)), "feed_forward")
-
-    @property
-    def _layers(self) -> list[Layer]:
-        return [cast(Layer, layer) for layer in self.layers]
-
-    def new_cache(self) -> DecoderCache:
-        return DecoderCache([layer.new_states() for layer in self._layers])
 
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         memory = self._only(memories)

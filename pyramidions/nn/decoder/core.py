@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -60,9 +60,13 @@ class Decoder(nn.Module, ABC):
             return tokens
         return torch.cat([torch.full_like(tokens[:, :1], self.start), tokens[:, 1:]], dim=1)
 
-    @abstractmethod
+    @property
+    def _layers(self) -> list[Layer]:
+        return [cast(Layer, layer) for layer in self.layers]
+
     def new_cache(self) -> DecoderCache:
         """Return an empty cache."""
+        return DecoderCache([layer.new_states() for layer in self._layers])
 
     @abstractmethod
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:

@@ -1,7 +1,6 @@
 """The decoder whose layers attend to memories."""
 
 from functools import partial
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +9,6 @@ from pyramidions.nn.attention import CrossAttention
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.core import DECODER, Decoder
 from pyramidions.nn.functional.masking import as_bias
-from pyramidions.nn.layer import Layer
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.sublayer import LayerContext, Watcher
 
@@ -20,13 +18,6 @@ class CrossAttendingDecoder(Decoder):
     """Causal self-attention, cross-attention to each memory, a feed-forward part (Vaswani et al. 2017, section 3.1)."""
 
     sublayers = ("self_attention", "cross_attention", "feed_forward")
-
-    @property
-    def _layers(self) -> list[Layer]:
-        return [cast(Layer, layer) for layer in self.layers]
-
-    def new_cache(self) -> DecoderCache:
-        return DecoderCache([layer.new_states() for layer in self._layers])
 
     def features(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         documents = memories[0].x.size(0)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from hashing import hashed
+from hashing import hashed, saved_bytes
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, LSHAttention
@@ -145,23 +145,11 @@ def test_neighbours_of_one_direction_meet_across_the_text() -> None:
     assert torch.equal(out.sign(), v)
 
 
-def saved_bytes(length: int) -> int:
-    q, v = (x.requires_grad_() for x in inputs(length))
-    storages: dict[int, int] = {}
-    kept = []
-
-    def pack(x: Tensor) -> Tensor:
-        kept.append(x)  # or another tensor may come to the same address
-        storages[x.untyped_storage().data_ptr()] = x.untyped_storage().nbytes()
-        return x
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        LSHAttention(bucket_size=16, num_hashes=2, local_heads=1, window=16)(q, q, v)
-    return sum(storages.values())
-
-
 def test_memory_grows_with_the_length_not_with_its_square() -> None:
-    sizes = [saved_bytes(length) for length in (512, 1024, 2048)]
+    sizes = [
+        saved_bytes(LSHAttention(bucket_size=16, num_hashes=2, local_heads=1, window=16), length)
+        for length in (512, 1024, 2048)
+    ]
     assert sizes[1] / sizes[0] < 2.5 and sizes[2] / sizes[1] < 2.5
 
 
