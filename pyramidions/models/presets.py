@@ -121,6 +121,44 @@ _HMNET: dict[str, Any] = {
     "memories": "6,last",
 }
 
+# Jaszczur et al. 2021, section 3, as their code has it: the encoder's projections and the cross-attention stay dense.
+# Feed-forward parts are wider, so that the model is as large as a dense one.
+_SCALING: dict[str, Any] = {
+    "ffn_embed_dim": 2560,
+    "normalize_before": True,
+    "feed_forward": "sparse",
+    "feed_forward_args": '{"block_size": 64}',
+    "decoder_projections": "multiplicative_conv",
+    "decoder_positions": "sinusoidal",
+    "decoding_beam": 4,
+}
+
+_SCALING_SIX: dict[str, Any] = {**_SCALING, **_SIX, "ffn_embed_dim": 3584, "num_heads": 12}
+
+# Jaszczur et al. 2021, section 4, in base size: no cross-attention, but two causal self-attentions over memory and
+# target, and a recurrence. They write greedily.
+_TERRAFORMER: dict[str, Any] = {
+    **_SCALING_SIX,
+    "ffn_embed_dim": 4608,
+    "stack": "reversible",
+    "decoder": "concatenated",
+    "recurrence": "sru",
+    "decoding_beam": 1,
+}
+
+# Jaszczur et al. 2021, table 4, in the size of their code
+_TOY: dict[str, Any] = {
+    "embed_dim": 256,
+    "ffn_embed_dim": 512,
+    "num_heads": 4,
+    "encoder_layers": 12,
+    "decoder_layers": 4,
+    "normalize_before": True,
+    "decoder_positions": "sinusoidal",
+    "decoding_beam": 1,
+    "decoding_min_length": 1,
+}
+
 #: The architectures of the paper and of others: name to the fields that differ from `PyramidionConfig`'s defaults.
 PRESETS: dict[str, dict[str, Any]] = {
     "vanilla": {},
@@ -154,6 +192,54 @@ PRESETS: dict[str, dict[str, Any]] = {
     "reformer": _REFORMER,
     "hat": _HAT,
     "hmnet": _HMNET,
+    "scaling": _SCALING,
+    "deep_scaling": _SCALING_SIX,
+    # Jaszczur et al. 2021, tables 1 and 2, to count and to time. The second has more heads than modules.
+    "scaling_800m": {
+        **_SCALING,
+        "embed_dim": 1024,
+        "ffn_embed_dim": 6144,
+        "num_heads": 16,
+        "encoder_layers": 24,
+        "decoder_layers": 24,
+    },
+    "scaling_17b": {
+        **_SCALING,
+        "embed_dim": 9216,
+        "ffn_embed_dim": 65536,
+        "num_heads": 96,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
+        "feed_forward_args": '{"block_size": 256, "rank": 32}',
+        "decoder_projections_args": '{"modules": 64}',
+        "cross_projections": "multiplicative_conv",
+        "cross_projections_args": '{"modules": 64}',
+    },
+    "terraformer": {
+        **_TERRAFORMER,
+        "self_attention": "lsh",
+        "self_attention_args": '{"bucket_size": 128, "num_hashes": 2, "local_heads": 0}',
+        "decoder_self_attention": "lsh",
+        "decoder_self_attention_args": '{"bucket_size": 128, "num_hashes": 2, "local_heads": 0}',
+        "decoder_args": '{"longest_memory": 16384}',
+    },
+    # Ours: the decoder reads few vectors in front of the target, so all of them may see each other.
+    "terraformer_pyramidion": {
+        **_TERRAFORMER,
+        **_BLOCKS,
+        "pooling_lengths": "None,2048,512,None,None,None",
+    },
+    "toy_vanilla": _TOY,
+    "toy_terraformer": {
+        **_TOY,
+        "stack": "reversible",
+        "feed_forward": "sparse",
+        "feed_forward_args": '{"block_size": 16}',
+        "decoder_projections": "multiplicative_conv",
+        "decoder": "concatenated",
+        "decoder_args": '{"longest_memory": 8192}',
+        "recurrence": "sru",
+    },
 }
 
 # Small enough to learn in minutes on a CPU: one layer reads tokens, three read sentences. All heads of the first are

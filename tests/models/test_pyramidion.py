@@ -13,13 +13,13 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from gpu_work import work_of
 from omegaconf import OmegaConf
+from tiny_presets import tiny_fields
 from torch import Tensor
 
 from pyramidions.errors import UserError
 from pyramidions.models import PRESETS
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
-SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 4}
 DOCUMENTS = [40, 23, 1]
 
 
@@ -38,7 +38,7 @@ def task() -> Any:
 
 def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> PyramidionModel:
     torch.manual_seed(seed)
-    config = {**PRESETS[name], **SMALL, "max_source_positions": 64, **overrides}
+    config = {**tiny_fields(name), "max_source_positions": 64, **overrides}
     if name == "deep_pyramidion":
         config = {"self_attention_args": '{"block_size": 8}', **config, "pooling_lengths": "None,16,4,None,None,None"}
         config["self_attention_args"] = '{"block_size": 8}'

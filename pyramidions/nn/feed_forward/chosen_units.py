@@ -91,7 +91,7 @@ class ChosenUnits(nn.Module):
 
     def _quantizes(self, x: Tensor) -> bool:
         # Drawn on the host, so that no GPU is waited for. Both kinds of call have the same products and keep the same.
-        return not x.is_meta and bool(torch.rand((), device="cpu") < self.quantized)
+        return not x.is_meta and bool(torch.rand((), device="cpu").numpy() < self.quantized)
 
     def _gathered(self, x: Tensor, logits: Tensor) -> Tensor:
         """Compute the chosen units alone: (T, D), (T, B, N) -> (T, D)."""
