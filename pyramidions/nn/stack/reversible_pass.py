@@ -18,6 +18,7 @@ from pyramidions.nn.layer import Sublayer
 from pyramidions.nn.sublayer import NOBODY, LayerContext
 
 _STEPS = 2.0**32
+_PIECE = 2**15  # numbers that a CPU adds at a time, so that they stay in its cache until they are added
 
 
 class ReversiblePass(torch.autograd.Function):
@@ -45,7 +46,9 @@ class ReversiblePass(torch.autograd.Function):
         Returns:
             (B, L, D), the mean of both streams.
         """
-        first = second = _on_grid(x)
+        first = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+        _add(first, x)
+        second = first.clone()
         ctx.starts, ctx.decisions, ctx.autocast = [], [Decisions() for _ in sublayers], _autocast_of(x)
         # With gradients, which nobody keeps: so the kernels are those of the backward pass.
         with ctx.autocast(), torch.enable_grad(), saved_tensors_hooks(_nothing, _nothing):
@@ -53,7 +56,8 @@ class ReversiblePass(torch.autograd.Function):
                 ctx.starts.append(_RandomState.now(x))
                 with decisions.recording():
                     branch = sublayer.branch(second.detach().to(x.dtype).requires_grad_(), context)
-                first, second = second, first + _on_grid(branch.detach())
+                _add(first, branch.detach())
+                first, second = second, first
         leaves, ctx.structure = tree_flatten(context._replace(watchers=NOBODY))
         ctx.places = [place for place, leaf in enumerate(leaves) if learns(leaf)]
         ctx.save_for_backward(first, second, *learning[: len(ctx.places)])
@@ -66,6 +70,8 @@ class ReversiblePass(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients of `forward`'s arguments."""
         first, second, *read = ctx.saved_tensors
+        # What is saved stays as it is: a backward pass may be repeated.
+        first, second = first.clone(), second.clone()
         of_first = of_second = grad.to(torch.promote_types(grad.dtype, torch.float32)) / 2
         of_read: list[Tensor | None] = [None] * len(read)
         of_weights: dict[int, Tensor | None] = {}
@@ -86,7 +92,8 @@ class ReversiblePass(torch.autograd.Function):
                 for weight, found in zip(weights.values(), others[len(read) :], strict=True):
                     of_weights[id(weight)] = _sum(of_weights.get(id(weight)), found)
                 # (x2, x1 + f(x2)) -> (x1, x2)
-                first, second = second - _on_grid(branch.detach()), first
+                _add(second, branch.detach(), -1)
+                first, second = second, first
                 of_first, of_second = of_second, of_first if of_x is None else of_first + of_x
         in_order = [of_weights[id(weight)] for weight in ctx.weights]
         return None, None, (of_first + of_second).to(grad.dtype), *of_read, *in_order
@@ -148,6 +155,13 @@ def _autocast_of(x: Tensor) -> Callable[[], AbstractContextManager[object]]:
 
 def _on_grid(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.double().mul_(_STEPS).round_().div_(_STEPS)
+
+
+def _add(stream: Tensor, x: Tensor, times: int = 1) -> None:
+    """Add a multiple of ``x`` to a stream in place."""
+    size = _PIECE if stream.is_cpu else max(1, stream.numel())
+    for piece, added in zip(stream.view(-1).split(size), x.reshape(-1).split(size), strict=True):
+        piece.add_(_on_grid(added), alpha=times)
 
 
 def _sum(so_far: Tensor | None, further: Tensor | None) -> Tensor | None:
