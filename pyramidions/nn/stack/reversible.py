@@ -9,7 +9,7 @@ from torch.utils._pytree import tree_leaves
 
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.stack.core import STACK, Stack
-from pyramidions.nn.stack.reversible_pass import ReversiblePass, learns
+from pyramidions.nn.stack.reversible_pass import learns, reversible_pass
 from pyramidions.nn.sublayer import LayerContext, State
 
 
@@ -38,10 +38,9 @@ class ReversibleStack(Stack):
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         sublayers = [cast(Sublayer, sublayer) for layer in layers for sublayer in layer.sublayers.values()]
         if torch.is_grad_enabled():
-            weights = {id(w): w for sublayer in sublayers for w in sublayer.parameters() if w.requires_grad}
-            read = [leaf for leaf in tree_leaves(context) if learns(leaf)]
-            if x.requires_grad or read or weights:
-                return ReversiblePass.apply(sublayers, context, x, *read, *weights.values())
+            read = (*tree_leaves(context), *(weight for one in sublayers for weight in one.parameters()))
+            if any(map(learns, (x, *read))):
+                return reversible_pass(sublayers, context, x)
         first = second = x
         for sublayer in sublayers:
             first, second = second, first + sublayer.branch(second, context)

@@ -1,6 +1,6 @@
 """A pass over sublayers that are computed back in the backward pass."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import saved_tensors_hooks
 from torch.func import functional_call
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.checkpoint import get_device_states, set_device_states
 
 from pyramidions.nn.functional.replay import Decisions
@@ -21,82 +21,150 @@ _STEPS = 2.0**32
 _PIECE = 2**15  # numbers that a CPU adds at a time, so that they stay in its cache until they are added
 
 
-class ReversiblePass(torch.autograd.Function):
-    """Two streams that sublayers add to in turn, of which only the last values are kept.
+def reversible_pass(sublayers: Sequence[Sublayer], context: LayerContext, x: Tensor) -> Tensor:
+    """Return the mean of two streams that sublayers add to in turn, of which only the last values are kept.
 
     Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2 ** 21, so that the backward
     pass reads the very values that the forward pass did. (Sums of a model in float64 are its own, and come back to
     rounding.) What a sublayer decides, such as the buckets of LSH attention, is kept and repeated, `replayed`: values
     that are only almost the same could be hashed into other buckets.
 
-    Everything that learns is an input, so that its gradient reaches it in the ordinary way.
+    Each sublayer is a node of autograd's graph, so that gradients of its weights are handed on before those of the next
+    are computed. Its inputs and outputs stand for the streams, whose values are elsewhere.
+
+    Args:
+        sublayers: one after the other.
+        context: what they read besides.
+        x: (B, L, D), the beginning of both streams.
+
+    Returns:
+        (B, L, D).
+    """
+    streams = _Streams(x)
+    read = [leaf for leaf in tree_leaves(context) if learns(leaf)]
+    first, second = _Beginning.apply(x)
+    for sublayer in sublayers:
+        weights = {name: weight for name, weight in sublayer.named_parameters() if weight.requires_grad}
+        first, second = _Addition.apply(
+            streams, sublayer, context, list(weights), first, second, *read, *weights.values()
+        )
+    mean: Tensor = _Mean.apply(streams, first, second)
+    return mean
+
+
+class _Streams:
+    """The values of both streams: those of the end are kept, and computed back in the backward pass.
+
+    Args:
+        x: (B, L, D), the beginning of both.
     """
 
+    def __init__(self, x: Tensor) -> None:
+        self.dtype = x.dtype
+        self.autocast = _autocast_of(x)
+        self.first = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+        _add(self.first, x.detach())
+        self.second = self.first.clone()
+
+    def add(self, branch: Tensor) -> None:
+        """(x1, x2) -> (x2, x1 + f(x2)), in place."""
+        _add(self.first, branch.detach())
+        self.first, self.second = self.second, self.first
+
+    def subtract(self, branch: Tensor) -> None:
+        """(x2, x1 + f(x2)) -> (x1, x2), in place."""
+        _add(self.second, branch.detach(), -1)
+        self.first, self.second = self.second, self.first
+
+    def forget(self) -> None:
+        """Keep no values."""
+        del self.first, self.second
+
+
+class _Beginning(torch.autograd.Function):
+    """Stands for both streams at their beginning."""
+
     @staticmethod
-    def forward(ctx: Any, sublayers: list[Sublayer], context: LayerContext, x: Tensor, *learning: Tensor) -> Tensor:
-        """Run ``sublayers``.
-
-        Args:
-            ctx: of autograd.
-            sublayers: one after the other.
-            context: what they read besides.
-            x: (B, L, D), the beginning of both streams.
-            learning: what needs gradients in ``context``, followed by the weights that do.
-
-        Returns:
-            (B, L, D), the mean of both streams.
-        """
-        first = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-        _add(first, x)
-        second = first.clone()
-        ctx.starts, ctx.decisions, ctx.autocast = [], [Decisions() for _ in sublayers], _autocast_of(x)
-        # With gradients, which nobody keeps: so the kernels are those of the backward pass.
-        with ctx.autocast(), torch.enable_grad(), saved_tensors_hooks(_nothing, _nothing):
-            for sublayer, decisions in zip(sublayers, ctx.decisions, strict=True):
-                ctx.starts.append(_RandomState.now(x))
-                with decisions.recording():
-                    branch = sublayer.branch(second.detach().to(x.dtype).requires_grad_(), context)
-                _add(first, branch.detach())
-                first, second = second, first
-        leaves, ctx.structure = tree_flatten(context._replace(watchers=NOBODY))
-        ctx.places = [place for place, leaf in enumerate(leaves) if learns(leaf)]
-        ctx.save_for_backward(first, second, *learning[: len(ctx.places)])
-        ctx.leaves = [None if learns(leaf) else leaf for leaf in leaves]
-        ctx.sublayers, ctx.weights, ctx.dtype = sublayers, learning[len(ctx.places) :], x.dtype
-        return ((first + second) / 2).to(x.dtype)
+    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.dtype = x.dtype
+        kind = torch.promote_types(x.dtype, torch.float32)
+        first, second = (torch.zeros((), dtype=kind, device=x.device).expand(x.shape) for _ in range(2))
+        return first, second
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Return the gradients of `forward`'s arguments."""
-        first, second, *read = ctx.saved_tensors
+    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> Tensor:
+        return (of_first + of_second).to(ctx.dtype)
+
+
+class _Addition(torch.autograd.Function):
+    """A sublayer, which adds to the first stream what it computes of the second; then they change places."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        streams: _Streams,
+        sublayer: Sublayer,
+        context: LayerContext,
+        names: list[str],
+        first: Tensor,
+        second: Tensor,
+        *learning: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        ctx.streams, ctx.sublayer, ctx.decisions = streams, sublayer, Decisions()
+        read = len(learning) - len(names)
+        ctx.save_for_backward(*learning[:read])
+        leaves, ctx.structure = tree_flatten(context._replace(watchers=NOBODY))
+        ctx.places = [place for place, leaf in enumerate(leaves) if learns(leaf)]
+        ctx.leaves = [None if learns(leaf) else leaf for leaf in leaves]
+        ctx.weights = dict(zip(names, learning[read:], strict=True))
+        ctx.start = _RandomState.now(streams.second)
+        # With gradients, which nobody keeps: so the kernels are those of the backward pass.
+        unsaved = saved_tensors_hooks(_nothing, _nothing)
+        with streams.autocast(), torch.enable_grad(), unsaved, ctx.decisions.recording():
+            branch = sublayer.branch(streams.second.detach().to(streams.dtype).requires_grad_(), context)
+        streams.add(branch)
+        return second.view_as(second), first.view_as(first)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> tuple[Tensor | None, ...]:
+        streams: _Streams = ctx.streams
+        x, *read = (x.detach().requires_grad_() for x in (streams.first.to(streams.dtype), *ctx.saved_tensors))
+        # In their place, so that hooks on weights see the sum of all gradients alone.
+        lent = {f"sublayer.{name}": weight.detach().requires_grad_() for name, weight in ctx.weights.items()}
+        with torch.random.fork_rng(ctx.start.devices, device_type=x.device.type):
+            ctx.start.restore()
+            with streams.autocast(), torch.enable_grad(), ctx.decisions.replaying():
+                branch = functional_call(_Branch(ctx.sublayer), lent, (x, _context(ctx, read)))
+            of_x, *others = torch.autograd.grad(
+                branch, [x, *read, *lent.values()], of_second.to(branch.dtype), allow_unused=True
+            )
+        streams.subtract(branch)
+        if not ctx.needs_input_grad[4]:
+            # Nothing before learns, so that this is the last to run.
+            streams.forget()
+        return None, None, None, None, of_second, of_first if of_x is None else of_first + of_x, *others
+
+
+class _Mean(torch.autograd.Function):
+    """Keeps the streams at their end, and returns their mean."""
+
+    @staticmethod
+    def forward(ctx: Any, streams: _Streams, first: Tensor, second: Tensor) -> Tensor:
+        ctx.streams = streams
+        ctx.save_for_backward(streams.first, streams.second)
+        mean = ((streams.first + streams.second) / 2).to(streams.dtype)
+        streams.forget()
+        return mean
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
         # What is saved stays as it is: a backward pass may be repeated.
-        first, second = first.clone(), second.clone()
-        of_first = of_second = grad.to(torch.promote_types(grad.dtype, torch.float32)) / 2
-        of_read: list[Tensor | None] = [None] * len(read)
-        of_weights: dict[int, Tensor | None] = {}
-        with torch.random.fork_rng(ctx.starts[0].devices if ctx.starts else [], device_type=grad.device.type):
-            made = zip(ctx.sublayers, ctx.starts, ctx.decisions, strict=True)
-            for sublayer, start, decisions in reversed(list(made)):
-                x, *context = (tensor.detach().requires_grad_() for tensor in (first.to(ctx.dtype), *read))
-                weights = {name: weight for name, weight in sublayer.named_parameters() if weight.requires_grad}
-                # In their place, so that hooks on weights see the sum of all gradients alone.
-                lent = {f"sublayer.{name}": weight.detach().requires_grad_() for name, weight in weights.items()}
-                start.restore()
-                with ctx.autocast(), torch.enable_grad(), decisions.replaying():
-                    branch = functional_call(_Branch(sublayer), lent, (x, _context(ctx, context)))
-                of_x, *others = torch.autograd.grad(
-                    branch, [x, *context, *lent.values()], of_second.to(branch.dtype), allow_unused=True
-                )
-                of_read = [_sum(*both) for both in zip(of_read, others[: len(read)], strict=True)]
-                for weight, found in zip(weights.values(), others[len(read) :], strict=True):
-                    of_weights[id(weight)] = _sum(of_weights.get(id(weight)), found)
-                # (x2, x1 + f(x2)) -> (x1, x2)
-                _add(second, branch.detach(), -1)
-                first, second = second, first
-                of_first, of_second = of_second, of_first if of_x is None else of_first + of_x
-        in_order = [of_weights[id(weight)] for weight in ctx.weights]
-        return None, None, (of_first + of_second).to(grad.dtype), *of_read, *in_order
+        ctx.streams.first, ctx.streams.second = (end.clone() for end in ctx.saved_tensors)
+        half = grad.to(torch.promote_types(grad.dtype, torch.float32)) / 2
+        return None, half, half
 
 
 class _Branch(nn.Module):
@@ -162,12 +230,6 @@ def _add(stream: Tensor, x: Tensor, times: int = 1) -> None:
     size = _PIECE if stream.is_cpu else max(1, stream.numel())
     for piece, added in zip(stream.view(-1).split(size), x.reshape(-1).split(size), strict=True):
         piece.add_(_on_grid(added), alpha=times)
-
-
-def _sum(so_far: Tensor | None, further: Tensor | None) -> Tensor | None:
-    if so_far is None or further is None:
-        return further if so_far is None else so_far
-    return so_far + further
 
 
 def _nothing(_: object) -> Any:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from live_memory import saved_bytes
+from live_memory import most_bytes, saved_bytes
 from small_parts import DECODING, DIM, ends_after, layer, vectors
 from torch import Tensor
 
@@ -151,6 +151,26 @@ def test_a_further_layer_keeps_nothing(names: tuple[str, ...]) -> None:
     # Both streams in float64, and the memory.
     assert kept(ReversibleStack(), 1) == kept(ReversibleStack(), 9) <= 4 * x.nbytes + vectors(2, 4, DIM).nbytes
     assert kept(PlainStack(), 9) > 4 * kept(PlainStack(), 1) / 2
+
+
+def test_a_further_layer_adds_nothing_to_the_peak_where_gradients_are_added_to_others() -> None:
+    def peak(count: int) -> int:
+        run, x = layers(count=count), vectors(2, 5, DIM)
+        for weight in weights_of(run):
+            weight.grad = torch.zeros_like(weight)
+        return most_bytes(lambda: ReversibleStack()(run, x, LayerContext()).square().sum().backward())
+
+    assert peak(1) == peak(9)
+
+
+def test_sublayers_below_the_first_that_learns_are_not_computed_again() -> None:
+    run, calls = layers(count=3), []
+    for weight in weights_of(run[:2]):
+        weight.requires_grad_(False)
+    for number, one in enumerate(run):
+        one.sublayers["feed_forward"].norm.register_forward_hook(lambda *_, number=number: calls.append(number))
+    ReversibleStack()(run, vectors(2, 5, DIM), LayerContext()).square().sum().backward()
+    assert calls == [0, 1, 2, 2] and weights_of(run[2:])[0].grad is not None
 
 
 def test_watchers_are_shown_each_pass_once() -> None:
