@@ -5,32 +5,29 @@
 Three tables, of which the lecture has the same in megabytes of a graphics card: what the layers of an encoder keep for
 the backward pass by length, full attention beside windows that alternate with LSH; the peak of a feed-forward part in
 chunks; and training with 4, 8 and 12 layers, plain, checkpointed and reversible. Kept bytes are counted, each storage
-once, and the state of random numbers with them. Peaks are measured, each in a process of its own. Steps are timed in
+once; by layers it is what the process holds more. Peaks are measured, each in a process of its own. Steps are timed in
 turns. Dropout is 0.1 throughout.
 """
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from peaks import peak, peak_of_process
 from side_by_side import Figure, finish, parser, ratio, take_turns
+from stacks import STACKS, by_layers, memory_of, step_of
 from torch import Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
 
 from pyramidions.measure.cost import Lengths, cost_of
 from pyramidions.measure.parts import CostPart
 from pyramidions.measure.timing import Timed
-from pyramidions.models import build, preset
-from pyramidions.nn.encoder import Encoder
+from pyramidions.models import preset
 from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.sublayer import LayerContext
 
 WINDOWS_AND_LSH = "lsh_window"
 # What full attention keeps as it is written down: weights, what dropout leaves of them, and its mask.
 _OF_A_WEIGHT = 4 + 4 + 1
-STACKS = ("plain", "recomputing", "reversible")
 PARTS = ("lengths", "chunks", "layers", "steps")
 
 
@@ -85,67 +82,11 @@ def by_chunks(args: argparse.Namespace) -> tuple[list[dict[str, float]], list[Fi
     return rows, figures
 
 
-def encoder(stack: str, layers: int, args: argparse.Namespace) -> Encoder:
-    """Return a pre-norm encoder with full attention."""
-    torch.manual_seed(args.seed)
-    shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": 4 * args.embed_dim, "num_heads": 8}
-    fields = {"normalize_before": True, "encoder_layers": layers, "decoder_layers": 1, "stack": stack}
-    return build(preset("vanilla", **shape, **fields), args.vocab_size).encoder.train()
-
-
-def step_of(stack: str, layers: int, args: argparse.Namespace) -> tuple[nn.Module, Callable[[], Tensor]]:
-    """Return an encoder, and its forward pass to a loss."""
-    model = encoder(stack, layers, args)
+def step(stack: str, layers: int, args: argparse.Namespace) -> tuple[nn.Module, Callable[[], Tensor]]:
+    """Return an encoder with full attention, and its forward pass to a loss."""
     tokens = torch.randint(4, args.vocab_size, (args.batch, args.length))
-    nothing, lengths = torch.zeros_like(tokens, dtype=torch.bool), [args.length] * args.batch
-    return model, lambda: model(tokens, nothing, lengths).memories[0].x.square().mean()
-
-
-def kept(stack: str, layers: int, args: argparse.Namespace) -> float:
-    """Return what a forward pass keeps for the backward pass without weights, in 10^6 bytes."""
-    model, forward = step_of(stack, layers, args)
-    own = {weight.untyped_storage().data_ptr() for weight in model.parameters()}
-    found: dict[int, torch.UntypedStorage] = {}  # kept alive, so that no other takes a place
-
-    def count(x: Tensor) -> Tensor:
-        found[x.untyped_storage().data_ptr()] = x.untyped_storage()
-        return x
-
-    with saved_tensors_hooks(count, lambda x: x):
-        forward()
-    # Where random numbers begin is kept beside: of each layer that is checkpointed, of each reversible sublayer.
-    states = {"plain": 0, "recomputing": layers, "reversible": 2 * layers}[stack] * torch.get_rng_state().nbytes
-    return (sum(s.nbytes() for place, s in found.items() if place not in own) + states) / 1e6
-
-
-def peak_of_layers(stack: str, layers: int, args: argparse.Namespace) -> float:
-    """Return what a step takes at its peak without gradients of weights, in 10^6 bytes."""
-    model, forward = step_of(stack, layers, args)
-    for weight in model.parameters():
-        weight.grad = torch.zeros_like(weight)
-    # What is loaded at the first use is no layer's.
-    few = torch.full((1, 8), 5)
-    model(few, few == 0).memories[0].x.mean().backward()
-    return peak(lambda: forward().backward())
-
-
-def by_layers(args: argparse.Namespace) -> tuple[list[dict[str, Any]], list[Figure]]:
-    """Return what each stack keeps and takes by number of layers, and what a further layer costs."""
-    rows: list[dict[str, Any]] = []
-    further: dict[str, float] = {}
-    for stack in STACKS:
-        found = {layers: kept(stack, layers, args) for layers in args.layers}
-        for layers, size in found.items():
-            top = peak_of_process(["--one", stack, "--layers", layers, *_sizes(args)])
-            rows.append({"stack": stack, "layers": layers, "kept": size, "peak": top})
-            print(f"{stack:12} {layers:3} layers, kept {size:9.2f} MB, peak {top or 0:9.0f} MB", flush=True)
-        least, most = min(found), max(found)
-        further[stack] = (found[most] - found[least]) / (most - least)
-    figures = []
-    for stack, target in (("plain", 50), ("recomputing", 4)):
-        value = further[stack] / further["reversible"]
-        figures.append(Figure(f"a further layer, kept, {stack} / reversible", value, value, value, target))
-    return rows, figures
+    shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": 4 * args.embed_dim, "num_heads": 8}
+    return step_of(stack, layers, tokens, args.seed, **shape)
 
 
 def _sizes(args: argparse.Namespace) -> list[object]:
@@ -169,12 +110,10 @@ def main() -> None:
     options.add_argument("--one", help="print the peak of this stack, or of chunks, in this process")
     args = options.parse_args()
     if args.one:
-        one = (
-            chunked_peak(args.chunks[0], args)
-            if args.one == "chunks"
-            else peak_of_layers(args.one, args.layers[0], args)
-        )
-        print(one)
+        if args.one == "chunks":
+            print(chunked_peak(args.chunks[0], args))
+        else:
+            print(*memory_of(*step(args.one, args.layers[0], args)), sep="\n")
         return
     figures: list[Figure] = []
     tables: dict[str, list[dict[str, float]]] = {}
@@ -185,12 +124,12 @@ def main() -> None:
         tables["by_chunks"], further = by_chunks(args)
         figures += further
     if "layers" in args.only:
-        tables["by_layers"], further = by_layers(args)
+        tables["by_layers"], further = by_layers(args.layers, _sizes(args))
         figures += further
     if "steps" in args.only:
-        steps = {stack: step_of(stack, args.layers[0], args)[1] for stack in STACKS}
+        steps = {stack: step(stack, args.layers[0], args)[1] for stack in STACKS}
         timed = take_turns(
-            {stack: (lambda step=step: step().backward()) for stack, step in steps.items()}, args.repeats
+            {stack: (lambda forward=forward: forward().backward()) for stack, forward in steps.items()}, args.repeats
         )
         # At most 1.5 times as long.
         figures.append(ratio("plain / reversible, a step", timed["plain"], timed["reversible"], 1 / 1.5))
