@@ -92,6 +92,33 @@ def test_lecture_memory_writes_three_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_reversible_layers_are_compared_by_depth_and_terraformers_by_length(tmp_path: Path) -> None:
+    small = ["--length", 1024, "--layers", 1, 3, "--timed-layers", 1, "--lengths", 1024, "--target", 8]
+    small += ["--embed-dim", 64, "--num-heads", 2, "--repeats", 2]
+    out = tmp_path / "reversible.json"
+    done = run("python", BENCHMARKS / "reversible.py", *small, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    asked = {figure["name"]: figure["target"] for figure in written["figures"]}
+    assert {name: target for name, target in asked.items() if target} == {
+        "a further layer, kept, plain / reversible": 50,
+        "a further layer, kept, recomputing / reversible": 4,
+        "a further layer, peak, plain / reversible": 50,
+        "a further layer, peak, recomputing / reversible": 4,
+        "a step, plain / reversible": pytest.approx(1 / 1.5),
+        "a step, recomputing / reversible": pytest.approx(1 / 1.1),
+    }
+    kept = {(row["stack"], row["layers"]): row["kept"] for row in written["by_layers"]}
+    # Two sublayers a layer, each with the state of the random numbers.
+    assert kept["reversible", 3] - kept["reversible", 1] == pytest.approx(4 * 5.1e-3, rel=0.5)
+    # Its input, (1024, 64) in float32
+    assert kept["recomputing", 3] - kept["recomputing", 1] == pytest.approx(2 * 0.262, rel=0.2)
+    all_vectors, pooled = written["by_length"]
+    assert all_vectors["decoder, peak"] > pooled["decoder, peak"] and pooled["step, seconds"] > 0
+    assert out.with_suffix(".png").stat().st_size > 1000 and len(written["seconds"]["plain"]) == 2
+
+
+@pytest.mark.slow
 def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Path) -> None:
     small = ["--widths", 64, "--layers", 2, "--repeats", 2, "--steps", 2, "--training-width", 16, "--tokens", 8]
     done = run("python", BENCHMARKS / "sparse_decode.py", *small, "--out", tmp_path / "sparse.json")
@@ -256,6 +283,18 @@ else:
     assert done.returncode == 0, done.stdout
     nothing, hundred, nothing_again = map(float, done.stdout.split())
     assert nothing < 5 and 95 < hundred < 110 and nothing_again < 5
+
+
+def test_what_is_allocated_counts_tensors_until_they_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import torch
+    from peaks import allocated
+
+    before = allocated()
+    held = [torch.zeros(2_500_000), torch.zeros(25_000)]
+    assert allocated() - before == pytest.approx(10_100_000, abs=10_000)
+    held.clear()
+    assert allocated() - before == pytest.approx(0, abs=10_000)
 
 
 @pytest.mark.slow
