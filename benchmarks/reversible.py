@@ -17,6 +17,7 @@ Seconds are those that the processor worked for this program. Dropout is 0.1 thr
 import argparse
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,14 @@ def encoder(stack: str, layers: int, args: argparse.Namespace) -> tuple[nn.Modul
 def in_turns(args: argparse.Namespace) -> tuple[list[Figure], dict[str, Timed]]:
     """Time a step of each stack in turns, of which the first does not count."""
     forwards = {stack: encoder(stack, args.timed_layers, args)[1] for stack in STACKS}
+
+    def step(stack: str) -> None:
+        forwards[stack]().backward()
+
     turns = []
     for turn in range(1 + args.repeats):
-        turns.append({name: seconds_of(lambda run=run: run().backward(), 1) for name, run in forwards.items()})
-        print(f"turn {turn}:", *(f"{name} {took:.2f} s" for name, took in turns[-1].items()), flush=True)
+        turns.append({stack: seconds_of(partial(step, stack), 1) for stack in STACKS})
+        print(f"turn {turn}:", *(f"{stack} {took:.2f} s" for stack, took in turns[-1].items()), flush=True)
     timed = {name: Timed([turn[name] for turn in turns[1:]], None) for name in STACKS}
     figures = [
         ratio(f"a step, {stack} / reversible", timed[stack], timed["reversible"], least)

@@ -37,10 +37,9 @@ class ReversibleStack(Stack):
 
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         sublayers = [cast(Sublayer, sublayer) for layer in layers for sublayer in layer.sublayers.values()]
-        if torch.is_grad_enabled():
-            read = (*tree_leaves(context), *(weight for one in sublayers for weight in one.parameters()))
-            if any(map(learns, (x, *read))):
-                return reversible_pass(sublayers, context, x)
+        weights = [weight for sublayer in sublayers for weight in sublayer.parameters()]
+        if torch.is_grad_enabled() and any(map(learns, (x, *tree_leaves(context), *weights))):
+            return reversible_pass(sublayers, context, x)
         first = second = x
         for sublayer in sublayers:
             first, second = second, first + sublayer.branch(second, context)
