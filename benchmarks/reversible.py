@@ -113,7 +113,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(5.5, 4))
+    figure, axes = pyplot.subplots(figsize=(5.5, 4.5), layout="constrained")
     for number, stack in enumerate(STACKS):
         chosen = [row for row in rows if row["stack"] == stack]
         for measure, line, told in (("peak", "-o", "peak of a step"), ("kept", "--o", "kept for the backward pass")):
@@ -126,8 +126,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     )
     axes.set_xlabel("layers")
     axes.set_ylabel("MB beyond weights and gradients")
-    axes.legend(fontsize="small")
-    figure.tight_layout()
+    figure.legend(loc="outside upper center", ncols=2, fontsize="small")
     figure.savefig(path, dpi=110)
 
 
