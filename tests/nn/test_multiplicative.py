@@ -18,7 +18,7 @@ def layer(in_dim: int, modules: int, out_dim: int, bias: bool = True) -> Multipl
 
 def summed(made: Multiplicative, x: Tensor) -> Tensor:
     """The definition, for one vector."""
-    a, e = made.across.T, made.within.T
+    a, e = made.across.T, made.within
     return torch.tensor(
         [
             sum(float(x[i]) * float(a[i, s]) * float(e[i, m]) for i in range(len(x)))
@@ -56,7 +56,7 @@ def test_it_puts_the_numbers_of_a_vector_into_any_order(seed: int) -> None:
     # x_i goes to place order[i], which is number m of module s.
     s, m = order // (dim // modules), order % (dim // modules)
     made.across.copy_(torch.arange(modules)[:, None] == s)
-    made.within.copy_(torch.arange(dim // modules)[:, None] == m)
+    made.within.copy_(m[:, None] == torch.arange(dim // modules))
     x = vectors(3, dim, seed=seed)
     expected = torch.empty_like(x)
     expected[:, order] = x

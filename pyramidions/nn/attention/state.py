@@ -25,8 +25,9 @@ class _Growing:
             if self._room is not None:
                 room[:, :, :start] = self._room[:, :, :start]
             self._room = room
-        self._room[:, :, start : self.length] = new
-        return self._room[:, :, : self.length]
+        # As slices would do it, in half of their time.
+        self._room.narrow(2, start, new.size(2)).copy_(new)
+        return self._room.narrow(2, 0, self.length)
 
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""

@@ -27,9 +27,11 @@ def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
         (T, K), in the precision of autocast.
     """
     if x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
-        # (T * K), the vector of each row
-        owner = torch.arange(x.size(0), device=x.device)[:, None].expand_as(rows).contiguous().flatten()
-        mode_of_sums = 0
+        # (T, K), the vector of each row
+        owner = torch.zeros_like(rows)
+        if x.size(0) > 1:
+            owner += torch.arange(x.size(0), device=x.device)[:, None]
+        owner, mode_of_sums = owner.flatten(), 0
         return _IN_PLACE(x, matrix, rows.flatten(), owner, owner, mode_of_sums).view(rows.shape)
     length = max(1, _GATHERED // (rows.size(1) * x.size(1)))
     if x.size(0) <= length:

@@ -52,7 +52,7 @@ class ConvProjections(Projections):
         self.memory_proj = memory_proj
         self.q_proj, self.k_proj, self.v_proj = filters
         self.out_proj = out_proj
-        self.look_back = filters.queries.weight.size(1) - 1
+        self.look_back = filters.queries.weight.size(0) - 1
 
     def queries(self, x: Tensor) -> Tensor:
         return self._heads(self._queries(self._from_zeros(self.in_proj(x))))

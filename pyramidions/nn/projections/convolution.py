@@ -10,6 +10,9 @@ class ModuleConvolution(nn.Module):
 
     A vector is made of its own token and those before it. Beside the first and the last module are zeros.
 
+    For few tokens it copies what each filter sees, and multiplies it with the filters. A convolution of torch would
+    first bring them into an order of its own, which takes a CPU longer than reading them. Both compute the same.
+
     Args:
         channels: M, numbers of a module.
         kernel: modules that a filter sees, an odd number, its own in the middle.
@@ -18,8 +21,8 @@ class ModuleConvolution(nn.Module):
 
     def __init__(self, channels: int, kernel: int, length_kernel: int) -> None:
         super().__init__()
-        #: (M filters, F, modules, M channels): a filter lies in memory as the image does
-        self.weight = nn.Parameter(torch.empty(channels, length_kernel, kernel, channels))
+        #: (F, modules, M channels, M filters)
+        self.weight = nn.Parameter(torch.empty(length_kernel, kernel, channels, channels))
         self.bias = nn.Parameter(torch.zeros(channels))
         # Glorot: as many numbers see one as are seen.
         bound = (3 / (channels * length_kernel * kernel)) ** 0.5
@@ -34,7 +37,25 @@ class ModuleConvolution(nn.Module):
         Returns:
             (B, L, D).
         """
+        # As measured: 16 modules of 64 numbers take as long either way with some 16 sequences of one token.
+        few = x.numel() <= 8 * self.bias.numel() ** 2
+        return self.multiplied(x) if few else self.convolved(x)
+
+    def multiplied(self, x: Tensor) -> Tensor:
+        """Compute `forward` by one product."""
+        # (F * kernel * M, M)
+        filters = self.weight.flatten(0, 2)
+        length_kernel, kernel, channels, _ = self.weight.shape
+        beside = kernel // 2 * channels
+        padded = F.pad(x, (beside, beside)) if beside else x
+        # Windows over modules, then over tokens: (B, L, S, kernel * M, F) -> (B * L * S, F * kernel * M)
+        seen = padded.unfold(2, kernel * channels, channels).unfold(1, length_kernel, 1)
+        filtered = torch.addmm(self.bias, seen.mT.reshape(-1, len(filters)), filters)
+        return filtered.view(x.size(0), -1, x.size(2))
+
+    def convolved(self, x: Tensor) -> Tensor:
+        """Compute `forward` by a convolution."""
         # (B, L, D) -> (B, L, S, M) -> (B, M, L, S), the order that convolutions ask for
-        image = x.unflatten(-1, (-1, self.weight.size(0))).permute(0, 3, 1, 2)
-        filtered = F.conv2d(image, self.weight.permute(0, 3, 1, 2), self.bias, padding=(0, self.weight.size(2) // 2))
+        image = x.unflatten(-1, (-1, len(self.bias))).permute(0, 3, 1, 2)
+        filtered = F.conv2d(image, self.weight.permute(3, 2, 0, 1), self.bias, padding=(0, self.weight.size(1) // 2))
         return filtered.permute(0, 2, 3, 1).flatten(2)

@@ -5,7 +5,8 @@ from torch import Tensor
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """(B, L, D) -> (B, H, L, E)."""
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    batch, length, width = x.shape
+    return x.view(batch, length, num_heads, width // num_heads).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:

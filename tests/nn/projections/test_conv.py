@@ -29,7 +29,7 @@ def make(kind: str, shares_query_key: bool = False, **options: Any) -> ConvProje
 def looped(convolution: ModuleConvolution, rows: Tensor, modules: int) -> Tensor:
     """One sequence, token by token and module by module: (L, D) -> (L, D)."""
     image = rows.unflatten(-1, (modules, -1))
-    _, length_kernel, kernel, _ = convolution.weight.shape
+    length_kernel, kernel, _, _ = convolution.weight.shape
     out = torch.zeros_like(image)
     for token in range(len(image)):
         for module in range(modules):
@@ -37,8 +37,8 @@ def looped(convolution: ModuleConvolution, rows: Tensor, modules: int) -> Tensor
             for back in range(length_kernel):
                 for aside in range(-(kernel // 2), kernel // 2 + 1):
                     if token - back >= 0 and 0 <= module + aside < modules:
-                        weight = convolution.weight[:, length_kernel - 1 - back, kernel // 2 + aside]
-                        out[token, module] += weight @ image[token - back, module + aside]
+                        weight = convolution.weight[length_kernel - 1 - back, kernel // 2 + aside]
+                        out[token, module] += image[token - back, module + aside] @ weight
     return out.flatten(1)
 
 
@@ -70,8 +70,8 @@ def test_queries_keys_and_values_are_those_of_loops_in_the_order_of_modules(kind
         torch.testing.assert_close(found[0].transpose(0, 1).flatten(1), expected)
         assert found.shape == (1, heads, 5, DIM // heads)
     seen = (options.get("length_kernel", 3), options.get("kernel", 3))
-    assert projections.q_proj.weight.shape[1:3] == projections.k_proj.weight.shape[1:3] == seen
-    assert projections.v_proj.weight.shape[1:3] == (seen[0], options.get("value_kernel", 1))
+    assert projections.q_proj.weight.shape[:2] == projections.k_proj.weight.shape[:2] == seen
+    assert projections.v_proj.weight.shape[:2] == (seen[0], options.get("value_kernel", 1))
     assert projections.look_back == seen[0] - 1
 
 
@@ -81,7 +81,7 @@ def test_the_output_filters_modules_of_one_token_or_is_what_heads_have_mixed() -
     mixed = vectors(1, heads, 5, size)
     joined = mixed[0].transpose(0, 1).flatten(1)
     filtered = make("conv", modules=4)
-    assert filtered.out_proj.weight.shape == (2, 1, 3, 2)
+    assert filtered.out_proj.weight.shape == (1, 3, 2, 2)
     torch.testing.assert_close(filtered.output(mixed)[0], looped(filtered.out_proj, joined, 4))
     assert make("multiplicative_conv").output(mixed)[0].equal(joined)
 
@@ -94,6 +94,31 @@ def test_where_queries_are_keys_both_are_the_mean_of_two_convolutions(kind: str)
     q, k, v = apart(x)
     for found, expected in zip(shared(x), ((q + k) / 2, (q + k) / 2, v), strict=True):
         torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("kernel", "length_kernel"), [(3, 3), (1, 3), (5, 1), (1, 1)])
+def test_both_ways_to_filter_are_the_loops(kernel: int, length_kernel: int) -> None:
+    convolution, rows = ModuleConvolution(4, kernel, length_kernel), vectors(2, 6, 12)
+    expected = torch.stack([looped(convolution, each, 3)[length_kernel - 1 :] for each in rows])
+    torch.testing.assert_close(convolution.multiplied(rows), expected)
+    torch.testing.assert_close(convolution.convolved(rows), expected)
+
+
+@pytest.mark.parametrize("form", ["multiplied", "convolved"])
+def test_both_ways_to_filter_have_the_gradients_of_small_differences(form: str) -> None:
+    convolution, rows = ModuleConvolution(2, 3, 3).double(), vectors(2, 4, 6).double().requires_grad_()
+    weights = (convolution.weight, convolution.bias)
+    assert torch.autograd.gradcheck(lambda x, *_: getattr(convolution, form)(x), (rows, *weights), nondet_tol=1e-9)
+
+
+def test_few_tokens_are_multiplied_and_many_convolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    convolution, used = ModuleConvolution(4, 3, 3), []
+    for form in ("multiplied", "convolved"):
+        monkeypatch.setattr(convolution, form, lambda x, form=form: used.append(form))
+    for length in (3, 10, 11, 100):
+        convolution(vectors(1, length, 12))
+    assert used == ["multiplied", "multiplied", "convolved", "convolved"]
 
 
 @torch.no_grad()
