@@ -1,11 +1,11 @@
-"""What the benchmark of sparse parts times: steps of a decoder, its feed-forward parts, plain products, training.
+"""What the benchmark of sparse parts times: steps of a decoder and of its parts, output layers, products, training.
 
 Each contender says what a pass takes of the processor's time, and those that only read weights how many bytes.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,9 @@ from torch.utils._pytree import tree_leaves
 
 from pyramidions.nn import Decoder
 from pyramidions.nn.feed_forward import FeedForward
+from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.memory import Memory
+from pyramidions.nn.output import Output
 from pyramidions.nn.sublayer import LayerContext
 
 _ATEN = torch.ops.aten
@@ -87,23 +89,63 @@ class Stepper:
         return seconds_of(lambda: self._step(FIRST), steps)
 
 
-class FeedForwards:
-    """The feed-forward parts of a decoder alone, one after the other."""
+class Parts:
+    """The same part of all layers alone, one after the other, in cached steps: without norm and residual connection.
 
-    def __init__(self, decoder: Decoder) -> None:
-        self._parts = [part for part in decoder.modules() if isinstance(part, FeedForward)]
-        self._x = torch.randn(1, 1, decoder.embedder.tokens.embedding_dim)
+    Args:
+        decoder: in evaluation mode.
+        name: of the sublayer.
+        vectors: of the memory.
+    """
+
+    def __init__(self, decoder: Decoder, name: str, vectors: int) -> None:
+        layers = [cast(Layer, layer) for layer in decoder.layers]
+        self._functions = [cast(Sublayer, layer.sublayers[name]).function for layer in layers]
+        width = decoder.embedder.tokens.embedding_dim
+        self._x = torch.randn(1, 1, width)
+        self._context = LayerContext(None, (Memory(torch.randn(1, vectors, width)),))
+        self._begin()
         with _Read(decoder.parameters()) as read:
+            self._step()
+        self.bytes = read.bytes
+
+    def _begin(self) -> None:
+        self._states = [function.new_state() for function in self._functions]
+        self._step()
+
+    def _step(self) -> None:
+        x = self._x
+        for function, state in zip(self._functions, self._states, strict=True):
+            x = self._x + function.step(x, self._context, state)
+
+    def seconds(self, steps: int) -> float:
+        """Return the processor's seconds of a step, after one that projects the memory."""
+        self._begin()
+        return seconds_of(self._step, steps)
+
+
+class Outputs:
+    """Output layers of one kind, one after the other.
+
+    Args:
+        layers: as many as no cache holds.
+        width: of a decoder's features.
+    """
+
+    def __init__(self, layers: Sequence[Output], width: int) -> None:
+        self._layers, self._x = layers, torch.randn(1, 1, width)
+        self._embedding = torch.empty(0, width)  # these layers have weights of their own
+        with _Read(weight for layer in layers for weight in layer.parameters()) as read:
             self._run()
         self.bytes = read.bytes
 
     def _run(self) -> None:
-        x = self._x
-        for part in self._parts:
-            x = self._x + part(x, LayerContext())
+        for layer in self._layers:
+            layer(self._x, self._embedding)
 
     def seconds(self, steps: int) -> float:
-        """Return the processor's seconds of a pass."""
+        """Return the processor's seconds of all layers."""
+        self._run()
         return seconds_of(self._run, steps)
 
 
@@ -145,7 +187,9 @@ class TrainingStep:
         return seconds_of(self._run, steps)
 
 
-Contender = Stepper | FeedForwards | MatrixVectors | TrainingStep
+#: those that only read weights, which they count
+Reader = Stepper | Parts | Outputs | MatrixVectors
+Contender = Reader | TrainingStep
 
 
 def seconds_of(work: Callable[[], object], times: int) -> float:

@@ -121,6 +121,7 @@ def test_reversible_layers_are_compared_by_depth_and_terraformers_by_length(tmp_
 @pytest.mark.slow
 def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Path) -> None:
     small = ["--widths", 64, "--layers", 2, "--repeats", 2, "--steps", 2, "--training-width", 16, "--tokens", 8]
+    small += ["--output-width", 16, "--vocab-size", 64, "--plot", tmp_path / "sparse.png"]
     done = run("python", BENCHMARKS / "sparse_decode.py", *small, "--out", tmp_path / "sparse.json")
     assert done.returncode == 0, done.stdout
     written = json.loads((tmp_path / "sparse.json").read_text())
@@ -135,6 +136,18 @@ def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Pat
     steps = [read[f"a step, D 64, {name}"] for name in ("dense", "sparse feed-forward")]
     alone = [read[f"feed-forward parts, D 64, {name}"] for name in ("dense", "sparse feed-forward")]
     assert steps[0] - steps[1] == alone[0] - alone[1] and read["matrices times a vector, D 64"] == 4 * 4 * 64 * 256
+    # One multiplicative layer to 16 modules of 4, and three convolutions; hidden units are half as many again.
+    qkv = 64 * 16 + 64 * 4 + 64 + (9 + 9 + 3) * 4 * 4 + 3 * 4
+    assert read["self-attention, D 64, sparse feed-forward and QKV"] == 2 * 4 * qkv
+    more = 6 * 64 + 6 * 384 + 384 + 2 * 6 * 64 + 64
+    assert read["feed-forward parts, D 64, sparse feed-forward and QKV"] == 2 * 4 * more
+    assert read["cross-attention, D 64, + sparse cross-attention"] == 2 * 4 * 2 * (64 * 16 + 64 * 4 + 64)
+    # An expert has 4 of 256 units.
+    assert read["feed-forward parts, D 64, experts"] == 2 * 4 * (64 * 64 + 64 + 2 * 4 * 64 + 64)
+    assert figures["output layer, D 16, V 64, dense / 4 modules"] == 2.5
+    assert read["output layer, D 16, dense"] == 2 * 4 * 64 * 16
+    assert read["output layer, D 16, 4 modules"] == 2 * 4 * (4 * 16 + 16 * 16)
+    assert done.stdout.count("\n| D 64 | ") == 6 and (tmp_path / "sparse.png").stat().st_size > 1000
 
 
 @pytest.mark.slow

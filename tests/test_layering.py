@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "pyramidions.nn.sublayer": ("nn.marks", "nn.memory", "nn.units"),
     "pyramidions.nn.context": (),
     "pyramidions.nn.positions": ("registry", "nn.positions"),
-    "pyramidions.nn.multiplicative": (),
+    "pyramidions.nn.multiplicative": ("nn.functional",),
     "pyramidions.nn.output": ("registry", "nn.multiplicative", "nn.output"),
     "pyramidions.nn.projections": (
         *("registry", "nn.functional", "nn.multiplicative", "nn.sublayer"),

@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.nn.functional.long_products import long_products
+
 
 class Multiplicative(nn.Module):
     """y[s, m] = sum over i of x_i A[i, s] E[i, m], plus a bias (Jaszczur et al. 2021, section 3.2).
@@ -28,8 +30,11 @@ class Multiplicative(nn.Module):
         check_modules("out_dim", out_dim, modules)
         #: A transposed, (S, D): how much of each number a module reads
         self.across = nn.Parameter(torch.empty(modules, in_dim))
-        #: E, (D, M): where in a module each number goes
-        self.within = nn.Parameter(torch.empty(in_dim, out_dim // modules))
+        # Products with few vectors are fastest where the shorter rows lie together.
+        self._is_long = out_dim // modules > in_dim
+        shape = (in_dim, out_dim // modules)
+        #: E, (D, M), or transposed where M is the greater: where in a module each number goes
+        self.within = nn.Parameter(torch.empty(shape[::-1] if self._is_long else shape))
         self.bias = nn.Parameter(torch.zeros(out_dim)) if bias else None
         nn.init.normal_(self.across, std=0.5)
         nn.init.xavier_uniform_(self.within)
@@ -37,17 +42,21 @@ class Multiplicative(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., V), module after module."""
         # S copies of all rows are then no more numbers than the matrix.
-        few = x.shape[:-1].numel() <= self.within.size(1)
+        few = x.shape[:-1].numel() <= self.within.size(0 if self._is_long else 1)
         return self.factored(x) if few else self.formed(x)
 
     def factored(self, x: Tensor) -> Tensor:
         """Compute `forward` without the matrix."""
         # (..., D) -> (..., S, D) -> (..., S, M) -> (..., V)
-        y = (self.across * x.unsqueeze(-2) @ self.within).flatten(-2)
+        copies = self.across * x.unsqueeze(-2)
+        y = (long_products(copies, self.within) if self._is_long else copies @ self.within).flatten(-2)
         return y if self.bias is None else y + self.bias
 
     def formed(self, x: Tensor) -> Tensor:
         """Compute `forward` by the matrix."""
+        if self._is_long:
+            # (S, 1, D), (M, D) -> (S, M, D) -> (V, D)
+            return F.linear(x, (self.across[:, None] * self.within).flatten(0, 1), self.bias)
         # (D, S, 1), (D, 1, M) -> (D, S, M) -> (D, V)
         matrix = (self.across.mT[..., None] * self.within[:, None]).flatten(1)
         return F.linear(x, matrix.mT, self.bias)

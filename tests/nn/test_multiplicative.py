@@ -18,7 +18,7 @@ def layer(in_dim: int, modules: int, out_dim: int, bias: bool = True) -> Multipl
 
 def summed(made: Multiplicative, x: Tensor) -> Tensor:
     """The definition, for one vector."""
-    a, e = made.across.T, made.within
+    a, e = made.across.T, made.within if len(made.within) == len(x) else made.within.T
     return torch.tensor(
         [
             sum(float(x[i]) * float(a[i, s]) * float(e[i, m]) for i in range(len(x)))

@@ -66,7 +66,7 @@ def test_one_module_that_reads_all_alike_is_an_untied_layer() -> None:
     sparse, untied = OUTPUT.build("multiplicative", {"modules": 1}, **SETTING), make("untied")
     (linear,) = untied.parameters()
     sparse.multiplicative.across.fill_(1.0)
-    sparse.multiplicative.within.copy_(linear.T)
+    sparse.multiplicative.within.copy_(linear)
     features, embedding = vectors(2, 5, DIM), vectors(VOCABULARY, DIM, seed=1)
     torch.testing.assert_close(sparse(features, embedding), untied(features, embedding))
 

@@ -1,0 +1,50 @@
+"""Products with a long matrix: those of a linear layer, whoever computes them."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_parts import vectors
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from pyramidions.nn.functional import long_products as module
+from pyramidions.nn.functional.long_products import long_products
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 4, 3)])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_products_are_those_of_a_linear_layer(shape: tuple[int, ...], gradients: bool) -> None:
+    x, matrix = vectors(*shape), vectors(7, 3, seed=1)
+    with torch.set_grad_enabled(gradients):
+        torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
+
+
+def test_gradients_are_those_of_differences() -> None:
+    x, matrix = (vectors(*shape).double().requires_grad_() for shape in ((4, 3), (6, 3)))
+    assert torch.autograd.gradcheck(long_products, (x, matrix))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_another_precision_is_kept_and_autocast_is_followed(dtype: torch.dtype) -> None:
+    x, matrix = vectors(4, 8), vectors(6, 8, seed=1)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            long_products(x.to(dtype), matrix.to(dtype)), F.linear(x.to(dtype), matrix.to(dtype))
+        )
+        with torch.autocast("cpu", torch.bfloat16):
+            assert long_products(x, matrix).dtype == torch.bfloat16
+
+
+@torch.no_grad()
+def test_without_onednn_a_linear_layer_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, matrix = vectors(4, 8), vectors(6, 8, seed=1)
+    before: Tensor = long_products(x, matrix)
+    monkeypatch.setattr(module, "_IN_PLACE", None)
+    torch.testing.assert_close(long_products(x, matrix), before)
+
+
+@torch.no_grad()
+def test_their_operations_are_counted() -> None:
+    with FlopCounterMode(display=False) as counted:
+        long_products(vectors(4, 8), vectors(6, 8, seed=1))
+    assert counted.get_total_flops() == 2 * 4 * 8 * 6
