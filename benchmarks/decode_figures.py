@@ -59,6 +59,9 @@ def draw(bars: Sequence[Bar], path: Path) -> None:
         panels[0].plot(*zip(*points, strict=True), "-o", markersize=4, label=name)
     panels[0].set_xscale("log")
     panels[0].set_yscale("log")
+    first = [bar.weights for bar in layers if bar.name == layers[0].name]
+    panels[0].set_xticks(first, [f"{weights:.3g}" for weights in first])
+    panels[0].set_xticks([], minor=True)
     panels[0].set_xlabel("weights of a layer, millions")
     panels[0].set_ylabel("ms of a layer and token")
     panels[0].legend(fontsize="x-small")
