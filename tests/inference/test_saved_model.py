@@ -17,6 +17,8 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, export_model, load_extractor, load_model
 from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.nn import Transformer
+from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 ONE_FIELD = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -39,7 +41,10 @@ def state() -> dict[str, Any]:
     tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
     size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 32}
     config = preset("pyramidion", **size, self_attention_args='{"block_size": 8}', pooling_lengths="8,4")
-    model = build(config, tokenizer.vocab_size, PAD)
+    return as_saved(config, build(config, tokenizer.vocab_size, PAD), tokenizer)
+
+
+def as_saved(config: PyramidionConfig, model: Transformer, tokenizer: Tokenizer) -> dict[str, Any]:
     return {
         "cfg": {"model": {"_name": "pyramidion", "arch": "pyramidion", **asdict(config)}},
         "model": {name.replace("coder.", "coder.core.", 1): weight for name, weight in model.state_dict().items()},
@@ -72,6 +77,19 @@ def loads_or_tells(path: Path) -> None:
         summarizer.summarize(["a rose"], min_len=0, max_len=1, beam=1)
     except UserError as error:
         assert "\n" not in str(error) and len(str(error)) < 500 and str(error).endswith((".", "…"))
+
+
+@pytest.mark.parametrize("kind", FEED_FORWARD.names)
+def test_a_checkpoint_with_any_feed_forward_part_computes_as_trained(kind: str, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(["a rose is a rose", "is a rose"], Settings(vocab_size=12))
+    options = {"dense": "{}", "sparse": '{"block_size": 4}', "experts": '{"experts": 4}'}[kind]
+    size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    config = preset("vanilla", **size, feed_forward=kind, feed_forward_args=options)
+    trained = build(config, tokenizer.vocab_size, PAD).eval()
+    torch.save(as_saved(config, trained, tokenizer), tmp_path / "model.pt")
+    source, target = torch.tensor([[4, 5, 6, 2]]), torch.tensor([[2, 4, 5]])
+    loaded = load_model(tmp_path / "model.pt").transformer
+    torch.testing.assert_close(loaded(source, target), trained(source, target))
 
 
 @ONE_FIELD

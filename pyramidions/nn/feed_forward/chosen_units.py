@@ -38,8 +38,6 @@ class ChosenUnits(nn.Module):
         ValueError: a temperature that is not finite or below 0, or a share or a probability out of range.
     """
 
-    first: Tensor
-
     def __init__(
         self,
         controller: nn.Module,
@@ -66,8 +64,6 @@ class ChosenUnits(nn.Module):
         self.bias = nn.Parameter(torch.zeros(embed_dim))
         nn.init.xavier_uniform_(self.into)
         nn.init.xavier_uniform_(self.out_of)
-        # Where the choices of each block begin.
-        self.register_buffer("first", torch.arange(0, ffn_embed_dim // units, choices), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """(T, D) -> (T, D)."""
@@ -95,8 +91,10 @@ class ChosenUnits(nn.Module):
 
     def _gathered(self, x: Tensor, logits: Tensor) -> Tensor:
         """Compute the chosen units alone: (T, D), (T, B, N) -> (T, D)."""
+        # Where the choices of each block begin: (B,). No buffer, since a model that is read from a file has none.
+        first = torch.arange(0, logits[0].numel(), self.choices, device=x.device)
         # (T, B), which of all choices
-        rows = choose(logits) + self.first
+        rows = choose(logits) + first
         if self.units > 1:
             # (T, B) -> (T, B * M), which of all units
             units = torch.arange(self.units, device=x.device)
