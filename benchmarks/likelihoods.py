@@ -21,6 +21,11 @@ def documents_of(folder: Path, split: str, count: int) -> list[Document]:
 def likelihoods(model: SavedModel, documents: Sequence[Document]) -> np.ndarray:
     """Return the mean log-probability of a token of each document's summary, in nats: (documents,)."""
     model.transformer.eval()
+    return likelihoods_as_set(model, documents)
+
+
+def likelihoods_as_set(model: SavedModel, documents: Sequence[Document]) -> np.ndarray:
+    """Return the same of a model whose parts stay in training or evaluation mode: (documents,)."""
     lengths = (model.max_source_positions, model.max_target_positions)
     return np.array([log_likelihood(model.transformer, model.tokenizer, [each], *lengths) for each in documents])
 

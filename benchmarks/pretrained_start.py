@@ -15,10 +15,7 @@ Every step is a command; one that is done is not run again.
 
 import argparse
 import json
-import lzma
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
@@ -27,9 +24,10 @@ from typing import Any, NamedTuple
 
 from likelihoods import documents_of, interval, likelihoods, shown
 from side_by_side import record
+from steps import first_documents, step
 
 from pyramidions.data.readers import find_splits
-from pyramidions.files.processes import USER_DIR, program
+from pyramidions.files.processes import USER_DIR
 from pyramidions.inference.saved_model import load_model
 from pyramidions.measure.recipe import model_flags
 from pyramidions.models import PyramidionConfig
@@ -67,27 +65,14 @@ class Experiment:
         self.work: Path = args.work
         splits = find_splits(str(args.documents))
         self.train = splits["train"]
-        self.valid, self.test = (self._first(name, splits[name], args.documents_scored) for name in ("valid", "test"))
-
-    def _first(self, name: str, path: str, count: int) -> Path:
-        """Write the first documents of a split to a file."""
-        made = self.work / f"{name}.jsonl"
-        opened = lzma.open if path.endswith(".xz") else open
-        with opened(path, "rt", encoding="utf-8") as file:
-            made.write_text("".join(line for _, line in zip(range(count), file, strict=False)), encoding="utf-8")
-        return made
+        self.valid, self.test = (
+            first_documents(splits[name], args.documents_scored, self.work / f"{name}.jsonl")
+            for name in ("valid", "test")
+        )
 
     def step(self, made: Path, name: str, *words: object) -> None:
-        """Run a command unless what it makes is there; its output is kept in the work folder."""
-        if made.exists():
-            return
-        command = program(name, *words)
-        print(name, *command[1:], flush=True)
-        log = self.work / f"{made.relative_to(self.work).as_posix().replace('/', '-')}.log"
-        with log.open("w") as file:
-            done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
-        if done.returncode:
-            sys.exit(f"{name} failed; all of its output is in {log}.")
+        """Run a command unless what it makes is there."""
+        step(self.work, made, name, *words)
 
     def imported(self, *, pooled: bool) -> Path:
         """Return the pretrained model as a checkpoint of ours."""

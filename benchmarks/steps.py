@@ -1,0 +1,37 @@
+"""Experiments of several commands: each is run once, and one that was interrupted is run again."""
+
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+from pyramidions.files.processes import program
+
+
+def step(work: Path, made: Path, name: str, *words: object) -> None:
+    """Run a command unless what it makes is there.
+
+    Args:
+        work: folder of the experiment, which keeps the output of the command.
+        made: file in it that the command makes.
+        name: of the program.
+        words: its arguments.
+    """
+    if made.exists():
+        return
+    command = program(name, *words)
+    print(name, *command[1:], flush=True)
+    log = work / f"{made.relative_to(work).as_posix().replace('/', '-')}.log"
+    # What a training logged before it was interrupted stays.
+    with log.open("a") as file:
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        sys.exit(f"{name} failed; all of its output is in {log}.")
+
+
+def first_documents(path: str, count: int, made: Path) -> Path:
+    """Write the first documents of a file of JSON lines to another one, and return that."""
+    opened = lzma.open if path.endswith(".xz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        made.write_text("".join(line for _, line in zip(range(count), file, strict=False)), encoding="utf-8")
+    return made
