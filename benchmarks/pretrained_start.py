@@ -15,7 +15,6 @@ Every step is a command; one that is done is not run again.
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import combinations
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 
 from likelihoods import documents_of, interval, likelihoods, shown
 from side_by_side import record
-from steps import first_documents, step
+from steps import first_documents, logged, step
 
 from pyramidions.data.readers import find_splits
 from pyramidions.files.processes import USER_DIR
@@ -121,11 +120,10 @@ class Experiment:
 
     def course(self, contender: Contender) -> dict[str, Any]:
         """Return the loss on validation documents by updates, and updates per second."""
-        log = (self.work / f"{contender.name}-done.log").read_text()
-        logged = [json.loads(line) for line in re.findall(r"\{\"epoch\".*\}", log)]
-        valid = {int(each["valid_num_updates"]): float(each["valid_loss"]) for each in logged if "valid_loss" in each}
+        lines = logged(self.work / f"{contender.name}-done.log")
+        valid = {int(each["valid_num_updates"]): float(each["valid_loss"]) for each in lines if "valid_loss" in each}
         # Whole seconds, of which few updates take none
-        seconds = max(1.0, float(logged[-1]["train_train_wall"]))
+        seconds = max(1.0, float(lines[-1]["train_train_wall"]))
         return {"valid_loss": valid, "updates_per_second": self.args.updates / seconds}
 
     def summaries(self, contender: Contender) -> Path:

@@ -18,7 +18,6 @@ Every step is a command; one that is done is not run again, and a training that 
 import argparse
 import json
 import math
-import re
 import statistics
 import sys
 from pathlib import Path
@@ -28,7 +27,7 @@ import numpy as np
 import torch
 from likelihoods import documents_of, interval, likelihoods_as_set, shown
 from side_by_side import record
-from steps import first_documents, step
+from steps import first_documents, logged, step
 
 from pyramidions.data.readers import find_splits
 from pyramidions.files.atomic import atomic_file
@@ -154,9 +153,8 @@ class Experiment:
         return load_model(save / "checkpoint_last.pt")
 
     def logged(self, name: str, seed: int) -> list[dict[str, Any]]:
-        """Return the lines that the training logged as JSON."""
-        log = (self.work / f"{self.folder(name, seed).name}-done.log").read_text()
-        return [json.loads(line) for line in re.findall(r"\{\"epoch\".*\}", log)]
+        """Return what the training logged."""
+        return logged(self.work / f"{self.folder(name, seed).name}-done.log")
 
     def course(self, name: str, seed: int) -> dict[int, float]:
         """Return the loss on validation documents by updates, in nats a token."""

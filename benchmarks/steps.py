@@ -1,9 +1,12 @@
 """Experiments of several commands: each is run once, and one that was interrupted is run again."""
 
+import json
 import lzma
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyramidions.files.processes import program
 
@@ -35,3 +38,8 @@ def first_documents(path: str, count: int, made: Path) -> Path:
     with opened(path, "rt", encoding="utf-8") as file:
         made.write_text("".join(line for _, line in zip(range(count), file, strict=False)), encoding="utf-8")
     return made
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    """Return what ``fairseq-train --log-format json`` logged, line by line; most figures are text."""
+    return [json.loads(line) for line in re.findall(r"\{\"epoch\".*\}", log.read_text())]
