@@ -151,6 +151,27 @@ def test_a_step_with_sparse_parts_is_compared_by_time_and_by_bytes(tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_models_with_sparse_parts_are_compared_with_a_dense_one_and_trained_once(tmp_path: Path) -> None:
+    size = ["--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2, "--vocab-size", 300, "--source", 64]
+    size += ["--target", 16, "--updates", 4, "--batch", 2, "--documents", 3, "--seeds", 1, 2]
+    compare = ["python", BENCHMARKS / "sparse_quality.py", SAMPLE, "--work", tmp_path / "work", *size]
+    done = run(*compare, "--models", "dense", "sparse", "--out", tmp_path / "quality.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "quality.json").read_text())
+    loss, less = written["nats a token"], written["minus dense"]
+    for reading in ("chosen", "chosen with noise", "weighted"):
+        assert less["sparse"][reading]["mean"] == pytest.approx(
+            loss["sparse"][reading]["mean"] - loss["dense"]["chosen"]["mean"]
+        )
+    # What fairseq logs of the same documents is the same loss, for all tokens.
+    assert written["courses"]["dense"]["1"]["4"] == pytest.approx(loss["dense"]["chosen"]["seeds"][0], abs=0.01)
+    again = run(*compare, "--models", "dense")
+    assert again.returncode == 0 and "fairseq-train" not in again.stdout, again.stdout
+    other = run(*compare, "--models", "dense", "--updates", 5)
+    assert other.returncode == 1 and "holds trainings with other arguments" in other.stdout
+
+
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"
