@@ -1,6 +1,7 @@
 """fairseq's commands as tests run them: for real, in processes of their own, on tiny models."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,18 @@ def run(*command: object, folder: Path | None = None, **environment: str) -> sub
     process = start(*command, folder=folder, **environment)
     output, _ = process.communicate()
     return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def kill_at(update: int, command: list[object]) -> None:
+    """Run a `fairseq-train` command, and kill it when it logs an update."""
+    process = start(*command)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f"num_updates={update}," in line:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
 
 
 def train_command(data: DataFolder, save_dir: Path, *flags: object, arch: str = "deep_pyramidion") -> list[object]:

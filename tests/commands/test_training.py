@@ -1,13 +1,12 @@
 """fairseq's own commands on real papers: training, its interruption, and two processes."""
 
 import re
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq_commands import run, start, train, train_command, train_extractor_command
+from fairseq_commands import kill_at, run, train, train_command, train_extractor_command
 
 from pyramidions.data.folder import DataFolder
 
@@ -30,18 +29,6 @@ def rouge(log: str) -> list[str]:
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["model"]
-
-
-def kill_at(update: int, command: list[object]) -> None:
-    """Run fairseq-train, and kill it when it logs an update."""
-    process = start(*command)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if f"num_updates={update}," in line:
-            process.send_signal(signal.SIGKILL)
-            break
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
 
 
 def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp_path: Path) -> None:
