@@ -20,17 +20,19 @@ from pyramidions.models.experiment import read_experiment
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.importing import check_kept
 from pyramidions.pretrained.source import Source
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow, read_catalogue
+from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
 from pyramidions.reproduce.scale import SCALES, scaled_configs
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
-PRETRAINED, CORPORA, LECTURE = (
-    [name for name in FILES if name.startswith(group)] for group in ("pretrained=", "corpus=", "lecture=")
+PRETRAINED, CORPORA, LECTURE, SPARSE = (
+    [name for name in FILES if name.startswith(group)] for group in ("pretrained=", "corpus=", "lecture=", "sparse=")
 )
-ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE)]
-CATALOGUE = [row for row in read_catalogue(CONFIGS) if row.table not in LECTURE_TABLES]
+ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE)]
+CATALOGUE = [row for row in read_catalogue(CONFIGS) if not row.table.startswith(("lecture_", "sparse_"))]
+#: Models of base size, in their training on summaries.
+TRAINED = [name for name in SPARSE if name[7].isalpha() and not name.endswith("_pretraining")]
 SMALL = [
     *("model.embed_dim=16", "model.ffn_embed_dim=32", "model.num_heads=2", "common.cpu=true"),
     *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.batch_size=4"),
@@ -193,7 +195,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@pytest.mark.parametrize("row", [*ROWS, *LECTURE])
+@pytest.mark.parametrize("row", [*ROWS, *LECTURE, *TRAINED])
 def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
     small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
     large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))

@@ -11,14 +11,24 @@ from pyramidions.errors import UserError
 
 #: Systems for long documents that a lecture of 2021 compares, by corpus.
 LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
+#: Models with sparse parts on arXiv (Jaszczur et al. 2021, table 5), and their pretraining (table 8).
+SPARSE_TABLES = ("sparse_table5", "sparse_table8")
 #: Tables made of rows that are trained and scored.
-QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *LECTURE_TABLES)
+QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *LECTURE_TABLES, "sparse_table5")
 #: Table 10 times the rows of these.
 TIMED_TABLES = ("table2", "table7", "table8")
-#: A paper's figures of a row.
-FIGURES = ("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high", "rl")
+#: A paper's figures of a row. The second and third line are those of sparse parts: seconds of decoding a token,
+#: milliseconds of one block of it, ROUGE-L of sentences, percent of symbols and of sequences of toy problems, updates,
+#: nats a token, and accuracy on GLUE.
+FIGURES = (
+    *("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high", "rl"),
+    *("token_s", "block_ms", "rl_sentences", "copy", "copy_sequences", "addition", "addition_sequences"),
+    *("steps", "log_perplexity", "rte", "mrpc", "sst2", "qnli", "mnli", "qqp"),
+)
 #: Files of the folder of configs that hold rows; the first must be there.
-_FILES = ("paper.csv", "lecture.csv")
+_FILES = ("paper.csv", "lecture.csv", "sparse.csv")
+#: Keys of base.yaml that pretraining has not: it has no summaries.
+_OF_SUMMARIES = tuple(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args"))
 #: Behind the name of a corpus that is prepared with sentence markers.
 MARKED = "-with-markers"
 
@@ -26,7 +36,8 @@ MARKED = "-with-markers"
 _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
     # No paper times these: benchmarks/ does.
-    **dict.fromkeys(LECTURE_TABLES, ("train", "generate", "score")),
+    **dict.fromkeys((*LECTURE_TABLES, "sparse_table5"), ("train", "generate", "score")),
+    "sparse_table8": ("train",),
     "table10": ("time",),
     "figure4": ("time-training",),
 }
@@ -39,10 +50,11 @@ _Layers = Annotated[int, BeforeValidator(lambda cell: cell or 0)]
 
 
 class PaperRow(BaseModel, frozen=True):
-    """One row of paper.csv or lecture.csv among the configs.
+    """One row of paper.csv, lecture.csv or sparse.csv among the configs.
 
     Attributes:
-        table: "table2", "table3", "table4", "table7", "table8", "figure4" or one of `LECTURE_TABLES`.
+        table: "table2", "table3", "table4", "table7", "table8", "figure4", one of `LECTURE_TABLES`, or
+            "sparse_table1" to "sparse_table8".
         row: its number in the paper or, where it has none, a name.
         config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we
             have no such model, and only the published figures.
@@ -91,11 +103,12 @@ class PaperRow(BaseModel, frozen=True):
         group, _, name = self.config.partition("/")
         # First the corpus: how long to train is said for a pretrained model there, and replaced.
         corpus = (f"+corpus={self.data}",) if self.table in LECTURE_TABLES else ()
-        return (*corpus, f"+{group}={name}")
+        deleted = _OF_SUMMARIES if self.table == "sparse_table8" else ()
+        return (*corpus, f"+{group}={name}", *deleted)
 
 
 def read_catalogue(configs: Path) -> list[PaperRow]:
-    """Read paper.csv and, if it is there, lecture.csv in the folder of configs.
+    """Read paper.csv and, if they are there, lecture.csv and sparse.csv in the folder of configs.
 
     Raises:
         UserError: there is no paper.csv.

@@ -6,13 +6,14 @@ from urllib.parse import quote
 
 from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
-from pyramidions.reproduce.catalogue import LECTURE_TABLES
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.notes import LEGEND, LEGEND_OF_THE_PAPER, NOTES, TITLES
 from pyramidions.reproduce.paper_tables import (
     NOT_RUN,
     further_table,
     layers_table,
+    pretraining_table,
     quality_table,
     row_name,
     seconds_table,
@@ -179,7 +180,9 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
     parts = [_filled(note) for of, applies, note in NOTES if of == table and any(map(applies, lines))]
     if table == "figure4":
         return [*parts, "\n".join(layers_table(lines))]
-    if table in LECTURE_TABLES:
+    if table == "sparse_table8":
+        return [*parts, "\n".join(pretraining_table(lines)), *_said(lines)]
+    if table in (*LECTURE_TABLES, "sparse_table5"):
         return [*parts, "\n".join(systems_table(lines)), *_said(lines)]
     if any("train_s" in line.row.paper for line in lines):
         references = dict.fromkeys(f"`{line.row.reference}`" for line in lines)
@@ -210,7 +213,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
         members = [line for line in lines if line.row.table == table and line.row.config]
         name = TITLES.get(table, table).partition(":")[0]
         if without := sum(line.result is None for line in members):
-            if table in LECTURE_TABLES:
+            if table in (*LECTURE_TABLES, *SPARSE_TABLES):
                 systems.append(f"{name} {without} of {len(members)}")
             else:
                 absent.append(f"{name.lower()} {without} of {len(members)}")

@@ -14,7 +14,7 @@ from pyramidions.scoring import FIGURES
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
-_TWO_DECIMALS = ("table3", *LECTURE_TABLES)  # of ROUGE in the paper
+_TWO_DECIMALS = ("table3", *LECTURE_TABLES, "sparse_table5")  # of ROUGE in the paper
 _MARKS = {1: " ▲", -1: " ▼", 0: ""}
 #: What the paper states of figure 4, by the row's name.
 CLAIMED = {"pyramidion-16": 3.8}
@@ -39,6 +39,27 @@ def systems_table(lines: Sequence[Line]) -> list[str]:
 
     scores = [column for metric in ("r1", "r2", "rl") for column in _scores(metric, f"R-{metric[1:].upper()}")]
     return _table(lines, [("paper starts from", published), ("ours starts from", ours), *scores])
+
+
+def pretraining_table(lines: Sequence[Line]) -> list[str]:
+    """Return a table of updates and log-perplexity, in nats a token."""
+
+    def paper(name: str, form: str) -> Callable[[Line], str]:
+        return lambda line: line.score_obstacle or _shown(line.row.paper.get(name), _NOTHING, form.format)
+
+    def updates(line: Line) -> str:
+        return f"{line.result.training.updates:,}" if line.result and line.result.training else _NOTHING
+
+    def ours(line: Line) -> str:
+        best = line.result.training.best if line.result and line.result.training else None
+        # fairseq logs bits.
+        return _shown(best and best.value * math.log(2), _NOTHING, "{:.2f}".format)
+
+    published = [
+        ("updates paper", paper("steps", "{:,.0f}")),
+        ("log-perplexity paper", paper("log_perplexity", "{:.2f}")),
+    ]
+    return _table(lines, [published[0], ("updates ours", updates), published[1], ("log-perplexity ours", ours)])
 
 
 def seconds_table(lines: Sequence[Line], phase: str) -> list[str]:

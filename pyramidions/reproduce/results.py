@@ -131,11 +131,19 @@ class Generation(_Part):
     seconds: Seconds
 
 
+class Best(_Part):
+    """The best value of the metric by which a training chose its checkpoint."""
+
+    metric: str
+    value: Annotated[float, Field(allow_inf_nan=True)]
+
+
 class Training(Generation):
-    """How long a training took."""
+    """How long a training took, and how well it went; ``best`` is None before the first validation."""
 
     updates: Count
     epochs: Count
+    best: Best | None = None
 
 
 class Corpus(_Part):

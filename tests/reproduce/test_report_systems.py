@@ -80,5 +80,5 @@ def test_what_is_only_published_is_never_missing(section: Any, tmp_path: Path) -
     )
     assert rows["lecture_pubmed", "lsh_window"]["status"] == "run"
     systems = sum(table == "lecture_arxiv" and row["status"] == "not run" for (table, _), row in rows.items())
-    assert f"arXiv {systems} of {systems}." in " ".join(report.page.read_text().split())
+    assert f"arXiv {systems} of {systems}, " in " ".join(report.page.read_text().split())
     assert "1 run, 0 partly run" in report.summary

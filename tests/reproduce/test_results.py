@@ -6,7 +6,7 @@ from result_files import CATALOGUE, DELETED, POOLED, VANILLA, changed, write, wr
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.results import Interval, read_result, read_results, read_topk
+from pyramidions.reproduce.results import Best, Interval, read_result, read_results, read_topk
 
 
 @pytest.fixture
@@ -20,7 +20,8 @@ def catalogue(tmp_path):
 def test_a_result_is_read_whole(tmp_path):
     result = read_result(write(tmp_path), "arxiv", POOLED)
     assert result.scores.rouge2 == Interval(16.6, 16.4, 16.8)
-    assert dict(result.training) == {"seconds": 3600.0, "updates": 1000, "epochs": 3}
+    best = Best(metric="rouge2", value=16.0)
+    assert dict(result.training) == {"seconds": 3600.0, "updates": 1000, "epochs": 3, "best": best}
     assert result.generation.seconds == 60.0
     assert dict(result.hardware) == {"device": "NVIDIA H200", "threads": 8, "gpus": 8, "nodes": 1}
     assert result.times.reference == VANILLA
