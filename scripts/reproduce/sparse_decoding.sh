@@ -10,7 +10,7 @@
 #   --out    where the numbers go, NAME.json each (default: reproduced/SCALE/sparse_decoding)
 set -euo pipefail
 
-usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; }
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 fail() { echo "$*" >&2 && exit 2; }
 scale=paper out=''
 while (($#)); do
@@ -26,7 +26,7 @@ done
 small=()
 case $scale in
     paper) ;;
-    tiny) small=(--vocab-size 2000 --repeats 2 model.embed_dim=128 model.encoder_layers=2 model.decoder_layers=2) ;;
+    tiny) small=(--vocab-size 2000 --repeats 2 --warmup 1 model.embed_dim=128 model.encoder_layers=2 model.decoder_layers=2) ;;
     *) fail "--scale must be tiny or paper, but is $scale." ;;
 esac
 out=${out:-reproduced/$scale/sparse_decoding}

@@ -10,7 +10,7 @@
 #   --cpu    without a GPU; tiny never uses one
 set -euo pipefail
 
-usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; }
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 fail() { echo "$*" >&2 && exit 2; }
 scale=paper out='' cpu=()
 while (($#)); do
