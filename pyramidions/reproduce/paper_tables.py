@@ -53,7 +53,7 @@ def pretraining_table(lines: Sequence[Line]) -> list[str]:
     def ours(line: Line) -> str:
         best = line.result.training.best if line.result and line.result.training else None
         # fairseq logs bits.
-        return _shown(best and best.value * math.log(2), _NOTHING, "{:.2f}".format)
+        return _NOTHING if best is None else f"{best.value * math.log(2):.2f}"
 
     published = [
         ("updates paper", paper("steps", "{:,.0f}")),
