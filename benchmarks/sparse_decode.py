@@ -161,10 +161,10 @@ def outputs(args: argparse.Namespace, found: Found) -> None:
     """Time output layers alone."""
     width, vocab_size = args.output_width, args.vocab_size
     count, sizes = args.layers or copies_of(vocab_size * width), {"embed_dim": width, "vocab_size": vocab_size}
-    named = {DENSE: ("untied", {})} | {
+    named: dict[str, tuple[str, dict[str, Any]]] = {DENSE: ("untied", {})} | {
         f"{each} modules": ("multiplicative", {"modules": each}) for each in OUTPUT_TARGETS
     }
-    readers = {
+    readers: dict[str, Reader] = {
         name: Outputs([OUTPUT.build(kind, options, **sizes) for _ in range(count)], width)
         for name, (kind, options) in named.items()
     }
