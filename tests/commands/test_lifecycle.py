@@ -47,7 +47,8 @@ def train_command(data: DataFolder, save_dir: Path, arch: str) -> list[object]:
 def pyramidions(*words: object) -> str:
     done = CliRunner().invoke(main, [str(word) for word in words])
     assert done.exit_code == 0, done.output
-    return done.output
+    # Without the bar that a slow machine shows.
+    return done.stdout
 
 
 @pytest.mark.slow
