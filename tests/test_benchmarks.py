@@ -5,6 +5,7 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import SAMPLE
 from fairseq_commands import run
@@ -442,6 +443,27 @@ def test_a_pretrained_start_is_compared_with_none_and_poolers_with_none(tmp_path
     starts = {"as built", "spread", "calibrated"}
     assert all(of.keys() == starts for of in written["at the start, minus unpooled"].values())
     assert written["after updates"].keys() == starts | {"unpooled"} and written["seeds"] == [1, 2]
+
+
+@pytest.mark.slow
+def test_toy_copying_compares_two_models_with_one_that_lacks_a_part_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "toy.json"
+    few = ["--updates", 2, "--batch", 4, "--test", 6, "--seeds", 1, 2, "--lengths", "3-4", "--test-lengths", "6-7"]
+    few += ["--ablations", "Terraformer without recurrence", "--work", work, "--out", out]
+    done = run("python", BENCHMARKS / "toy_copying.py", *few)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    both = {"Transformer", "Terraformer"}
+    assert written["percent_right"].keys() == both | {"Terraformer minus Transformer"}
+    assert written["ablations"].keys() == {"Terraformer without recurrence"} and written["commit"]
+    assert all(len(shares) == 2 for of in written["each_seed"].values() for shares in of.values())
+    # What is there is taken as it is.
+    right = np.load(work / "Terraformer-1" / "right.npy")
+    assert right.shape == (4, 6)
+    np.save(work / "Terraformer-1" / "right.npy", np.full_like(right, 50))
+    again = run("python", BENCHMARKS / "toy_copying.py", *few)
+    assert again.returncode == 0 and "fairseq-train" not in again.stdout, again.stdout
+    assert json.loads(out.read_text())["each_seed"]["Terraformer"]["6-7 symbols"][0] == 50
 
 
 def test_support_compares_a_document_with_another_one(tmp_path: Path) -> None:
