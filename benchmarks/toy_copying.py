@@ -6,7 +6,8 @@ Table 4 of Jaszczur et al. 2021 in a small size: the presets `toy_terraformer` a
 shallower alike, learn to copy digits by `fairseq-train --task toy_sequences`, with equal updates, rate and data. Then
 they write greedily, for sequences as long as those of training, and for longer ones. Reported are the shares of symbols
 and of whole sequences that are right, with 95% bootstrap intervals over seeds and sequences, and the paired
-differences of the two. A symbol is right if it stands in its place; the end counts as one.
+differences of the two; of whole sequences also for those in which no pair of digits stands twice, so that the last two
+written say which comes next. A symbol is right if it stands in its place; the end counts as one.
 
 The Transformer has the preset's sinusoidal positions. The Terraformer has none: its convolutions tell neighbours apart.
 Ablations (`--ablations`) change one part of either, with the first seed alone.
@@ -18,6 +19,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,22 +83,30 @@ ABLATIONS = {
 }
 
 
-def right(model: Transformer, lengths: tuple[int, int], count: int) -> np.ndarray:
-    """Return of sequences the share of symbols that a model writes right, and 1 if all are: (2, ``count``).
-
-    All models write the same sequences.
-    """
+def examples(lengths: tuple[int, int], count: int) -> list[dict[str, torch.Tensor]]:
+    """Return sequences to test on, the same for all models."""
     task = ToySequencesTask(ToySequencesConfig(test_shortest=lengths[0], test_longest=lengths[1], test_examples=count))
     task.load_dataset("test")
-    dataset, shares = task.dataset("test"), []
-    search = BeamSearch(beam=1, min_len=1, max_len=lengths[1] + 1)
-    for begin in range(0, count, _BATCH):
-        items = [dataset[number] for number in range(begin, min(begin + _BATCH, count))]
-        sources = [item["source"] for item in items]
+    return [task.dataset("test")[number] for number in range(count)]
+
+
+def right(model: Transformer, items: list[dict[str, torch.Tensor]]) -> np.ndarray:
+    """Return of sequences the share of symbols that a model writes right, and 1 if all are: (2, N)."""
+    longest, shares = max(len(item["target"]) for item in items), []
+    search = BeamSearch(beam=1, min_len=1, max_len=longest)
+    for begin in range(0, len(items), _BATCH):
+        batch = items[begin : begin + _BATCH]
+        sources = [item["source"] for item in batch]
         written = search(model, torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=PAD))
-        for item, (best, *_) in zip(items, written, strict=True):
+        for item, (best, *_) in zip(batch, written, strict=True):
             shares.append(right_places(best.tokens, item["target"]).double().mean().item())
     return np.array([shares, np.equal(shares, 1)], dtype=float)
+
+
+def repeats_a_pair(item: dict[str, torch.Tensor]) -> bool:
+    """Say whether two digits that follow one another do so twice."""
+    digits = item["source"].tolist()[:-1]
+    return len(set(pairwise(digits))) < len(digits) - 1
 
 
 def right_places(written: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -117,6 +127,7 @@ class Experiment:
         self.args = args
         #: to test on: those seen in training, and longer ones
         self.lengths = [args.lengths, *args.test_lengths]
+        self.items = [examples(lengths, args.test) for lengths in self.lengths]
         self.keys = [f"{low}-{high} {share}" for low, high in self.lengths for share in SHARES]
 
     def trained(self, name: str, contender: Contender, seed: int) -> Path:
@@ -151,7 +162,7 @@ class Experiment:
         path = checkpoint.with_name("right.npy")
         if not path.exists():
             model = self.loaded(contender, checkpoint)
-            found = np.concatenate([right(model, lengths, self.args.test) for lengths in self.lengths])
+            found = np.concatenate([right(model, items) for items in self.items])
             with atomic_file(path) as file:
                 np.save(file, 100 * found)
         values: np.ndarray = np.load(path)
@@ -177,6 +188,24 @@ class Experiment:
     def intervals(self, shares: np.ndarray) -> dict[str, dict[str, float]]:
         """Return mean and interval of each share: (2 lengths, seeds, N)."""
         return {key: interval(values) for key, values in zip(self.keys, shares, strict=True)}
+
+    def without_repeats(self, shares: np.ndarray) -> dict[str, dict[str, float | None]]:
+        """Return how many sequences of each range of lengths repeat no pair, and what percentage of them is right.
+
+        Args:
+            shares: (2 lengths, seeds, N).
+
+        Returns:
+            ``sequences`` and ``right``, which is None without any, by the range.
+        """
+        found: dict[str, dict[str, float | None]] = {}
+        for (low, high), items, whole in zip(self.lengths, self.items, shares[1::2], strict=True):
+            chosen = whole[:, [not repeats_a_pair(item) for item in items]]
+            found[f"{low}-{high}"] = {
+                "sequences": chosen.shape[1],
+                "right": float(chosen.mean()) if chosen.size else None,
+            }
+        return found
 
 
 def span(text: str) -> tuple[int, int]:
@@ -213,7 +242,10 @@ def main() -> None:
     for name, of in {**found, **one_seed}.items():
         print(f"{name:32}", *(f"{key}: {shown(each, 1)}" for key, each in of.items()), sep="  ")
     each_seed = {name: dict(zip(experiment.keys, of.mean(axis=2).tolist(), strict=True)) for name, of in both.items()}
-    record(args, seeds=args.seeds, percent_right=found, each_seed=each_seed, ablations=one_seed)
+    unambiguous = {name: experiment.without_repeats(of) for name, of in both.items()}
+    print("whole sequences that repeat no pair of digits:", unambiguous)
+    details = {"each_seed": each_seed, "ablations": one_seed, "without_repeated_pairs": unambiguous}
+    record(args, seeds=args.seeds, percent_right=found, **details)
 
 
 if __name__ == "__main__":

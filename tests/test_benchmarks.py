@@ -456,6 +456,8 @@ def test_toy_copying_compares_two_models_with_one_that_lacks_a_part_and_goes_on_
     both = {"Transformer", "Terraformer"}
     assert written["percent_right"].keys() == both | {"Terraformer minus Transformer"}
     assert written["ablations"].keys() == {"Terraformer without recurrence"} and written["commit"]
+    counted = [of["6-7"]["sequences"] for of in written["without_repeated_pairs"].values()]
+    assert len(counted) == 2 and 0 < counted[0] == counted[1] <= 6
     assert all(len(shares) == 2 for of in written["each_seed"].values() for shares in of.values())
     # What is there is taken as it is.
     right = np.load(work / "Terraformer-1" / "right.npy")
