@@ -4,10 +4,11 @@
 
 Models of one shape are trained on summaries from nothing: with dense parts, and with the sparse feed-forward part of
 Jaszczur et al. (2021). Others can be asked for (`--models`): sparse projections in the decoder as well, with half as
-many hidden units again, as in the paper; experts; and other options of the sparse part. Equal updates, rate and order
-of the documents, each of which is read once, so without dropout; several seeds. The program reports the loss on the
-summaries of validation documents in nats a token, and its difference to the loss of the dense model of the same seed,
-with 95% bootstrap intervals over seeds and documents.
+many hidden units again, as in the paper; experts; other options of the sparse part; and a dense model with as few
+hidden units as the sparse one uses for a token. Equal updates, rate and order of the documents, each of which is read
+once, so without dropout; several seeds. The program reports the loss on the summaries of validation documents in nats a
+token, and its difference to the loss of the dense model of the same seed, with 95% bootstrap intervals over seeds and
+documents.
 
 In evaluation a sparse part chooses one unit of each block. The loss is also reported for choices with the noise of
 training, and for weighting all units, as most calls do in training.
@@ -63,6 +64,8 @@ def models(ffn_embed_dim: int, block_size: int) -> dict[str, dict[str, Any]]:
             "decoder_projections": "multiplicative_conv",
         },
         "experts": {"feed_forward": "experts", "feed_forward_args": json.dumps({"experts": block_size})},
+        # as many hidden units as a sparse one uses for a token
+        "narrow": {"ffn_embed_dim": ffn_embed_dim // block_size},
         "half_block": sparse(block_size=block_size // 2),
         "twice_rank": sparse(rank=2 * ffn_embed_dim // block_size),
         "always_chosen": sparse(quantized=1.0),
