@@ -20,7 +20,6 @@ import argparse
 import json
 import math
 import statistics
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ import numpy as np
 import torch
 from likelihoods import documents_of, interval, likelihoods_as_set, shown
 from side_by_side import record
-from steps import first_documents, logged, step
+from steps import check_settings, first_documents, logged, step
 
 from pyramidions.data.readers import find_splits
 from pyramidions.files.atomic import atomic_file
@@ -99,18 +98,8 @@ class Experiment:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.work: Path = args.work
-        self._check_settings()
+        check_settings(self.work, args, free=("models", "seeds", "work", "out"))
         self.models = models(args.ffn_embed_dim, args.block_size)
-
-    def _check_settings(self) -> None:
-        """Refuse a work folder whose trainings are others."""
-        kept = self.work / "settings.json"
-        which = ("models", "seeds", "work", "out")
-        settings = json.dumps({name: str(value) for name, value in vars(self.args).items() if name not in which})
-        if not kept.exists():
-            kept.write_text(settings)
-        elif kept.read_text() != settings:
-            sys.exit(f"{self.work} holds trainings with other arguments ({kept}); use another folder.")
 
     def prepared(self) -> Path:
         """Return the data folder."""
@@ -267,7 +256,6 @@ def main() -> None:
     args = parser.parse_args()
     if DENSE not in args.models:
         parser.error(f"--models must name {DENSE}, with which the others are compared.")
-    args.work.mkdir(parents=True, exist_ok=True)
     found = Experiment(args).run()
     report(found)
     args.device, args.seed = "cpu", args.seeds[0]

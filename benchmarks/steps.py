@@ -1,10 +1,12 @@
 """Experiments of several commands: each is run once, and one that was interrupted is run again."""
 
+import argparse
 import json
 import lzma
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,23 @@ def step(work: Path, made: Path, name: str, *words: object) -> None:
         done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
         sys.exit(f"{name} failed; all of its output is in {log}.")
+
+
+def check_settings(work: Path, args: argparse.Namespace, free: Collection[str]) -> None:
+    """Make the folder of an experiment, and refuse one whose trainings had other arguments than ``args``.
+
+    Args:
+        work: the folder.
+        args: of the command line.
+        free: names of those that may differ, such as which models are trained.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    kept = work / "settings.json"
+    settings = json.dumps({name: str(value) for name, value in vars(args).items() if name not in free})
+    if not kept.exists():
+        kept.write_text(settings)
+    elif kept.read_text() != settings:
+        sys.exit(f"{work} holds trainings with other arguments ({kept}); use another folder.")
 
 
 def first_documents(path: str, count: int, made: Path) -> Path:

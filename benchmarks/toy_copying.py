@@ -16,8 +16,6 @@ A training that was interrupted goes on from its checkpoint, and what is finishe
 """
 
 import argparse
-import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -27,9 +25,10 @@ import numpy as np
 import torch
 from likelihoods import interval, shown
 from side_by_side import PAD, record
+from steps import check_settings, step
 
 from pyramidions.files.atomic import atomic_file
-from pyramidions.files.processes import USER_DIR, program
+from pyramidions.files.processes import USER_DIR
 from pyramidions.measure.recipe import model_flags
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
@@ -125,6 +124,7 @@ class Experiment:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
+        check_settings(args.work, args, free=("seeds", "ablations", "work", "out"))
         #: to test on: those seen in training, and longer ones
         self.lengths = [args.lengths, *args.test_lengths]
         self.items = [examples(lengths, args.test) for lengths in self.lengths]
@@ -133,11 +133,10 @@ class Experiment:
     def trained(self, name: str, contender: Contender, seed: int) -> Path:
         """Return the checkpoint of a training."""
         args, save = self.args, self.args.work / f"{name.replace(' ', '-')}-{seed}"
-        done = save / "done"
-        if done.exists():
-            return save / "checkpoint_last.pt"
         save.mkdir(exist_ok=True)
-        command = program(
+        step(
+            args.work,
+            save / "done",
             *("fairseq-train", "--user-dir", USER_DIR, "--cpu", "--task", "toy_sequences"),
             *("--shortest", args.lengths[0], "--longest", args.lengths[1], "--examples", args.batch * args.updates),
             *("--arch", contender.arch, *model_flags(contender.fields(args.layers))),
@@ -148,12 +147,7 @@ class Experiment:
             *("--save-interval-updates", 100, "--keep-interval-updates", 1, "--save-dir", save),
             *("--seed", seed, "--log-format", "json", "--log-interval", 50),
         )
-        print(*command, flush=True)
-        with (save / "log").open("a") as log:
-            ended = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
-        if ended.returncode:
-            sys.exit(f"fairseq-train failed; all of its output is in {save / 'log'}.")
-        done.touch()
+        (save / "done").touch()
         return save / "checkpoint_last.pt"
 
     def tested(self, name: str, contender: Contender, seed: int) -> np.ndarray:

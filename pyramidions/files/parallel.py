@@ -10,7 +10,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from types import FrameType
+from typing import Any, TypeVar
 
 from pyramidions.errors import UserError
 
@@ -61,8 +62,9 @@ def ordered_map(
         pending: deque[Future[Result]] = deque()
         for item in islice(source, 1):
             # The first item starts the workers. One that is told to stop before it is set up would take a lock of the
-            # pool with it, for which the others wait forever.
-            with _signals_blocked():
+            # pool with it, for which the others wait forever; a parent that stops between starting them and the thread
+            # that feeds them would wait for them forever.
+            with _signals_deferred():
                 pending.append(pool.submit(function, item))
         for item in islice(source, 4 * workers - 1):
             pending.append(pool.submit(function, item))
@@ -78,13 +80,26 @@ def ordered_map(
 
 
 @contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Keep signals waiting; processes that are started meanwhile are born so."""
+def _signals_deferred() -> Iterator[None]:
+    """Handle signals afterwards; processes that are started meanwhile are born with signals blocked."""
+    came: list[int] = []
+    handlers: dict[signal.Signals, Callable[[int, FrameType | None], Any]] = {}
+    # A mask is that of one thread. Where there are others, the system hands them the signal, and Python runs the
+    # handler in the main thread all the same.
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            if callable(handler := signal.getsignal(number)):
+                handlers[number] = handler
+                signal.signal(number, lambda number, _: came.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for waiting in came:
+            signal.raise_signal(waiting)
 
 
 def start_worker(

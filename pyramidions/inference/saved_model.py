@@ -174,6 +174,10 @@ def _fill(network: nn.Module, found: FoundModel) -> None:
         if not weights[name].is_floating_point():
             raise UserError(f"{head} {name} must be floating-point numbers, but is {weights[name].dtype}.")
     network.load_state_dict(weights, assign=True)
+    # A part that keeps values which are no weights would compute with none: a mistake of the part, not of the file.
+    for name, values in network.named_buffers():
+        if values.is_meta:
+            raise RuntimeError(f"{name} must be saved with the weights or computed when it is needed, but is neither.")
     network.float().eval()
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pyramidions.reproduce.catalogue import LECTURE_TABLES
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, SYSTEM_TABLES
 from pyramidions.reproduce.comparison import Line
 
 #: Tables in the page's order.
@@ -38,7 +38,7 @@ _SUMMARY_LEVEL = "“R-L” is the summary-level ROUGE-L, by the name of ROUGE-L
 #: What the reader of a table must know if one of its rows is such.
 NOTES: tuple[tuple[str, Callable[[Line], bool], str], ...] = (
     *((table, lambda line: not line.score_obstacle, _STARTS) for table in LECTURE_TABLES),
-    *((table, lambda line: True, _SUMMARY_LEVEL) for table in (*LECTURE_TABLES, "sparse_table5")),
+    *((table, lambda line: True, _SUMMARY_LEVEL) for table in SYSTEM_TABLES),
     ("sparse_table5", lambda line: not line.score_obstacle, _SPARSE_STARTS),
     ("sparse_table8", lambda line: True, _OTHER_TEXTS),
     (

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES, SYSTEM_TABLES
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.notes import LEGEND, LEGEND_OF_THE_PAPER, NOTES, TITLES
 from pyramidions.reproduce.paper_tables import (
@@ -182,7 +182,7 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
         return [*parts, "\n".join(layers_table(lines))]
     if table == "sparse_table8":
         return [*parts, "\n".join(pretraining_table(lines)), *_said(lines)]
-    if table in (*LECTURE_TABLES, "sparse_table5"):
+    if table in SYSTEM_TABLES:
         return [*parts, "\n".join(systems_table(lines)), *_said(lines)]
     if any("train_s" in line.row.paper for line in lines):
         references = dict.fromkeys(f"`{line.row.reference}`" for line in lines)
@@ -225,7 +225,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
     if absent:
         bullets.append(f"Rows that were not run: {', '.join(absent)}.")
     if systems:
-        bullets.append(f"Systems for long documents without a result: {', '.join(systems)}.")
+        bullets.append(f"Rows of other papers without a result: {', '.join(systems)}.")
     if topk is None:
         bullets.append(f"Figures 5 and 6, {NOT_RUN}: `scripts/reproduce/figure5.sh` makes them.")
     return _bullets(bullets) if bullets else "Nothing."

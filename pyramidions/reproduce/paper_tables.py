@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from pyramidions.markdown import plain
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow
+from pyramidions.reproduce.catalogue import SYSTEM_TABLES, PaperRow
 from pyramidions.reproduce.comparison import OBSTACLES, Line
 from pyramidions.reproduce.results import Interval
 from pyramidions.reproduce.scale import SCALES
@@ -14,7 +14,7 @@ from pyramidions.scoring import FIGURES
 _Column = tuple[str, Callable[[Line], str]]  # its head, and what it says of a row
 NOT_RUN = "not run"
 _NOTHING = "–"  # the paper does not say
-_TWO_DECIMALS = ("table3", *LECTURE_TABLES, "sparse_table5")  # of ROUGE in the paper
+_TWO_DECIMALS = ("table3", *SYSTEM_TABLES)  # of ROUGE in the paper
 _MARKS = {1: " ▲", -1: " ▼", 0: ""}
 #: What the paper states of figure 4, by the row's name.
 CLAIMED = {"pyramidion-16": 3.8}

@@ -9,7 +9,7 @@ from pyramidions.tasks.sized_texts import SizedTexts
 
 
 class Drawing(Protocol):
-    """What pairs follow from: with a seed and their number, the epoch."""
+    """What draws pairs anew in each epoch."""
 
     epoch: int
 

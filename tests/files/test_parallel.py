@@ -78,3 +78,37 @@ def test_signals_wait_until_a_worker_is_set_up() -> None:
     # A worker that is interrupted before would take the pool's lock with it, and the pool would never end.
     done = subprocess.run([sys.executable, "-c", MASKS], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "born waiting\n" * 2
+
+
+STOPPED = """if True:
+    import os, signal, sys, threading, time
+    from concurrent.futures import process
+    from pyramidions.files.parallel import ordered_map
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(*_):
+        raise Stopped
+
+    class Manager(process._ExecutorManagerThread):
+        def __init__(self, *args):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.1)
+            super().__init__(*args)
+
+    process._ExecutorManagerThread = Manager
+    signal.signal(signal.SIGTERM, stop)
+    # As the thread of a progress bar: the system hands it the signal that the main thread blocks.
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    try:
+        list(ordered_map(abs, [1, 2], 2))
+    except Stopped:
+        print("stopped")
+"""
+
+
+def test_a_signal_while_the_workers_start_ends_them_too() -> None:
+    # The pool has workers but no thread that feeds them yet: the process waited for them at its end.
+    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "stopped\n"

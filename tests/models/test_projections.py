@@ -71,7 +71,7 @@ def test_each_field_projects_its_own_attention() -> None:
         layer.function.projections
         for layer in (read["self_attention"], written["self_attention"], written["cross_attention"])
     )
-    assert isinstance(of_encoder, ConvProjections) and of_encoder.out_proj.weight.shape == (4, 1, 3, 4)
+    assert isinstance(of_encoder, ConvProjections) and of_encoder.out_proj.weight.shape == (1, 3, 4, 4)
     assert isinstance(of_decoder, MultiplicativeProjections)
     assert isinstance(of_memory, ConvProjections) and of_memory.memory_proj is not None
 

@@ -25,7 +25,7 @@ class _Growing:
             if self._room is not None:
                 room[:, :, :start] = self._room[:, :, :start]
             self._room = room
-        # As slices would do it, in half of their time.
+        # Twice as fast as an assignment to a slice.
         self._room.narrow(2, start, new.size(2)).copy_(new)
         return self._room.narrow(2, 0, self.length)
 

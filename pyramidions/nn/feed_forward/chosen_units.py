@@ -86,13 +86,14 @@ class ChosenUnits(nn.Module):
         return torch.addmm(self.bias, hidden.view(x.size(0), -1), self.out_of)
 
     def _quantizes(self, x: Tensor) -> bool:
-        # Drawn on the host, so that no GPU is waited for. Both kinds of call have the same products and keep the same.
+        # Drawn on the host and compared by numpy: nothing waits for a GPU, nor seems to. Both kinds of call have
+        # the same products and keep the same.
         return not x.is_meta and bool(torch.rand((), device="cpu").numpy() < self.quantized)
 
     def _gathered(self, x: Tensor, logits: Tensor) -> Tensor:
         """Compute the chosen units alone: (T, D), (T, B, N) -> (T, D)."""
         # Where the choices of each block begin: (B,). No buffer, since a model that is read from a file has none.
-        first = torch.arange(0, logits[0].numel(), self.choices, device=x.device)
+        first = torch.arange(0, logits.shape[1:].numel(), self.choices, device=x.device)
         # (T, B), which of all choices
         rows = choose(logits) + first
         if self.units > 1:

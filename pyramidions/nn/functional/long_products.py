@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 #: oneDNN's linear layer, which reads a matrix where it lies; the usual one copies it piece by piece first.
-_IN_PLACE = torch.ops.mkldnn._linear_pointwise if torch.backends.mkldnn.is_available() else None
+#: None where torch has none: it is an operator of torch's own, which another version may call otherwise.
+_IN_PLACE = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
 
 
 def long_products(x: Tensor, matrix: Tensor) -> Tensor:
@@ -24,7 +25,7 @@ def long_products(x: Tensor, matrix: Tensor) -> Tensor:
         (..., M).
     """
     usual = torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type) or x.dtype != torch.float32
-    if _IN_PLACE is None or not x.is_cpu or usual:
+    if _IN_PLACE is None or not torch.backends.mkldnn.enabled or not x.is_cpu or usual:
         return F.linear(x, matrix)
     products: Tensor = _IN_PLACE(x, matrix, None, "none", [], "")
     return products

@@ -8,8 +8,9 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import register_flop_formula
 
 _GATHERED = 2**22  # numbers of rows that are held at a time
-#: The gradient of a weighted sum of rows for its weights is what is computed here.
-_IN_PLACE = torch.ops.aten._embedding_bag_per_sample_weights_backward
+#: The gradient of a weighted sum of rows for its weights is what is computed here. None where torch has no such
+#: operator: it is one of its own, which another version may call otherwise.
+_IN_PLACE = getattr(torch.ops.aten, "_embedding_bag_per_sample_weights_backward", None)
 
 
 def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
@@ -26,13 +27,14 @@ def row_products(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
     Returns:
         (T, K), in the precision of autocast.
     """
-    if x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
+    if _IN_PLACE is not None and x.is_cpu and not torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu"):
         # (T, K), the vector of each row
         owner = torch.zeros_like(rows)
         if x.size(0) > 1:
             owner += torch.arange(x.size(0), device=x.device)[:, None]
         owner, mode_of_sums = owner.flatten(), 0
-        return _IN_PLACE(x, matrix, rows.flatten(), owner, owner, mode_of_sums).view(rows.shape)
+        products: Tensor = _IN_PLACE(x, matrix, rows.flatten(), owner, owner, mode_of_sums)
+        return products.view(rows.shape)
     length = max(1, _GATHERED // (rows.size(1) * x.size(1)))
     if x.size(0) <= length:
         return _gathered(x, matrix, rows)
@@ -55,6 +57,8 @@ def _gathered(x: Tensor, matrix: Tensor, rows: Tensor) -> Tensor:
     return torch.bmm(gathered, x[..., None]).squeeze(-1)
 
 
-@register_flop_formula(_IN_PLACE)
-def _operations(x: torch.Size, matrix: torch.Size, rows: torch.Size, *_: Any, **__: Any) -> int:
-    return 2 * rows[0] * matrix[1]
+if _IN_PLACE is not None:
+
+    @register_flop_formula(_IN_PLACE)
+    def _operations(x: torch.Size, matrix: torch.Size, rows: torch.Size, *_: Any, **__: Any) -> int:
+        return 2 * rows[0] * matrix[1]

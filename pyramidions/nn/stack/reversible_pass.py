@@ -42,7 +42,7 @@ def reversible_pass(sublayers: Sequence[Sublayer], context: LayerContext, x: Ten
     """
     streams = _Streams(x)
     read = [leaf for leaf in tree_leaves(context) if learns(leaf)]
-    first, second = _Beginning.apply(x)
+    first, second = _Beginning.apply(streams, x)
     for sublayer in sublayers:
         weights = {name: weight for name, weight in sublayer.named_parameters() if weight.requires_grad}
         first, second = _Addition.apply(
@@ -85,16 +85,17 @@ class _Beginning(torch.autograd.Function):
     """Stands for both streams at their beginning."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.dtype = x.dtype
+    def forward(ctx: Any, streams: _Streams, x: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.streams = streams
         kind = torch.promote_types(x.dtype, torch.float32)
         first, second = (torch.zeros((), dtype=kind, device=x.device).expand(x.shape) for _ in range(2))
         return first, second
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> Tensor:
-        return (of_first + of_second).to(ctx.dtype)
+    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> tuple[None, Tensor]:
+        ctx.streams.forget()
+        return None, (of_first + of_second).to(ctx.streams.dtype)
 
 
 class _Addition(torch.autograd.Function):

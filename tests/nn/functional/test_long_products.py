@@ -19,9 +19,26 @@ def test_products_are_those_of_a_linear_layer(shape: tuple[int, ...], gradients:
         torch.testing.assert_close(long_products(x, matrix), x @ matrix.T)
 
 
-def test_gradients_are_those_of_differences() -> None:
-    x, matrix = (vectors(*shape).double().requires_grad_() for shape in ((4, 3), (6, 3)))
-    assert torch.autograd.gradcheck(long_products, (x, matrix))
+def test_the_operator_of_onednn_runs_on_a_cpu_in_float32_without_gradients_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator, calls = module._IN_PLACE, []
+    if operator is None:
+        pytest.skip("torch has no oneDNN here")
+    monkeypatch.setattr(module, "_IN_PLACE", lambda *given: calls.append(1) or operator(*given))
+    x, matrix = vectors(4, 8), vectors(6, 8, seed=1)
+    long_products(x, matrix)
+    with torch.no_grad():
+        long_products(x.double(), matrix.double())
+        long_products(x.bfloat16(), matrix.bfloat16())
+        with torch.autocast("cpu", torch.bfloat16):
+            long_products(x, matrix)
+        with torch.backends.mkldnn.flags(enabled=False):
+            long_products(x, matrix)
+    assert not calls
+    with torch.no_grad():
+        long_products(x, matrix)
+    assert calls == [1]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

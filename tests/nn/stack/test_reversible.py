@@ -1,5 +1,6 @@
 """The reversible stack: gradients beside autograd through streams that are kept, and what it keeps itself."""
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -151,6 +152,21 @@ def test_a_further_layer_keeps_nothing(names: tuple[str, ...]) -> None:
     # Both streams in float64, and the memory.
     assert kept(ReversibleStack(), 1) == kept(ReversibleStack(), 9) <= 4 * x.nbytes + vectors(2, 4, DIM).nbytes
     assert kept(PlainStack(), 9) > 4 * kept(PlainStack(), 1) / 2
+
+
+@pytest.mark.parametrize("x_learns", [False, True])
+def test_the_streams_are_forgotten_when_the_backward_pass_ends(x_learns: bool) -> None:
+    before = alive_in_float64()
+    out = ReversibleStack()(layers(), vectors(2, 5, DIM).requires_grad_(x_learns), LayerContext())
+    assert alive_in_float64() > before
+    out.sum().backward()
+    # The graph is still there, as long as its end is.
+    assert out.grad_fn is not None and alive_in_float64() == before
+
+
+def alive_in_float64() -> int:
+    """Return how many tensors in float64 Python holds."""
+    return sum(type(each) is Tensor and each.dtype == torch.float64 for each in gc.get_objects())
 
 
 def test_a_further_layer_adds_nothing_to_the_peak_where_gradients_are_added_to_others() -> None:
