@@ -1,0 +1,47 @@
+"""The mean of a segment."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.functional.segments import means_of_segments, segment_sums
+from pyramidions.nn.segments.core import SEGMENTS, SegmentPooler
+from pyramidions.nn.sublayer import State
+
+
+class OpenSegment(State):
+    """The sum (B, D) and number (B,) of vectors since a row's last boundary; None before the first step."""
+
+    def __init__(self) -> None:
+        self.total: Tensor | None = None
+        self.count: Tensor | None = None
+
+    def reorder(self, order: Tensor, documents: Tensor | None) -> None:
+        self.total = None if self.total is None else self.total.index_select(0, order)
+        self.count = None if self.count is None else self.count.index_select(0, order)
+
+
+@SEGMENTS.register("mean")
+class MeanSegmentPooler(SegmentPooler):
+    """The mean of a segment's vectors (Nawrot et al. 2023, section 3.2)."""
+
+    teaches_boundaries = True
+
+    def forward(self, x: Tensor, boundaries: Tensor) -> Tensor:
+        return means_of_segments(x, boundaries)
+
+    def new_state(self) -> State:
+        return OpenSegment()
+
+    def step(self, x: Tensor, boundaries: Tensor, state: State | None) -> Tensor:
+        assert isinstance(state, OpenSegment)
+        sums = segment_sums(x, boundaries)
+        if state.total is not None and state.count is not None:
+            first = torch.arange(sums.count.size(1), device=x.device) == 0
+            # (B, D) -> (B, 1, D): a row's first segment began in earlier steps
+            total = sums.total + state.total[:, None] * first[:, None]
+            sums = sums._replace(total=total, count=sums.count + state.count[:, None] * first)
+        last = sums.closed[:, None]
+        state.count = sums.count.gather(1, last).squeeze(1)
+        # (B, K + 1, D) -> (B, D)
+        state.total = sums.total.gather(1, last[..., None].expand(-1, -1, x.size(2))).squeeze(1)
+        return sums.means().to(x.dtype)

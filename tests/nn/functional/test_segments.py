@@ -1,0 +1,116 @@
+"""Pooling to segments and back, beside loops and matrices written out."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyramidions.nn.functional.segments import (
+    lasts_of_segments,
+    means_of_segments,
+    segment_sums,
+    upsampled_segments,
+)
+
+# Rows that close unequal numbers of segments, one that closes none, and one that closes one at each position.
+BOUNDARIES = torch.tensor(
+    [
+        [0, 1, 0, 0, 1, 1, 0],
+        [0, 0, 0, 0, 0, 0, 0],
+        [1, 1, 1, 1, 1, 1, 1],
+        [0, 0, 0, 0, 0, 0, 1],
+        [1, 0, 0, 0, 0, 0, 0],
+    ]
+)
+SOME = [BOUNDARIES, BOUNDARIES[1:2], BOUNDARIES[2:3], BOUNDARIES[:, :1], torch.tensor([[1]]), torch.tensor([[0]])]
+some = pytest.mark.parametrize("boundaries", SOME)
+
+
+def vectors(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def segments(boundaries: Tensor) -> list[list[range]]:
+    """Return the positions of each closed segment of each row."""
+    rows = []
+    for row in boundaries.tolist():
+        ends = [position + 1 for position, ending in enumerate(row) if ending]
+        rows.append([range(start, end) for start, end in zip([0, *ends], ends, strict=False)])
+    return rows
+
+
+@some
+def test_a_segment_is_the_mean_or_the_last_of_its_vectors(boundaries: Tensor) -> None:
+    x = vectors(*boundaries.shape, 3)
+    means, lasts = means_of_segments(x, boundaries), lasts_of_segments(x, boundaries)
+    assert means.shape == lasts.shape == (len(x), int(boundaries.sum(1).max()), 3)
+    for row, found in enumerate(segments(boundaries)):
+        for number, positions in enumerate(found):
+            torch.testing.assert_close(means[row, number], sum(x[row, i] for i in positions) / len(positions))
+            assert lasts[row, number].equal(x[row, positions[-1]])
+        assert not means[row, len(found) :].any() and not lasts[row, len(found) :].any()
+
+
+@some
+def test_a_position_reads_the_last_segment_that_ended_there_or_before(boundaries: Tensor) -> None:
+    x = vectors(len(boundaries), int(boundaries.sum(1).max()) + 1, 3)
+    found = upsampled_segments(x, boundaries)
+    for row, ends in enumerate(boundaries.tolist()):
+        for position in range(len(ends)):
+            assert found[row, position].equal(x[row, sum(ends[: position + 1])])
+
+
+def test_positions_after_the_last_boundary_are_summed_behind_the_segments() -> None:
+    x = torch.tensor([[[1.0], [2.0], [4.0]], [[1.0], [2.0], [4.0]]])
+    sums = segment_sums(x, torch.tensor([[1, 0, 0], [1, 0, 1]]))
+    assert sums.total.squeeze(2).tolist() == [[1.0, 6.0, 0.0], [1.0, 6.0, 0.0]]
+    assert sums.count.tolist() == [[1, 2, 0], [1, 2, 0]] and sums.closed.tolist() == [1, 2]
+
+
+def matrices(x: Tensor, boundaries: Tensor) -> Tensor:
+    """Pool by the matrices (B, L, K) of shares of Nawrot et al. 2023, boundaries differentiable."""
+    count = int(boundaries.sum(1).max())
+    before = boundaries.cumsum(1) - boundaries
+    offset = torch.arange(count) - before[..., None]
+    share = (1 - offset) * (offset == 0)
+    share = share / share.sum(1, keepdim=True).clamp(min=1)
+    return torch.einsum("bld,bls->bsd", x, share)
+
+
+@pytest.mark.parametrize("boundaries", [BOUNDARIES, BOUNDARIES[2:3], (torch.rand(3, 40) > 0.7).long()])
+def test_gradients_of_boundaries_are_those_of_the_matrices(boundaries: Tensor) -> None:
+    x, b = vectors(*boundaries.shape, 5).requires_grad_(), boundaries.double().requires_grad_()
+    expected, found = matrices(x, b), means_of_segments(x, b)
+    # What follows a row's last boundary is a segment there if another row has more of them, but nothing reads it.
+    closed = torch.arange(found.size(1)) < boundaries.sum(1, keepdim=True)
+    grad = vectors(*found.shape) * closed[..., None]
+    torch.testing.assert_close(found, expected * closed[..., None], rtol=0, atol=1e-12)
+    ours, theirs = (torch.autograd.grad(out, (x, b), grad) for out in (found, expected))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_the_gradient_of_a_boundary_by_hand() -> None:
+    # Segments of 1 and 3, and of 5 and 9: means 2 and 7. The last position forms none.
+    x = torch.tensor([[[1.0], [3.0], [5.0], [9.0], [100.0]]])
+    b = torch.tensor([[0.0, 1.0, 0.0, 1.0, 0.0]], requires_grad=True)
+    means_of_segments(x, b).mul(torch.tensor([[[10.0], [1.0]]])).sum().backward()
+    # (x - mean) / 2 times 10 or 1: -5, 5, -1, 1, 0; of each the sum of those after it.
+    assert b.grad is not None and b.grad.tolist() == [[5.0, 0.0, 1.0, 0.0, 0.0]]
+
+
+@some
+def test_gradients_of_vectors_are_right(boundaries: Tensor) -> None:
+    x = vectors(*boundaries.shape, 2).requires_grad_()
+    s = vectors(len(boundaries), int(boundaries.sum(1).max()) + 1, 2).requires_grad_()
+    for pool in (means_of_segments, lasts_of_segments):
+        assert torch.autograd.gradcheck(lambda x, pool=pool: pool(x, boundaries), x)
+    assert torch.autograd.gradcheck(lambda s: upsampled_segments(s, boundaries), s)
+
+
+def test_long_segments_are_summed_and_counted_exactly_in_half_precision() -> None:
+    x = torch.full((1, 6000, 1), 3.0, dtype=torch.float16, requires_grad=True)
+    boundaries = torch.zeros(1, 6000, dtype=torch.float16)
+    boundaries[0, [1999, 5999]] = 1
+    means = means_of_segments(x, boundaries)
+    assert means.dtype == torch.float16 and means.flatten().tolist() == [3.0, 3.0]
+    means.sum().backward()
+    assert x.grad is not None and x.grad[0, 0].item() == pytest.approx(1 / 2000, rel=1e-2)
