@@ -39,6 +39,7 @@ MAY_IMPORT = {
         "nn.projections",
     ),
     "pyramidions.nn.upsampling": ("registry", "nn.functional", "nn.sequence", "nn.upsampling"),
+    "pyramidions.nn.boundaries": ("registry", "nn.functional", "nn.boundaries"),
     "pyramidions.nn.segments": ("registry", "nn.functional", "nn.sublayer", "nn.segments"),
     "pyramidions.nn.attention": (
         *("registry", "nn.functional", "nn.marks", "nn.sublayer", "nn.projections", "nn.units"),

@@ -19,19 +19,19 @@ class SegmentSums(NamedTuple):
     Attributes:
         total: (B, K + 1, D), the sum of each segment's vectors, in float32 or better; after the last segment of a row
             stands what follows its last boundary, and then zeros.
-        count: (B, K + 1), how many vectors those are.
+        size: (B, K + 1), how many vectors those are.
         number: (B, L), the segment of each position.
         closed: (B,), how many segments a row has.
     """
 
     total: Tensor
-    count: Tensor
+    size: Tensor
     number: Tensor
     closed: Tensor
 
     def means(self) -> Tensor:
         """Return the mean of each segment, zeros after a row's last: (B, K, D)."""
-        return _shared(self.total[:, :-1], self.count, self.closed)
+        return _shared(self.total[:, :-1], self.size, self.closed)
 
 
 def segment_sums(x: Tensor, boundaries: Tensor) -> SegmentSums:
@@ -64,7 +64,7 @@ class _MeansOfSegments(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, boundaries: Tensor) -> Tensor:
         sums = segment_sums(x, boundaries)
         means = sums.means()
-        ctx.save_for_backward(x, means, sums.count, sums.number, sums.closed)
+        ctx.save_for_backward(x, means, sums.size, sums.number, sums.closed)
         ctx.kind = boundaries.dtype
         return means.to(x.dtype)
 

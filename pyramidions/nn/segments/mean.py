@@ -13,11 +13,11 @@ class OpenSegment(State):
 
     def __init__(self) -> None:
         self.total: Tensor | None = None
-        self.count: Tensor | None = None
+        self.size: Tensor | None = None
 
     def reorder(self, order: Tensor, documents: Tensor | None) -> None:
         self.total = None if self.total is None else self.total.index_select(0, order)
-        self.count = None if self.count is None else self.count.index_select(0, order)
+        self.size = None if self.size is None else self.size.index_select(0, order)
 
 
 @SEGMENTS.register("mean")
@@ -35,13 +35,13 @@ class MeanSegmentPooler(SegmentPooler):
     def step(self, x: Tensor, boundaries: Tensor, state: State | None) -> Tensor:
         assert isinstance(state, OpenSegment)
         sums = segment_sums(x, boundaries)
-        if state.total is not None and state.count is not None:
-            first = torch.arange(sums.count.size(1), device=x.device) == 0
+        if state.total is not None and state.size is not None:
+            first = torch.arange(sums.size.size(1), device=x.device) == 0
             # (B, D) -> (B, 1, D): a row's first segment began in earlier steps
             total = sums.total + state.total[:, None] * first[:, None]
-            sums = sums._replace(total=total, count=sums.count + state.count[:, None] * first)
+            sums = sums._replace(total=total, size=sums.size + state.size[:, None] * first)
         last = sums.closed[:, None]
-        state.count = sums.count.gather(1, last).squeeze(1)
+        state.size = sums.size.gather(1, last).squeeze(1)
         # (B, K + 1, D) -> (B, D)
         state.total = sums.total.gather(1, last[..., None].expand(-1, -1, x.size(2))).squeeze(1)
         return sums.means().to(x.dtype)

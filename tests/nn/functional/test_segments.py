@@ -63,7 +63,7 @@ def test_positions_after_the_last_boundary_are_summed_behind_the_segments() -> N
     x = torch.tensor([[[1.0], [2.0], [4.0]], [[1.0], [2.0], [4.0]]])
     sums = segment_sums(x, torch.tensor([[1, 0, 0], [1, 0, 1]]))
     assert sums.total.squeeze(2).tolist() == [[1.0, 6.0, 0.0], [1.0, 6.0, 0.0]]
-    assert sums.count.tolist() == [[1, 2, 0], [1, 2, 0]] and sums.closed.tolist() == [1, 2]
+    assert sums.size.tolist() == [[1, 2, 0], [1, 2, 0]] and sums.closed.tolist() == [1, 2]
 
 
 def matrices(x: Tensor, boundaries: Tensor) -> Tensor:

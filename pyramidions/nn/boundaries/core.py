@@ -1,0 +1,85 @@
+"""The role of what marks where segments end, and the registry of kinds."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from pyramidions.registry import Registry
+
+
+class Segmentation(NamedTuple):
+    """Where segments end.
+
+    Attributes:
+        boundaries: (B, L), exactly 1 at the last position of a segment and 0 elsewhere, in float32 or better; of a kind
+            that learns from what becomes of the segments, with a gradient.
+        logits: (B, L), of a boundary at each position, in float32 or better; None if the kind predicts none.
+        padding_mask: (B, L), True at padding, which has no boundaries; None if there is none.
+    """
+
+    boundaries: Tensor
+    logits: Tensor | None = None
+    padding_mask: Tensor | None = None
+
+    @property
+    def closed(self) -> Tensor:
+        """How many segments each row has, in integers: (B,)."""
+        return (self.boundaries != 0).sum(dim=1)
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many positions of each row are real, in integers: (B,)."""
+        if self.padding_mask is None:
+            return self.closed.new_full((len(self.boundaries),), self.boundaries.size(1))
+        return (~self.padding_mask).sum(dim=1)
+
+    @property
+    def probabilities(self) -> Tensor | None:
+        """Of a boundary at each position, (B, L); None if the kind predicts none."""
+        return None if self.logits is None else self.logits.sigmoid()
+
+
+class Boundaries(nn.Module, ABC):
+    """Marks the last position of each segment. A mark depends on no later position."""
+
+    #: whether boundaries learn from what becomes of the segments
+    learns_from_segments: ClassVar[bool] = False
+    #: whether the vectors may stand for segments, and not for tokens only
+    marks_segments: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+    ) -> Segmentation:
+        """Mark boundaries.
+
+        Args:
+            x: (B, L, D), hidden states.
+            tokens: (B, L), which they stand for; None if they stand for segments.
+            padding_mask: (B, L), True at padding, or None.
+            start: the position of the first.
+        """
+
+    def loss(
+        self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
+    ) -> Tensor | None:
+        """Return what boundaries add to the loss, in nats, summed over each row: (B,).
+
+        Args:
+            segmentation: what `forward` returned.
+            targets: (B, L), True at boundaries, for a kind that is supervised.
+            known: (B, L), False where targets mean nothing; None if they do everywhere but at padding.
+
+        Returns:
+            (B,); None if the kind adds nothing.
+        """
+        return None
+
+
+BOUNDARIES: Registry[Boundaries] = Registry("boundaries")
+
+
+def without_padding(boundaries: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """Return boundaries that are zero at padding: (B, L)."""
+    return boundaries if padding_mask is None else boundaries.masked_fill(padding_mask, 0.0)

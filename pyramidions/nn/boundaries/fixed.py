@@ -1,0 +1,33 @@
+"""Boundaries at equal distances."""
+
+import torch
+from torch import Tensor
+
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+
+
+@BOUNDARIES.register("fixed")
+class FixedBoundaries(Boundaries):
+    """Every ``factor``-th position ends a segment (Nawrot et al. 2022; 2023, section 2.2).
+
+    Args:
+        factor: positions of a segment.
+
+    Raises:
+        ValueError: a factor below 2.
+    """
+
+    marks_segments = True
+
+    def __init__(self, factor: int = 2) -> None:
+        super().__init__()
+        if factor < 2:
+            raise ValueError(f"`factor` must be at least 2, but is {factor}.")
+        self.factor = factor
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+    ) -> Segmentation:
+        number = torch.arange(start + 1, start + x.size(1) + 1, device=x.device)
+        boundaries = (number % self.factor == 0).float().expand(len(x), -1)
+        return Segmentation(without_padding(boundaries, padding_mask), padding_mask=padding_mask)

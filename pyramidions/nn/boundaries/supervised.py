@@ -1,0 +1,58 @@
+"""Boundaries that are learned from given ones."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyramidions.nn.boundaries.core import Boundaries, Segmentation, without_padding
+from pyramidions.nn.boundaries.predictor import BoundaryPredictor
+
+
+class SupervisedBoundaries(Boundaries):
+    """Boundaries where their probability is above a threshold; targets teach the predictor.
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width of the predictor.
+        loss: "logits" for the cross-entropy of the probabilities. "twice" for that of the sigmoid of the probabilities,
+            as the code of Nawrot et al. 2023 has it: a probability above 0.5 then takes a target that is a boundary
+            in more than 62% of such places.
+        threshold: of the probability.
+
+    Raises:
+        ValueError: a threshold that is not between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        loss: Literal["logits", "twice"] = "logits",
+        threshold: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if not 0 < threshold < 1:
+            raise ValueError(f"`threshold` must be above 0 and below 1, but is {threshold}.")
+        self.predictor = BoundaryPredictor(embed_dim, ffn_embed_dim)
+        self.twice = loss == "twice"
+        self.threshold = threshold
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+    ) -> Segmentation:
+        logits = self.predictor(x)
+        boundaries = (logits.sigmoid() > self.threshold).to(logits.dtype)
+        return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+
+    def loss(
+        self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
+    ) -> Tensor | None:
+        logits = segmentation.logits
+        if logits is None or targets is None:
+            raise ValueError(f"{type(self).__name__} learns from targets, but there are none.")
+        logits = logits.sigmoid() if self.twice else logits
+        loss = F.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none")
+        for left_out in (segmentation.padding_mask, None if known is None else ~known):
+            loss = loss if left_out is None else loss.masked_fill(left_out, 0.0)
+        return loss.sum(dim=1)

@@ -1,0 +1,31 @@
+"""Boundaries at spaces."""
+
+from torch import Tensor
+
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+
+
+@BOUNDARIES.register("whitespace")
+class WhitespaceBoundaries(Boundaries):
+    """A space ends the segment of the word before it (Nawrot et al. 2023, section 3.1.4).
+
+    Args:
+        space_idx: the token that is the space.
+
+    Raises:
+        ValueError: the vocabulary has no space.
+    """
+
+    def __init__(self, space_idx: int | None) -> None:
+        super().__init__()
+        if space_idx is None:
+            raise ValueError("`boundaries` whitespace needs a vocabulary with a space, but there is none in it.")
+        self.space_idx = space_idx
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+    ) -> Segmentation:
+        if tokens is None:
+            raise ValueError("`boundaries` whitespace reads tokens, but segments are none.")
+        boundaries = (tokens == self.space_idx).float()
+        return Segmentation(without_padding(boundaries, padding_mask), padding_mask=padding_mask)

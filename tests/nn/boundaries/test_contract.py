@@ -1,0 +1,83 @@
+"""What everything that marks boundaries promises; a new kind is held to it by being registered."""
+
+import pytest
+import torch
+from small_parts import DIM, SETTING, ends_after, vectors
+
+from pyramidions.nn.boundaries import BOUNDARIES, Boundaries, Segmentation, SupervisedBoundaries
+
+kinds = pytest.mark.parametrize("kind", BOUNDARIES.names)
+TOKENS = torch.tensor([[5, 3, 6, 7, 3, 3, 8], [3, 4, 9, 9, 3, 5, 3]])
+
+
+def make(kind: str, **options: object) -> Boundaries:
+    torch.manual_seed(0)
+    return BOUNDARIES.build(kind, options, **SETTING, space_idx=3)
+
+
+def mark(kind: Boundaries, scale: float = 1.0, padded: bool = False) -> Segmentation:
+    return kind(vectors(2, 7, DIM) * scale, TOKENS, ends_after(7, 4) if padded else None)
+
+
+@kinds
+@pytest.mark.parametrize("training", [True, False])
+def test_boundaries_are_exactly_zero_or_one_and_none_is_at_padding(kind: str, training: bool) -> None:
+    found = mark(make(kind).train(training), scale=30, padded=True)
+    assert set(found.boundaries.flatten().tolist()) == {0.0, 1.0}
+    assert not found.boundaries[1, 4:].any()
+    assert found.closed.tolist() == found.boundaries.sum(1).tolist() and found.lengths.tolist() == [7, 4]
+    assert mark(make(kind)).lengths.tolist() == [7, 7]
+
+
+@kinds
+def test_a_boundary_depends_on_no_later_position(kind: str) -> None:
+    made, x, tokens = make(kind).eval(), vectors(2, 7, DIM), TOKENS.clone()
+    before = made(x, tokens).boundaries
+    x[:, 4:] += 5.0
+    tokens[:, 4:] = 9
+    assert made(x, tokens).boundaries[:, :4].equal(before[:, :4])
+
+
+@kinds
+@pytest.mark.parametrize("cut", [1, 3, 6])
+def test_a_text_may_come_in_parts(kind: str, cut: int) -> None:
+    made, x = make(kind).eval(), vectors(2, 7, DIM)
+    parts = made(x[:, :cut], TOKENS[:, :cut]), made(x[:, cut:], TOKENS[:, cut:], start=cut)
+    assert torch.cat([part.boundaries for part in parts], dim=1).equal(made(x, TOKENS).boundaries)
+
+
+@kinds
+def test_probabilities_are_those_of_the_logits_in_full_precision(kind: str) -> None:
+    made = make(kind).to(torch.float16)
+    found = made(vectors(2, 7, DIM).half(), TOKENS)
+    assert found.boundaries.dtype == torch.float32
+    assert (found.logits is None) == (found.probabilities is None) == (not list(made.parameters()))
+    if found.logits is not None and found.probabilities is not None:
+        assert found.logits.shape == (2, 7) and found.logits.dtype == torch.float32
+        assert found.probabilities.equal(found.logits.sigmoid())
+
+
+@kinds
+def test_gradients_reach_boundaries_where_the_kind_says_so_and_the_loss_reaches_all_weights(kind: str) -> None:
+    made = make(kind)
+    found = mark(made, padded=True)
+    assert found.boundaries.requires_grad == made.learns_from_segments
+    targets = TOKENS == 3 if isinstance(made, SupervisedBoundaries) else None
+    loss = made.loss(found, targets)
+    assert (loss is None) == (not list(made.parameters()))
+    if loss is not None:
+        assert loss.shape == (2,) and loss.isfinite().all()
+        loss.sum().backward()
+        assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in made.parameters())
+
+
+@kinds
+def test_kinds_that_mark_segments_need_no_tokens(kind: str) -> None:
+    if BOUNDARIES[kind].marks_segments:
+        assert make(kind)(vectors(2, 7, DIM), None).boundaries.shape == (2, 7)
+
+
+@kinds
+def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{BOUNDARIES[kind].__name__} .* has no option 'factr'"):
+        make(kind, factr=2)

@@ -1,0 +1,153 @@
+"""What each kind of boundaries does, and each of its options."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_parts import DIM, SETTING, vectors
+from torch import Tensor
+from torch.distributions import Binomial
+
+from pyramidions.nn.boundaries import BOUNDARIES, EntropyBoundaries, GumbelBoundaries, Segmentation
+from pyramidions.nn.boundaries.supervised import SupervisedBoundaries
+
+
+def marked(kind: str, tokens: Tensor, **options: object) -> list[list[int]]:
+    made = BOUNDARIES.build(kind, options, **SETTING, space_idx=3)
+    return made(torch.zeros(*tokens.shape, DIM), tokens).boundaries.int().tolist()
+
+
+def test_every_second_or_third_position_ends_a_segment() -> None:
+    tokens = torch.zeros(1, 7)
+    assert marked("fixed", tokens) == [[0, 1, 0, 1, 0, 1, 0]]
+    assert marked("fixed", tokens, factor=3) == [[0, 0, 1, 0, 0, 1, 0]]
+
+
+def test_a_space_belongs_to_the_word_before_it() -> None:
+    assert marked("whitespace", torch.tensor([[5, 6, 3, 7, 3, 3], [5, 5, 5, 5, 5, 5]])) == [
+        [0, 0, 1, 0, 1, 1],
+        [0, 0, 0, 0, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("fixed", {"factor": 1}, "^`factor` must be at least 2, but is 1.$"),
+        ("fixed", {"factor": 0}, "^`factor` must be at least 2, but is 0.$"),
+        ("gumbel", {"prior": 0.0}, "^`prior` must be above 0 and below 1, but is 0.0.$"),
+        ("gumbel", {"prior": 1.5}, "^`prior` must be above 0 and below 1, but is 1.5.$"),
+        ("gumbel", {"temperature": 0.0}, "^`temperature` must be above 0, but is 0.0.$"),
+        ("unigram", {"threshold": 1.0}, "^`threshold` must be above 0 and below 1, but is 1.0.$"),
+        ("entropy", {"window": 0}, "^`window` must be at least 1, but is 0.$"),
+        ("unigram", {"loss": "thrice"}, "must be of type 'logits' or 'twice', but is 'thrice'"),
+    ],
+)
+def test_an_option_that_means_nothing_is_refused(kind: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        marked(kind, torch.zeros(1, 3), **options)
+
+
+def test_whitespace_needs_a_space_and_tokens() -> None:
+    with pytest.raises(ValueError, match="^`boundaries` whitespace needs a vocabulary with a space"):
+        BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=None)
+    made = BOUNDARIES.build("whitespace", {}, **SETTING, space_idx=3)
+    with pytest.raises(ValueError, match="^`boundaries` whitespace reads tokens, but segments are none.$"):
+        made(torch.zeros(1, 2, DIM), None)
+
+
+def test_a_predictor_has_the_published_number_of_weights() -> None:
+    made = BOUNDARIES.build("gumbel", {}, embed_dim=512, ffn_embed_dim=2048)
+    assert sum(weight.numel() for weight in made.parameters()) == 1_052_673
+
+
+def with_logit(logit: float, kind: str, **options: object) -> SupervisedBoundaries | GumbelBoundaries:
+    made = BOUNDARIES.build(kind, options, **SETTING)
+    assert isinstance(made, SupervisedBoundaries | GumbelBoundaries)
+    torch.nn.init.zeros_(made.predictor.fc2.weight)
+    torch.nn.init.constant_(made.predictor.fc2.bias, logit)
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.1, 2.0])
+def test_gumbel_draws_boundaries_with_their_probability(temperature: float) -> None:
+    made = with_logit(-1.0, "gumbel", temperature=temperature)
+    torch.manual_seed(0)
+    drawn = made(torch.zeros(1, 20000, DIM), None).boundaries
+    assert drawn.mean().item() == pytest.approx(torch.tensor(-1.0).sigmoid().item(), abs=0.01)
+    assert made.eval()(torch.zeros(1, 9, DIM), None).boundaries.sum() == 0
+    sampling = with_logit(-1.0, "gumbel", evaluation="sample").eval()
+    assert 0 < sampling(torch.zeros(1, 200, DIM), None).boundaries.sum() < 200
+
+
+def test_the_gradient_of_a_drawn_boundary_is_that_of_its_sigmoid() -> None:
+    made, gradients = with_logit(0.3, "gumbel", temperature=0.5), []
+    for name in ("ours", "by hand"):
+        torch.manual_seed(5)
+        logit = torch.full((1, 6), 0.3, requires_grad=True)
+        made.predictor.forward = lambda x, logit=logit: logit
+        if name == "ours":
+            out = made(torch.zeros(1, 6, DIM), None).boundaries
+        else:
+            out = ((logit + torch.rand(1, 6).logit()) / 0.5).sigmoid()
+        gradients += torch.autograd.grad(out.sum(), logit)
+    torch.testing.assert_close(*gradients)
+
+
+def test_the_most_extreme_logits_give_finite_gradients() -> None:
+    for logit in (-1e4, 1e4):
+        made = with_logit(logit, "gumbel")
+        found = made(vectors(1, 50, DIM), None)
+        loss = made.loss(found)
+        assert loss is not None
+        (found.boundaries.sum() + loss.sum()).backward()
+        assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in made.parameters())
+
+
+@pytest.mark.parametrize(("closed", "length"), [(0, 5), (2, 5), (5, 5), (400, 2000)])
+def test_the_prior_is_the_binomial_distribution(closed: int, length: int) -> None:
+    boundaries = (torch.arange(length + 3) < closed).double()[None].requires_grad_()
+    padding_mask = (torch.arange(length + 3) >= length)[None]
+    loss = with_logit(0.0, "gumbel", prior=0.3).loss(Segmentation(boundaries, None, padding_mask))
+    assert loss is not None
+    expected = -Binomial(length, torch.tensor(0.3, dtype=torch.float64)).log_prob(torch.tensor(closed).double())
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_too_many_boundaries_are_pushed_down_and_too_few_up() -> None:
+    made = with_logit(0.0, "gumbel", prior=0.2)
+    for closed, sign in ((60, 1), (5, -1)):
+        boundaries = (torch.arange(100) < closed).float()[None].requires_grad_()
+        loss = made.loss(Segmentation(boundaries))
+        assert loss is not None
+        (grad,) = torch.autograd.grad(loss.sum(), boundaries)
+        assert (grad * sign > 0).all()
+
+
+def test_supervised_boundaries_are_above_the_threshold() -> None:
+    x = torch.zeros(1, 2, DIM)
+    assert with_logit(0.1, "unigram")(x, None).boundaries.tolist() == [[1.0, 1.0]]
+    assert with_logit(0.1, "unigram", threshold=0.6)(x, None).boundaries.tolist() == [[0.0, 0.0]]
+
+
+def test_the_loss_of_supervised_boundaries_is_cross_entropy_of_what_is_known() -> None:
+    logits, targets = vectors(2, 4), torch.tensor([[1, 0, 0, 1], [0, 1, 0, 0]])
+    padding_mask = torch.tensor([[False] * 4, [False, False, True, True]])
+    known = torch.tensor([[True, True, False, True], [True] * 4])
+    given = Segmentation(torch.zeros(2, 4), logits, padding_mask)
+    each = F.binary_cross_entropy(logits.sigmoid(), targets.float(), reduction="none")
+    twice = F.binary_cross_entropy(logits.sigmoid().sigmoid(), targets.float(), reduction="none")
+    for options, loss in (({}, each), ({"loss": "twice"}, twice)):
+        found = with_logit(0.0, "unigram", **options).loss(given, targets, known)
+        torch.testing.assert_close(found, torch.stack([loss[0, [0, 1, 3]].sum(), loss[1, :2].sum()]))
+    with pytest.raises(ValueError, match="^UnigramBoundaries learns from targets, but there are none.$"):
+        with_logit(0.0, "unigram").loss(given)
+
+
+def test_entropy_targets_are_where_a_prediction_is_less_certain_than_those_before() -> None:
+    certainty = torch.tensor([[0.0, 2.0, 1.0, 1.0, 0.0, 3.0]])
+    logits = torch.stack([certainty, torch.zeros_like(certainty)], dim=2).requires_grad_()
+    for window, expected in ((1, [1, 0, 1, 0, 1, 0]), (2, [1, 0, 0, 0, 1, 0])):
+        made = BOUNDARIES.build("entropy", {"window": window}, **SETTING)
+        assert isinstance(made, EntropyBoundaries)
+        targets = made.targets(logits)
+        assert targets.int().tolist() == [expected] and not targets.requires_grad
