@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "pyramidions.nn.sequence": ("nn.marks", "nn.roles"),
     "pyramidions.nn.sublayer": ("nn.marks", "nn.memory", "nn.units"),
     "pyramidions.nn.context": (),
-    "pyramidions.nn.positions": ("registry", "nn.positions"),
+    "pyramidions.nn.positions": ("registry", "nn.functional", "nn.positions"),
     "pyramidions.nn.multiplicative": ("nn.functional",),
     "pyramidions.nn.output": ("registry", "nn.multiplicative", "nn.output"),
     "pyramidions.nn.projections": (

@@ -46,10 +46,13 @@ STACKS: dict[str, dict[str, Any]] = {
 #: attention and pooling that cannot go together; any other two can
 REFUSED = {
     (kind, "funnel")
-    for kind in ("adaptive_span", "bigbird", "efficient", "linformer", "lsh", "sinkhorn", "sliding_window", "strided")
+    for kind in (
+        *("adaptive_span", "bigbird", "efficient", "linformer", "lsh", "relative", "sinkhorn"),
+        *("sliding_window", "strided"),
+    )
 } | {("segments", pooling) for pooling in ("funnel", "markers", "max")}
 #: attention that cannot tell the attention scorer what each position received
-TELLS_NOTHING = {"efficient", "linformer", "lsh"}
+TELLS_NOTHING = {"efficient", "linformer", "lsh", "relative"}
 
 Combination = tuple[str, str, str]  # attention, pooling ("none", too), scorer
 

@@ -1,6 +1,7 @@
 """From the specs of parts to modules: the one place that reads both specs and registries."""
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -26,6 +27,7 @@ from pyramidions.nn.attention import (
     ATTENTION,
     CoreAttention,
     CrossAttention,
+    Distances,
     GlobalRows,
     SelfAttention,
 )
@@ -227,7 +229,15 @@ class Assembly:
     def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
         dropout = self.spec.attention_dropout
         given = {**self.setting, "dropout": dropout, "max_length": longest, "layer": next(self._numbers)}
-        return ATTENTION.build(spec.attention.kind, spec.attention.options, **given)
+        kind = spec.attention.kind
+        if ATTENTION.takes(kind, "distances"):
+            given |= {"distances": self._distances, "position_dropout": self.spec.dropout}
+        return ATTENTION.build(kind, spec.attention.options, **given)
+
+    @cached_property
+    def _distances(self) -> Distances:
+        """What all layers share that learn from distances."""
+        return Distances(self.spec.embed_dim, self.spec.num_heads)
 
     def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
         given: dict[str, Any] = {**self.setting, "k": spec.length, "window": spec.window}

@@ -141,6 +141,8 @@ ATTENTION_BY_HAND = {
         '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2}',
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (4 + 2 * 2 * 16),
     ),
+    # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
+    "relative": ("{}", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
     "sinkhorn": (
         '{"bucket_size": 16}',
@@ -195,6 +197,8 @@ CAUSAL_BY_HAND = {
         '{"local_heads": 2, "window": 8, "bucket_size": 16, "num_hashes": 2, "num_buckets": 8}',
         2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
     ),
+    # All rows in one tile, with as many distances as if they saw later keys.
+    "relative": ("{}", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
 }
 
 

@@ -11,6 +11,7 @@ from pyramidions.nn.attention.hepos import HeposAttention
 from pyramidions.nn.attention.linformer import LinformerAttention
 from pyramidions.nn.attention.lsh import LSHAttention
 from pyramidions.nn.attention.multihead import CrossAttention, SelfAttention
+from pyramidions.nn.attention.relative import Distances, RelativeAttention
 from pyramidions.nn.attention.segments import SegmentsAttention
 from pyramidions.nn.attention.sinkhorn import SinkhornAttention
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
@@ -23,12 +24,14 @@ __all__ = [
     "BlockwiseAttention",
     "CoreAttention",
     "CrossAttention",
+    "Distances",
     "EfficientAttention",
     "FullAttention",
     "GlobalRows",
     "HeposAttention",
     "LSHAttention",
     "LinformerAttention",
+    "RelativeAttention",
     "SegmentsAttention",
     "SelfAttention",
     "SinkhornAttention",

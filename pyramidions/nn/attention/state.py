@@ -74,6 +74,23 @@ class HashedKeysValues(State):
             self._buckets.select(documents)
 
 
+class ProjectedDistances(KeysValues):
+    """Keys and values, and what queries meet of distances, (1, H, N, E), which all documents share."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_distance = _Growing()
+
+    @property
+    def distances(self) -> int:
+        """How many distances are known, from 0 on."""
+        return self._by_distance.length
+
+    def extend_distances(self, new: Tensor) -> Tensor:
+        """Append what queries meet of the next distances, (1, H, N, E); return all of it."""
+        return self._by_distance.append(new)
+
+
 class SelfAttentionState(State):
     """What self-attention keeps.
 

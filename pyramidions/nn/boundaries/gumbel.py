@@ -12,7 +12,7 @@ from pyramidions.nn.boundaries.predictor import BoundaryPredictor
 
 @BOUNDARIES.register("gumbel")
 class GumbelBoundaries(Boundaries):
-    """Boundaries drawn with their gradients, by the Gumbel-sigmoid (Nawrot et al. 2023, section 3.1.1 and, for the prior, 3.3).
+    """Boundaries drawn with their gradients, by the Gumbel-sigmoid (Nawrot et al. 2023, sections 3.1.1 and 3.3).
 
     With probability p and uniform u, y = sigmoid((logit p + logit u) / temperature). A boundary is where y is above
     0.5; its gradient is that of y (straight-through).

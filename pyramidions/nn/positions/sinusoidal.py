@@ -1,12 +1,12 @@
 """Sinusoidal positions."""
 
-import math
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
+from pyramidions.nn.functional.sinusoids import sinusoids
 from pyramidions.nn.positions.core import POSITIONS, Positions
 
 
@@ -38,11 +38,8 @@ class SinusoidalPositions(Positions):
         self._table = torch.empty(0, embed_dim)
 
     def _rows(self, count: int, device: torch.device) -> Tensor:
-        half = self.embed_dim // 2
-        frequency = torch.exp(torch.arange(half, dtype=torch.float, device="cpu") * -(math.log(10000) / self._steps))
         numbers = torch.arange(self.first, self.first + count, dtype=torch.float, device="cpu")
-        angle = numbers[:, None] * frequency
-        return torch.cat([angle.sin(), angle.cos()], dim=1).to(device)
+        return sinusoids(numbers, self.embed_dim, self._steps).to(device)
 
     def forward(self, position: Tensor, length: int) -> Tensor:
         if length > self._table.size(0) or self._table.device != position.device:

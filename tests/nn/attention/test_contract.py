@@ -37,7 +37,7 @@ NARROW = {
 }
 
 # Kinds that do not equal full attention even where they see the whole sequence.
-APPROXIMATE = ("efficient", "linformer", "lsh")
+APPROXIMATE = ("efficient", "linformer", "lsh", "relative")
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}

@@ -1,0 +1,138 @@
+"""Attention that learns from distances."""
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.state import ProjectedDistances
+from pyramidions.nn.functional.attention import full_precision
+from pyramidions.nn.functional.dropout import check_probability, drop
+from pyramidions.nn.functional.relative_attention import relative_attention
+from pyramidions.nn.functional.sinusoids import sinusoids
+from pyramidions.nn.sublayer import State
+
+
+class Distances(nn.Module):
+    """What all layers of a model share: the biases of queries, and sinusoids of distances.
+
+    Args:
+        embed_dim: D, even.
+        num_heads: H.
+
+    Raises:
+        ValueError: an odd ``embed_dim``.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int) -> None:
+        super().__init__()
+        if embed_dim % 2:
+            raise ValueError(f"`embed_dim` must be even for sinusoids of distances, but is {embed_dim}.")
+        self.embed_dim = embed_dim
+        self.content_bias = nn.Parameter(torch.zeros(num_heads, embed_dim // num_heads))
+        self.position_bias = nn.Parameter(torch.zeros(num_heads, embed_dim // num_heads))
+        # No buffer: each process grows it to its own longest text.
+        self._table = torch.empty(0, embed_dim)
+
+    def between(self, first: int, last: int, like: Tensor) -> Tensor:
+        """Return the sinusoids of the distances ``first`` down to ``last``, of the type of ``like``: (N, D)."""
+        longest = max(first, -last)
+        if 2 * longest >= len(self._table) or self._table.device != like.device:
+            longest = max(longest, len(self._table), 512)
+            numbers = torch.arange(longest, -longest - 1, -1, dtype=torch.float, device="cpu")
+            self._table = sinusoids(numbers, self.embed_dim, self.embed_dim // 2).to(like.device)
+        middle = len(self._table) // 2
+        return self._table[middle - first : middle - last + 1].to(like.dtype)
+
+
+@ATTENTION.register("relative")
+class RelativeAttention(CoreAttention):
+    """Scores of contents and of distances (Dai et al. 2019, section 3.3), without a memory of earlier segments.
+
+    score(i, j) = ((q_i + u) k_j + (q_i + w) R(i - j)) / sqrt(E), where R is a linear layer that reads the sinusoid of
+    the distance, and u and w belong to all layers of the model. Unless it is causal, distances to later positions are
+    negative (Yang et al. 2019, section 2.3).
+
+    Args:
+        embed_dim: D, even.
+        num_heads: H.
+        distances: what the layers of a model share; without, this one has its own.
+        dropout: probability of dropping an attention weight while training.
+        position_dropout: that of dropping a value of a sinusoid.
+    """
+
+    crosses = False
+    _QUERIES = 64  # of a cached step, whose weights are held at a time
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        distances: Distances | None = None,
+        dropout: float = 0.0,
+        position_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.distances = distances or Distances(embed_dim, num_heads)
+        self.dropout = check_probability("dropout", dropout)
+        self.position_dropout = check_probability("position_dropout", position_dropout)
+        self.position_proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
+    ) -> Tensor:
+        self.refuse(q, k, is_causal)
+        furthest = q.size(2) - 1
+        return relative_attention(
+            q,
+            k,
+            v,
+            self._projected(furthest, 0 if is_causal else -furthest),
+            self.distances.content_bias,
+            self.distances.position_bias,
+            key_padding_mask,
+            self.dropout if self.training else 0.0,
+            is_causal=is_causal,
+        )
+
+    def new_state(self) -> State:
+        return ProjectedDistances()
+
+    def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
+        assert isinstance(state, ProjectedDistances)
+        k, v = state.extend(k, v)
+        # From 0 on: (H, N, E) -> (1, H, N, E)
+        by_distance = state.extend_distances(self._projected(k.size(2) - 1, state.distances).flip(1)[None])
+        parts = []
+        for start in range(0, q.size(2), self._QUERIES):
+            rows = slice(start, start + self._QUERIES)
+            hidden = None if blocked is None else blocked[:, :, rows]
+            parts.append(self._read(q[:, :, rows], k, v, by_distance, hidden))
+        return torch.cat(parts, dim=2)
+
+    def _read(self, q: Tensor, k: Tensor, v: Tensor, by_distance: Tensor, blocked: Tensor | None) -> Tensor:
+        """Attend from a few new positions to all written ones."""
+        root, count = q.size(-1) ** -0.5, k.size(2)
+        content, position = (
+            (q + bias[:, None].to(q.dtype)) * root
+            for bias in (self.distances.content_bias, self.distances.position_bias)
+        )
+        if blocked is None:
+            distance = torch.arange(count - 1, -1, -1, device=q.device).expand(len(q), 1, q.size(2), -1)
+        else:
+            # Between a position and an earlier one of its own hypothesis stand those that it sees: (B, 1, WT, S)
+            seen = (blocked == 0).long()
+            distance = seen.sum(dim=-1, keepdim=True) - seen.cumsum(dim=-1)
+        # (B, H, WT, E) @ (1, H, E, S) -> (B, H, WT, S)
+        further = (position @ by_distance.mT).gather(3, distance.expand(-1, q.size(1), -1, -1))
+        scores = full_precision(content @ k.mT) + further
+        scores = scores if blocked is None else scores + blocked
+        return drop(scores.softmax(dim=-1), self.dropout if self.training else 0.0).to(v.dtype) @ v
+
+    def _projected(self, first: int, last: int) -> Tensor:
+        """Return what queries meet of the distances ``first`` down to ``last``: (H, N, E)."""
+        read = self.distances.between(first, last, self.position_proj.weight)
+        read = drop(read, self.position_dropout) if self.training else read
+        # (N, D) -> (N, H, E) -> (H, N, E)
+        projected: Tensor = self.position_proj(read)
+        return projected.unflatten(1, (self.num_heads, -1)).transpose(0, 1)

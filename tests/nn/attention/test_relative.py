@@ -1,0 +1,188 @@
+"""Relative attention beside a double loop over explicit distances."""
+
+import math
+
+import pytest
+import torch
+from dense_attention import assert_dropout_is_replayed, kept_for_the_backward_pass
+from torch import Tensor
+
+from pyramidions.nn.attention import Distances, RelativeAttention
+from pyramidions.nn.decoder.cache import Lineage
+from pyramidions.nn.functional import relative_attention as tiles
+from pyramidions.nn.functional.masking import as_bias
+
+HEADS, WIDTH = 3, 12
+
+
+def make(dropout: float = 0.0, **options: float) -> RelativeAttention:
+    torch.manual_seed(0)
+    made = RelativeAttention(WIDTH, HEADS, dropout=dropout, **options).double().eval()
+    with torch.no_grad():
+        made.distances.content_bias.normal_()
+        made.distances.position_bias.normal_()
+    return made
+
+
+def heads(length: int, batch: int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(length)
+    q, k, v = (
+        torch.randn(batch, HEADS, length, WIDTH // HEADS, generator=generator, dtype=torch.float64) for _ in range(3)
+    )
+    return q, k, v
+
+
+def sinusoid(distance: int) -> Tensor:
+    frequencies = [10000 ** (-2 * i / WIDTH) for i in range(WIDTH // 2)]
+    values = [math.sin(distance * f) for f in frequencies] + [math.cos(distance * f) for f in frequencies]
+    # Tables are in single precision.
+    return torch.tensor(values, dtype=torch.float32).double()
+
+
+def explicit_scores(kind: RelativeAttention, q: Tensor, k: Tensor) -> Tensor:
+    """Return the score of each query with each key by its formula: (B, H, L, E) twice -> (B, H, L, L)."""
+    length = q.size(2)
+    rows = []
+    for i in range(length):
+        row = []
+        for j in range(length):
+            r = kind.position_proj(sinusoid(i - j)).view(HEADS, -1)
+            content = ((q[:, :, i] + kind.distances.content_bias) * k[:, :, j]).sum(-1)
+            position = ((q[:, :, i] + kind.distances.position_bias) * r).sum(-1)
+            row.append((content + position) / q.size(-1) ** 0.5)
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows, dim=2)
+
+
+def explicit(
+    kind: RelativeAttention, q: Tensor, k: Tensor, v: Tensor, padding: Tensor | None, is_causal: bool
+) -> Tensor:
+    scores = explicit_scores(kind, q, k)
+    if is_causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -torch.inf)
+    if padding is not None:
+        scores = scores.masked_fill(padding[:, None, None], -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 12])
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("rows", [2, 5, 64])
+@pytest.mark.parametrize("path", ["cpu", "gpu"])
+def test_outputs_and_gradients_are_those_of_explicit_distances(
+    length: int, is_causal: bool, padded: bool, rows: int, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "_ROWS", rows)
+    # So few weights that neither all heads nor all documents share a tile.
+    monkeypatch.setattr(tiles, "_WEIGHTS", 2 * rows * length)
+    monkeypatch.setattr(tiles, "_WEIGHTS_OF_GPU", 2 * rows * length)
+    monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
+    kind, given = make(), [x.requires_grad_() for x in heads(length)]
+    padding = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]]) if padded else None
+    ours, expected = kind(*given, padding, is_causal=is_causal), explicit(kind, *given, padding, is_causal)
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-6)
+    learned = [*given, *kind.parameters()]
+    grad = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found, right = (torch.autograd.grad(out, learned, grad) for out in (ours, expected))
+    torch.testing.assert_close(found, right, rtol=0, atol=1e-5)
+
+
+def test_the_gradient_is_exact_where_sinusoids_are() -> None:
+    kind, (q, k, v) = make(), (x.requires_grad_() for x in heads(5))
+    assert torch.autograd.gradcheck(lambda *given: kind(*given, is_causal=True), (q, k, v), nondet_tol=0.0)
+
+
+def test_a_longer_past_changes_no_score_between_two_positions() -> None:
+    kind, (q, k, _) = make(), heads(9)
+    late, early = explicit_scores(kind, q, k)[:, :, 4:, 4:], explicit_scores(kind, q[:, :, 4:], k[:, :, 4:])
+    torch.testing.assert_close(late, early)
+    # Of one key only its own value is read, so an output tells where weights went.
+    only = torch.zeros(2, 9, dtype=torch.bool)
+    only[:, :4] = True
+    torch.testing.assert_close(
+        kind(q, k, k, only, is_causal=True)[:, :, 4:],
+        kind(q[:, :, 4:], k[:, :, 4:], k[:, :, 4:], is_causal=True),
+        rtol=0,
+        atol=1e-6,
+    )
+
+
+def test_layers_that_share_their_biases_add_up_their_gradients() -> None:
+    shared = Distances(WIDTH, HEADS).double()
+    layers = [RelativeAttention(WIDTH, HEADS, shared).double() for _ in range(2)]
+    assert len({id(weight) for layer in layers for weight in layer.distances.parameters()}) == 2
+    q, k, v = heads(6)
+    alone = [torch.autograd.grad(layer(q, k, v).square().sum(), [*shared.parameters()]) for layer in layers]
+    sum(layer(q, k, v).square().sum() for layer in layers).backward()
+    for weight, *each in zip(shared.parameters(), *alone, strict=True):
+        torch.testing.assert_close(weight.grad, sum(each))
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_what_is_kept_for_the_backward_pass_grows_with_the_length(is_causal: bool) -> None:
+    class OneWay(RelativeAttention):
+        def forward(self, *given: Tensor, **named: bool) -> Tensor:  # type: ignore[override]
+            return super().forward(*given, is_causal=is_causal)
+
+    kind = OneWay(4, 1).train()
+    assert kept_for_the_backward_pass(kind, 800) < 2.2 * kept_for_the_backward_pass(kind, 400)
+
+
+def test_dropout_is_the_same_in_the_backward_pass() -> None:
+    assert_dropout_is_replayed(RelativeAttention(4, 1, dropout=0.3))
+
+
+def test_dropout_of_sinusoids_acts_in_training_only() -> None:
+    kind, given = make(position_dropout=0.5), heads(6)
+    assert kind(*given).equal(make()(*given))
+    assert not kind.train()(*given).equal(make()(*given))
+
+
+def test_steps_of_several_hypotheses_count_distances_along_each() -> None:
+    kind, (q, k, v) = make(), heads(6, batch=3)
+    lineage, state = Lineage(), kind.new_state()
+
+    def step(position: int, rows: list[int]) -> Tensor:
+        blocked = lineage.extend(1, len(rows), 1, q.device)
+        # (W, H, 1, E) -> (1, H, W, E) and back
+        new = [x[rows, :, position : position + 1].transpose(0, 2) for x in (q, k, v)]
+        bias = None if blocked is None else as_bias(blocked, q)
+        return kind.step(*new, bias, state).transpose(0, 2)
+
+    # Two texts begin apart; the second then replaces the first, whose tokens stay in the cache.
+    step(0, [0, 1])
+    step(1, [0, 1])
+    lineage.reorder(torch.tensor([1, 1]), 1)
+    step(2, [1, 2])
+    found = step(3, [1, 2])
+    mixed = [torch.cat([x[1:2, :, :2], x[2:3, :, 2:4]], dim=2) for x in (q, k, v)]
+    torch.testing.assert_close(found[:1], kind(*(x[1:2, :, :4] for x in (q, k, v)), is_causal=True)[:, :, 3:])
+    torch.testing.assert_close(found[1:], kind(*mixed, is_causal=True)[:, :, 3:])
+
+
+def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RelativeAttention, "_QUERIES", 4)
+    kind, (q, k, v) = make(), heads(11)
+    blocked = Lineage().extend(2, 1, 11, q.device)
+    assert blocked is not None
+    found = kind.step(q, k, v, as_bias(blocked, q), kind.new_state())
+    torch.testing.assert_close(found, kind(q, k, v, is_causal=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("path", ["cpu", "gpu"])
+def test_half_precision_stays_close_and_finite(dtype: torch.dtype, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
+    kind, given = make().float(), [x.float() for x in heads(70)]
+    low = [x.to(dtype).requires_grad_() for x in given]
+    out = kind.to(dtype)(*low, is_causal=True)
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.float(), make().float()(*given, is_causal=True), rtol=0.1, atol=0.1)
+    out.float().sum().backward()
+    assert all(x.grad is not None and x.grad.isfinite().all() for x in low)
+
+
+def test_a_width_without_pairs_is_refused() -> None:
+    with pytest.raises(ValueError, match="^`embed_dim` must be even for sinusoids of distances, but is 9.$"):
+        RelativeAttention(9, 3)
