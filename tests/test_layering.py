@@ -66,6 +66,15 @@ MAY_IMPORT = {
         *("nn.memory", "nn.roles", "nn.stack", "nn.stage", "nn.units"),
     ),
     "pyramidions.nn.sentence_ranker": ("nn.encoder",),
+    "pyramidions.nn.hourglass_state": ("nn.functional", "nn.sublayer"),
+    "pyramidions.nn.hourglass": (
+        *("nn.boundaries", "nn.functional", "nn.hourglass_state", "nn.layer", "nn.segments", "nn.stack"),
+        "nn.sublayer",
+    ),
+    "pyramidions.nn.language_model": (
+        *("nn.attention", "nn.boundaries", "nn.embedding", "nn.hourglass", "nn.hourglass_state", "nn.output"),
+        "nn.stack",
+    ),
     "pyramidions.nn.decoder": (
         *("registry", "nn.functional", "nn.sublayer", "nn.embedding", "nn.attention", "nn.layer", "nn.stack"),
         *("nn.memory", "nn.output", "nn.decoder"),

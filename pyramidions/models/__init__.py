@@ -1,16 +1,22 @@
-"""Configs, presets and builders, without fairseq; it sees `pyramidion` and `pyramidion_extractor`."""
+"""Configs, presets and builders, without fairseq; it sees `pyramidion`, `pyramidion_extractor` and `pyramidion_lm`."""
 
-from pyramidions.models.builder import build, build_extractor
+from pyramidions.models.builder import build, build_extractor, build_language_model
 from pyramidions.models.config import ExtractorConfig, PyramidionConfig
+from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS, language_model_preset
 from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
 
 __all__ = [
     "EXTRACTOR_PRESETS",
+    "LANGUAGE_MODEL_PRESETS",
     "PRESETS",
     "ExtractorConfig",
+    "LanguageModelConfig",
     "PyramidionConfig",
     "build",
     "build_extractor",
+    "build_language_model",
     "extractor_preset",
+    "language_model_preset",
     "preset",
 ]

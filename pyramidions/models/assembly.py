@@ -15,11 +15,11 @@ from pyramidions.models.spec import (
     DecoderSpec,
     EmbedderSpec,
     EncoderSpec,
-    ExtractorSpec,
     FeedForwardSpec,
     LayerSpec,
     Part,
     PoolingSpec,
+    ShapeSpec,
     StageSpec,
 )
 from pyramidions.nn import Decoder, Encoder
@@ -69,7 +69,7 @@ class Assembly:
         vocab_size: V.
     """
 
-    def __init__(self, spec: ExtractorSpec, vocab_size: int) -> None:
+    def __init__(self, spec: ShapeSpec, vocab_size: int) -> None:
         self.spec = spec
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()

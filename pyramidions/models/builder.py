@@ -8,12 +8,13 @@ from torch import nn
 from pyramidions.errors import UserError
 from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, PyramidionConfig
+from pyramidions.models.lm_assembly import language_model
+from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.lm_parse import language_model_spec_of
 from pyramidions.models.markers import marker_of_units
 from pyramidions.models.parse import extractor_spec_of, spec_of
-from pyramidions.models.spec import (
-    ExtractorSpec,
-)
-from pyramidions.nn import SentenceRanker, Transformer
+from pyramidions.models.spec import ShapeSpec
+from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 
 
 def build(
@@ -66,7 +67,27 @@ def build_extractor(
         return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
 
 
-def _embedding(spec: ExtractorSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
+def build_language_model(
+    config: LanguageModelConfig, vocab_size: int, padding_idx: int = 1, space_idx: int | None = None
+) -> LanguageModel:
+    """Build a language model with freshly initialised weights.
+
+    Args:
+        config: its shape.
+        vocab_size: V, specials included.
+        padding_idx: the token that is padding.
+        space_idx: the token that is the space, or None if the vocabulary has none.
+
+    Raises:
+        UserError: a field, or an option of a part, breaks a rule.
+    """
+    spec = language_model_spec_of(config)
+    embedding = _embedding(spec, vocab_size, padding_idx)
+    with _rules_of_parts():
+        return language_model(spec, embedding, padding_idx, space_idx)
+
+
+def _embedding(spec: ShapeSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
     if vocab_size <= padding_idx:
         raise UserError(f"`vocab_size` must be above {padding_idx}, the padding, but is {vocab_size}.")
     embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)

@@ -29,20 +29,23 @@ STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
 NONE = "none"
 
 
-def _choice(default: str, names: tuple[str, ...], text: str) -> Any:
+def choice_field(default: str, names: tuple[str, ...], text: str) -> Any:
+    """Return a field that names one of several kinds."""
     return field(default=default, metadata={"help": f"{text}: {', '.join(names)}"})
 
 
-def _options(text: str, each: str = "") -> Any:
+def options_field(text: str, each: str = "", default: str = "{}") -> Any:
+    """Return a field with the options of a part, or one with those of the part of each unit."""
     listed = f", or a list of them, one per {each}" if each else ""
-    return field(default="{}", metadata={"help": f"options of the {text}, as a JSON object{listed}"})
+    return field(default=default, metadata={"help": f"options of the {text}, as a JSON object{listed}"})
 
 
 _MARKED = tuple(name for name in ATTENTION.names if ATTENTION[name].takes("marks"))
 
 
-def _per(each: str) -> str:
-    return f"(one kind, or one per {each} with commas in between)"
+def per(each: str, order: str = "") -> str:
+    """Return the remark that a field names one kind, or one for each unit."""
+    return f"(one kind, or one per {each} with commas in between{', ' if order else ''}{order})"
 
 
 @dataclass
@@ -54,14 +57,14 @@ class EncoderConfig:
     num_heads: int = field(default=8, metadata={"help": "attention heads"})
     encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
 
-    self_attention: str = _choice(
+    self_attention: str = choice_field(
         "full",
         tuple(name for name in ATTENTION.names if not ATTENTION[name].crosses_only),
-        f"attention among source positions {_per('layer')}",
+        f"attention among source positions {per('layer')}",
     )
-    self_attention_args: str = _options("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
-    encoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
-    encoder_projections_args: str = _options("projections of the encoder's self-attention")
+    self_attention_args: str = options_field("encoder's self-attention, e.g. '{\"block_size\": 512}'", "layer")
+    encoder_projections: str = choice_field("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
+    encoder_projections_args: str = options_field("projections of the encoder's self-attention")
     global_tokens: int = field(
         default=0,
         metadata={
@@ -75,18 +78,18 @@ class EncoderConfig:
     global_query: bool = field(
         default=False, metadata={"help": "the query's tokens see everything and are seen everywhere, too"}
     )
-    global_projections: str = _choice(
+    global_projections: str = choice_field(
         NONE,
         (NONE, *PROJECTIONS.names),
         "projections of what global tokens see, beside those of all others; none for the same",
     )
-    global_projections_args: str = _options("projections of what global tokens see")
-    pooling: str = _choice(
+    global_projections_args: str = options_field("projections of what global tokens see")
+    pooling: str = choice_field(
         "soft_topk",
         POOLING.names,
-        f"how representations are condensed {_per('pooling')}",
+        f"how representations are condensed {per('pooling')}",
     )
-    pooling_args: str = _options("pooling, e.g. '{\"base\": 20.0}'", "pooling")
+    pooling_args: str = options_field("pooling, e.g. '{\"base\": 20.0}'", "pooling")
     pooling_lengths: Optional[str] = field(
         default=None,
         metadata={
@@ -101,12 +104,12 @@ class EncoderConfig:
             f"stride of the scorer index refer; {MAX_SOURCE_POSITIONS} if not given"
         },
     )
-    scorer: str = _choice(
+    scorer: str = choice_field(
         "linear",
         SCORER.names,
-        f"what rates representations for pooling {_per('pooling')}",
+        f"what rates representations for pooling {per('pooling')}",
     )
-    scorer_args: str = _options("scorer", "pooling")
+    scorer_args: str = options_field("scorer", "pooling")
     upsampling: Optional[str] = field(
         default=None,
         metadata={
@@ -114,25 +117,25 @@ class EncoderConfig:
             f"{', '.join((NONE, *UPSAMPLING.names))}; if not given, that of the pooling (funnel: repeat)"
         },
     )
-    upsampling_args: str = _options("upsampling")
-    feed_forward: str = _choice("dense", FEED_FORWARD.names, f"what transforms each position {_per('layer')}")
-    feed_forward_args: str = _options('feed-forward part, e.g. \'{"activation": "gelu"}\'', "layer")
-    recurrence: str = _choice(
-        NONE, (NONE, *RECURRENCE.names), f"what passes over positions beside the feed-forward part {_per('layer')}"
+    upsampling_args: str = options_field("upsampling")
+    feed_forward: str = choice_field("dense", FEED_FORWARD.names, f"what transforms each position {per('layer')}")
+    feed_forward_args: str = options_field('feed-forward part, e.g. \'{"activation": "gelu"}\'', "layer")
+    recurrence: str = choice_field(
+        NONE, (NONE, *RECURRENCE.names), f"what passes over positions beside the feed-forward part {per('layer')}"
     )
-    recurrence_args: str = _options("recurrence, e.g. '{\"dim\": 32}'", "layer")
-    stack: str = _choice(
+    recurrence_args: str = options_field("recurrence, e.g. '{\"dim\": 32}'", "layer")
+    stack: str = choice_field(
         "plain",
         STACK.names,
         "how layers are composed; recomputing keeps of each layer (but one inside a pooler) its "
         "input only, and computes the rest again in the backward pass; reversible, for pre-norm models, keeps nothing "
         "of a layer: sublayers add to two streams in turn, so that inputs can be computed back",
     )
-    stack_args: str = _options("stack")
+    stack_args: str = options_field("stack")
     checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
-    encoder_positions: str = _choice("sinusoidal", (NONE, *POSITIONS.names), "positions of source tokens")
-    encoder_positions_args: str = _options("positions of source tokens")
+    encoder_positions: str = choice_field("sinusoidal", (NONE, *POSITIONS.names), "positions of source tokens")
+    encoder_positions_args: str = options_field("positions of source tokens")
     layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embedded tokens"})
     no_scale_embedding: bool = field(
         default=False, metadata={"help": "do not multiply token embeddings by the square root of their width"}
@@ -158,7 +161,7 @@ class PyramidionConfig(EncoderConfig):
             "encoder layers (from 1) for theirs before pooling, e.g. 2,last"
         },
     )
-    cross_attention: str = _choice(
+    cross_attention: str = choice_field(
         "full",
         tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
         "attention from the decoder to what it reads of the encoder (one kind, or one per layer with commas in "
@@ -171,34 +174,36 @@ class PyramidionConfig(EncoderConfig):
             "memories one for all, or a list of all that, one per memory"
         },
     )
-    decoder_self_attention: str = _choice(
+    decoder_self_attention: str = choice_field(
         "full",
         tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
-        f"attention among target positions {_per('layer')}",
+        f"attention among target positions {per('layer')}",
     )
-    decoder_self_attention_args: str = _options("decoder's self-attention", "layer")
-    decoder_projections: str = _choice("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
-    decoder_projections_args: str = _options("projections of the decoder's self-attention")
-    cross_projections: str = _choice("dense", PROJECTIONS.names, "projections of the cross-attention")
-    cross_projections_args: str = _options("projections of the cross-attention")
-    feed_forward: str = _choice(
+    decoder_self_attention_args: str = options_field("decoder's self-attention", "layer")
+    decoder_projections: str = choice_field("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
+    decoder_projections_args: str = options_field("projections of the decoder's self-attention")
+    cross_projections: str = choice_field("dense", PROJECTIONS.names, "projections of the cross-attention")
+    cross_projections_args: str = options_field("projections of the cross-attention")
+    feed_forward: str = choice_field(
         "dense",
         FEED_FORWARD.names,
         "what transforms each position (one kind, or one per layer with commas in between, the encoder's first)",
     )
-    recurrence: str = _choice(
+    recurrence: str = choice_field(
         NONE,
         (NONE, *RECURRENCE.names),
         "what passes over positions beside the feed-forward part (one kind, or one per layer with commas in between, "
         "the encoder's first)",
     )
-    decoder_positions: str = _choice(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
-    decoder_positions_args: str = _options("positions of target tokens")
-    decoder: str = _choice("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
-    decoder_args: str = _options("decoder")
-    decoder_start: str = _choice("</s>", tuple(STARTS), "what the decoder reads before the first token of a summary")
-    output: str = _choice("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
-    output_args: str = _options("output layer")
+    decoder_positions: str = choice_field(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
+    decoder_positions_args: str = options_field("positions of target tokens")
+    decoder: str = choice_field("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
+    decoder_args: str = options_field("decoder")
+    decoder_start: str = choice_field(
+        "</s>", tuple(STARTS), "what the decoder reads before the first token of a summary"
+    )
+    output: str = choice_field("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
+    output_args: str = options_field("output layer")
 
     decoding_beam: int = field(default=8, metadata={"help": "beam size at generation, unless --beam is given"})
     decoding_length_penalty: float = field(
@@ -224,7 +229,7 @@ class ExtractorConfig(EncoderConfig):
     """Every choice that shapes a model that rates sentences: an encoder and a linear layer on its vectors."""
 
 
-Config = TypeVar("Config", bound=EncoderConfig)
+Config = TypeVar("Config")
 
 
 def config_of(values: Mapping[str, Any]) -> PyramidionConfig:

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, NONE, EncoderConfig, PyramidionConfig, check_lengths, shown
+from pyramidions.models.config import LONGEST_TEXT, NONE, Config, EncoderConfig, PyramidionConfig, check_lengths, shown
+from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.spec import Part
 from pyramidions.registry import Registry
 from pyramidions.strict_json import parse_json
@@ -28,14 +29,14 @@ _RANGES = {
 _DIGITS = len(str(LONGEST_TEXT))
 
 
-class FieldReader:
+class FieldReader(Generic[Config]):
     """Reads kinds and their options.
 
     Args:
         config: has the fields.
     """
 
-    def __init__(self, config: EncoderConfig) -> None:
+    def __init__(self, config: Config) -> None:
         self.config = config
 
     def one(self, name: str, registry: Registry[Any]) -> Part:
@@ -60,6 +61,10 @@ class FieldReader:
         if parse_options(text, f"{name}_args"):
             raise UserError(f"`{name}_args` is {shown(text)}, but `{name}` is {NONE!r}.")
         return None
+
+    def kinds(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
+        """Return what `each` does, of an axis whose parts have no options."""
+        return self._each(name, registry, count, unit, getattr(self.config, name), {})
 
     def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
@@ -133,7 +138,7 @@ def _check_kind(name: str, kind: str, names: Sequence[str]) -> None:
         raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {kind!r}.")
 
 
-def check_numbers(config: EncoderConfig) -> None:
+def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
     """Refuse numbers that no model can have.
 
     Raises:
@@ -148,7 +153,7 @@ def check_numbers(config: EncoderConfig) -> None:
             raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
     if isinstance(config, PyramidionConfig) and not math.isfinite(config.decoding_length_penalty):
         raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
-    if config.max_source_positions is not None:
+    if isinstance(config, EncoderConfig) and config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
 
 

@@ -13,6 +13,7 @@ from pyramidions.models.config import (
 )
 from pyramidions.models.fields import FieldReader, check_numbers, parse_memories
 from pyramidions.models.global_tokens import check_poolings, global_projections, reads_marks
+from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.markers import check_units
 from pyramidions.models.queries import refuse_queries
 from pyramidions.models.spec import (
@@ -47,12 +48,12 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
     check_numbers(config)
     reader = FieldReader(config)
     feed_forwards = _feed_forwards(reader, config.encoder_layers + config.decoder_layers)
-    stack = _stack(reader)
+    stack = stack_of(reader)
     memories = parse_memories(config.memories, config.encoder_layers)
     return ModelSpec(
         encoder=_encoder(reader, feed_forwards[: config.encoder_layers], stack, memories),
         decoder=_decoder(reader, config.decoder_layers, feed_forwards[config.encoder_layers :], stack, len(memories)),
-        **_shape(config),
+        **shape_of(config),
     )
 
 
@@ -64,7 +65,7 @@ def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
     """
     check_numbers(config)
     reader = FieldReader(config)
-    encoder = _encoder(reader, _feed_forwards(reader, config.encoder_layers), _stack(reader))
+    encoder = _encoder(reader, _feed_forwards(reader, config.encoder_layers), stack_of(reader))
     refuse_queries(encoder)
     for pooling in encoder.poolings.values():
         if not POOLING[pooling.pooler.kind].has_provenance and pooling.upsampler is None:
@@ -72,10 +73,11 @@ def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
                 f"`pooling` of an extractor must tell which sentence a vector belongs to, but {pooling.pooler.kind!r} "
                 "does not."
             )
-    return ExtractorSpec(encoder=encoder, **_shape(config))
+    return ExtractorSpec(encoder=encoder, **shape_of(config))
 
 
-def _shape(config: EncoderConfig) -> dict[str, Any]:
+def shape_of(config: EncoderConfig | LanguageModelConfig) -> dict[str, Any]:
+    """Return the fields of a `ShapeSpec`."""
     return {
         "embed_dim": config.embed_dim,
         "ffn_embed_dim": config.ffn_embed_dim,
@@ -93,7 +95,8 @@ def _feed_forwards(reader: FieldReader, count: int) -> list[FeedForwardSpec]:
     return [FeedForwardSpec(*both) for both in zip(parts, recurrences, strict=True)]
 
 
-def _stack(reader: FieldReader) -> Part:
+def stack_of(reader: FieldReader) -> Part:
+    """Return the stack that a config asks for."""
     stack = reader.one("stack", STACK)
     if not reader.config.checkpoint_activations:
         return stack

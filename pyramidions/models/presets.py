@@ -278,7 +278,7 @@ def preset(name: str, **overrides: Any) -> PyramidionConfig:
     Raises:
         UserError: an unknown architecture or field.
     """
-    return _preset(name, PRESETS, PyramidionConfig, overrides)
+    return preset_of(name, PRESETS, PyramidionConfig, overrides)
 
 
 def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
@@ -287,10 +287,17 @@ def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
     Raises:
         UserError: an unknown architecture or field.
     """
-    return _preset(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
+    return preset_of(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
 
 
-def _preset(name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]) -> Config:
+def preset_of(
+    name: str, presets: Mapping[str, dict[str, Any]], kind: type[Config], overrides: dict[str, Any]
+) -> Config:
+    """Return the config of a kind that is one of the ``presets``, changed by ``overrides``.
+
+    Raises:
+        UserError: an unknown architecture or field.
+    """
     if name not in presets:
         raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
     return config_as(kind, {**presets[name], **overrides})

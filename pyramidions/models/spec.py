@@ -191,8 +191,8 @@ class DecoderSpec:
 
 
 @dataclass(frozen=True)
-class ExtractorSpec:
-    """A model that only reads.
+class ShapeSpec:
+    """What all models have.
 
     Attributes:
         embed_dim: D.
@@ -202,7 +202,6 @@ class ExtractorSpec:
         attention_dropout: of attention weights.
         activation_dropout: after the activation of a feed-forward part.
         normalize_before: pre-norm.
-        encoder: reads the document.
     """
 
     embed_dim: int
@@ -212,6 +211,16 @@ class ExtractorSpec:
     attention_dropout: float
     activation_dropout: float
     normalize_before: bool
+
+
+@dataclass(frozen=True)
+class ExtractorSpec(ShapeSpec):
+    """A model that only reads.
+
+    Attributes:
+        encoder: reads the document.
+    """
+
     encoder: EncoderSpec
 
 

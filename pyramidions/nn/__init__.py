@@ -23,6 +23,7 @@ U    units of a text: its sentences, turns or sections
 from pyramidions.nn.beam_search import BeamSearch
 from pyramidions.nn.decoder import Decoder, DecoderCache
 from pyramidions.nn.encoder import Encoded, Encoder
+from pyramidions.nn.language_model import LanguageModel, LanguageModelCache
 from pyramidions.nn.sampling import Sampling
 from pyramidions.nn.sentence_ranker import SentenceRanker
 from pyramidions.nn.transformer import Transformer
@@ -35,6 +36,8 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Hypothesis",
+    "LanguageModel",
+    "LanguageModelCache",
     "NoSummaryError",
     "Sampling",
     "SentenceRanker",

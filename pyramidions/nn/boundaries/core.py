@@ -50,7 +50,7 @@ class Boundaries(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
     ) -> Segmentation:
         """Mark boundaries.
 
@@ -58,8 +58,20 @@ class Boundaries(nn.Module, ABC):
             x: (B, L, D), hidden states.
             tokens: (B, L), which they stand for; None if they stand for segments.
             padding_mask: (B, L), True at padding, or None.
-            start: the position of the first.
+            start: the position of the first, of all rows or (B, 1).
         """
+
+    def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
+        """Return where boundaries should be.
+
+        Args:
+            logits: (B, L, V), of the token after each.
+            marked: (B, L), where a tokenizer has boundaries, or None.
+
+        Returns:
+            (B, L), True at boundaries; None if the kind is not supervised, or ``marked`` is what it needs.
+        """
+        return None
 
     def loss(
         self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None

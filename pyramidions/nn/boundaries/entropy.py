@@ -39,7 +39,7 @@ class EntropyBoundaries(SupervisedBoundaries):
         self.window = window
 
     @torch.no_grad()
-    def targets(self, logits: Tensor) -> Tensor:
+    def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor:
         """Return where the entropy of a prediction is above that of those before: (B, L, V) -> (B, L)."""
         shares = logits.float().log_softmax(dim=-1)
         return spikes(-(shares.exp() * shares).sum(dim=-1), self.window)

@@ -26,8 +26,8 @@ class FixedBoundaries(Boundaries):
         self.factor = factor
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
     ) -> Segmentation:
-        number = torch.arange(start + 1, start + x.size(1) + 1, device=x.device)
+        number = torch.arange(1, x.size(1) + 1, device=x.device) + start
         boundaries = (number % self.factor == 0).float().expand(len(x), -1)
         return Segmentation(without_padding(boundaries, padding_mask), padding_mask=padding_mask)

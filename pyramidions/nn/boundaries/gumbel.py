@@ -50,7 +50,7 @@ class GumbelBoundaries(Boundaries):
         self.evaluation = evaluation
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
     ) -> Segmentation:
         logits = self.predictor(x)
         soft = logits

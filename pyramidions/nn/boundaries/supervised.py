@@ -39,11 +39,14 @@ class SupervisedBoundaries(Boundaries):
         self.threshold = threshold
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
     ) -> Segmentation:
         logits = self.predictor(x)
         boundaries = (logits.sigmoid() > self.threshold).to(logits.dtype)
         return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+
+    def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
+        return marked
 
     def loss(
         self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None

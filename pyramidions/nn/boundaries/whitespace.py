@@ -23,7 +23,7 @@ class WhitespaceBoundaries(Boundaries):
         self.space_idx = space_idx
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int = 0
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
     ) -> Segmentation:
         if tokens is None:
             raise ValueError("`boundaries` whitespace reads tokens, but segments are none.")

@@ -30,13 +30,14 @@ class SegmentPooler(nn.Module, ABC):
         """Return the state before the first cached step; None if steps need nothing of earlier ones."""
         return None
 
-    def step(self, x: Tensor, boundaries: Tensor, state: State | None) -> Tensor:
+    def step(self, x: Tensor, boundaries: Tensor, state: State | None, padding_mask: Tensor | None = None) -> Tensor:
         """Pool the segments that new positions close, and extend the state in place.
 
         Args:
             x: (B, T, D), which follow those in ``state``.
             boundaries: (B, T).
             state: from `new_state`.
+            padding_mask: (B, T), True at padding, which has no boundaries; or None.
 
         Returns:
             (B, K, D), zeros after the last segment that a row closes.

@@ -32,9 +32,9 @@ class MeanSegmentPooler(SegmentPooler):
     def new_state(self) -> State:
         return OpenSegment()
 
-    def step(self, x: Tensor, boundaries: Tensor, state: State | None) -> Tensor:
+    def step(self, x: Tensor, boundaries: Tensor, state: State | None, padding_mask: Tensor | None = None) -> Tensor:
         assert isinstance(state, OpenSegment)
-        sums = segment_sums(x, boundaries)
+        sums = segment_sums(x if padding_mask is None else x.masked_fill(padding_mask[..., None], 0.0), boundaries)
         if state.total is not None and state.size is not None:
             first = torch.arange(sums.size.size(1), device=x.device) == 0
             # (B, D) -> (B, 1, D): a row's first segment began in earlier steps
@@ -42,6 +42,9 @@ class MeanSegmentPooler(SegmentPooler):
             sums = sums._replace(total=total, size=sums.size + state.size[:, None] * first)
         last = sums.closed[:, None]
         state.size = sums.size.gather(1, last).squeeze(1)
+        if padding_mask is not None:
+            # It stands after a row's last boundary.
+            state.size = state.size - padding_mask.sum(dim=1)
         # (B, K + 1, D) -> (B, D)
         state.total = sums.total.gather(1, last[..., None].expand(-1, -1, x.size(2))).squeeze(1)
         return sums.means().to(x.dtype)

@@ -1,0 +1,56 @@
+"""The config of a language model: a flat list of fields, a point in the product of axes."""
+
+from dataclasses import dataclass, field
+
+from pyramidions.models.config import NONE, choice_field, options_field, per
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.boundaries import BOUNDARIES
+from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.segments import SEGMENTS
+from pyramidions.nn.stack import STACK
+
+
+@dataclass
+class LanguageModelConfig:
+    """Every choice that shapes a language model.
+
+    The defaults are those of Nawrot et al. 2023, without boundaries.
+    """
+
+    embed_dim: int = field(default=512, metadata={"help": "width of a representation"})
+    ffn_embed_dim: int = field(default=2048, metadata={"help": "width inside the feed-forward part and the predictor"})
+    num_heads: int = field(default=8, metadata={"help": "attention heads"})
+    layers: str = field(
+        default="2,8,2",
+        metadata={
+            "help": "layers that read tokens, segments, and tokens again; five numbers for an hourglass within an "
+            "hourglass, e.g. 2,1,6,1,2; one number for layers that read tokens"
+        },
+    )
+    boundaries: str = choice_field(
+        NONE, (NONE, *BOUNDARIES.names), f"what marks where segments end {per('hourglass', 'the outer first')}"
+    )
+    boundaries_args: str = options_field("boundaries, e.g. '{\"factor\": 3}'", "hourglass")
+    segments: str = choice_field("mean", SEGMENTS.names, f"what becomes the vector of a segment {per('hourglass')}")
+    self_attention: str = choice_field(
+        "relative",
+        tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
+        f"attention among tokens and among segments {per('layer')}",
+    )
+    self_attention_args: str = options_field("self-attention", "layer")
+    feed_forward: str = choice_field("dense", FEED_FORWARD.names, f"what transforms each position {per('layer')}")
+    feed_forward_args: str = options_field("feed-forward part", "layer", '{"activation": "gelu"}')
+    stack: str = choice_field("plain", STACK.names, "how layers are composed; recomputing saves memory")
+    stack_args: str = options_field("stack")
+    checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
+    normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
+    output: str = choice_field(
+        "untied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding"
+    )
+    output_args: str = options_field("output layer", default='{"bias": true}')
+    dropout: float = field(
+        default=0.1, metadata={"help": "dropout of sublayer outputs, embedded tokens and sinusoids of distances"}
+    )
+    attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
+    activation_dropout: float = field(default=0.1, metadata={"help": "dropout inside the feed-forward part"})

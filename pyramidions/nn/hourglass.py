@@ -1,0 +1,155 @@
+"""Layers that read positions, around layers that read segments of them."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.boundaries import Boundaries, Segmentation
+from pyramidions.nn.functional.segments import upsampled_segments
+from pyramidions.nn.hourglass_state import HourglassState, ShortenedState
+from pyramidions.nn.layer import Layer
+from pyramidions.nn.segments import SegmentPooler
+from pyramidions.nn.stack import Stack
+from pyramidions.nn.sublayer import LayerContext
+
+
+class Hourglass(nn.Module):
+    """Causal layers, with a shortened part between them (Nawrot et al. 2022; 2023, section 2).
+
+    What the shortened part tells of a position is added to what the layers before it handed on. It may hold an
+    hourglass in turn.
+
+    Args:
+        before: run first.
+        shortened: runs in between, on segments; None for nothing.
+        after: run last.
+    """
+
+    def __init__(
+        self, before: Sequence[Layer], shortened: "Shortened | None" = None, after: Sequence[Layer] = ()
+    ) -> None:
+        super().__init__()
+        self.before = nn.ModuleList(before)
+        self.shortened = shortened
+        self.after = nn.ModuleList(after)
+
+    def all_shortened(self) -> "Iterator[Shortened]":
+        """Yield all shortened parts, the outermost first."""
+        if self.shortened is not None:
+            yield self.shortened
+            yield from self.shortened.inner.all_shortened()
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
+    ) -> tuple[Tensor, list[Segmentation]]:
+        """Read whole sequences.
+
+        Args:
+            x: (B, L, D), padded on the right if at all.
+            tokens: (B, L), which they stand for; None if they stand for segments.
+            padding_mask: (B, L), True at padding, or None.
+            stack: composes layers.
+
+        Returns:
+            (B, L, D), and where segments end, of the outermost shortened part first.
+        """
+        context = LayerContext()
+        x = stack(_layers(self.before), x, context)
+        if self.shortened is None:
+            return x, []
+        added, segmentations = self.shortened(x, tokens, padding_mask, stack)
+        return stack(_layers(self.after), x + added, context), segmentations
+
+    def new_state(self) -> HourglassState:
+        """Return the state before the first cached step."""
+        before, after = ([layer.new_states() for layer in _layers(layers)] for layers in (self.before, self.after))
+        return HourglassState(before, after, None if self.shortened is None else self.shortened.new_state())
+
+    def step(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, state: HourglassState
+    ) -> Tensor:
+        """Read the positions that follow those in ``state``, and extend it in place; arguments as in `forward`."""
+        context = LayerContext(state.written.extend(x, padding_mask))
+        x = stack.step(_layers(self.before), x, context, state.before)
+        if self.shortened is None or state.shortened is None:
+            return x
+        x = x + self.shortened.step(x, tokens, padding_mask, stack, state.shortened)
+        return stack.step(_layers(self.after), x, context, state.after)
+
+
+class Shortened(nn.Module):
+    """An hourglass over segments: what it hands on of a segment is repeated from its last position on.
+
+    Before a row's first boundary that is the output of the null group, a learned vector that stands in front of the
+    segments. So no position sees a later one.
+
+    Args:
+        boundaries: marks where segments end.
+        segments: makes one vector of each.
+        inner: reads the null group and the segments.
+        embed_dim: D.
+
+    Raises:
+        ValueError: boundaries that learn from segments, and a pooling by which they cannot.
+    """
+
+    def __init__(self, boundaries: Boundaries, segments: SegmentPooler, inner: Hourglass, embed_dim: int) -> None:
+        super().__init__()
+        if boundaries.learns_from_segments and not segments.teaches_boundaries:
+            raise ValueError(
+                f"{type(boundaries).__name__} learns from means of segments, but `segments` are pooled by "
+                f"{type(segments).__name__}."
+            )
+        self.boundaries = boundaries
+        self.segments = segments
+        self.inner = inner
+        self.norm = nn.LayerNorm(embed_dim)
+        self.null_group = nn.Parameter(torch.randn(embed_dim))
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
+    ) -> tuple[Tensor, list[Segmentation]]:
+        """Return what is added to ``x``; arguments and results as in `Hourglass.forward`."""
+        marked = self.boundaries(x, tokens, padding_mask)
+        # (B, K, D) -> (B, K + 1, D)
+        read = self._with_null_group(self.segments(x, marked.boundaries))
+        # Rows have different numbers of segments.
+        beyond = torch.arange(read.size(1), device=x.device) > marked.closed[:, None]
+        read, inner = self.inner(self.norm(read), None, beyond, stack)
+        return upsampled_segments(read, marked.boundaries), [marked, *inner]
+
+    def new_state(self) -> ShortenedState:
+        """Return the state before the first cached step."""
+        return ShortenedState(self.segments.new_state(), self.inner.new_state())
+
+    def step(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, state: ShortenedState
+    ) -> Tensor:
+        """Return what is added to new positions; the inner hourglass runs where a segment ends, and at first."""
+        marked = self.boundaries(x, tokens, padding_mask, state.start)
+        ended = self.segments.step(x, marked.boundaries, state.open, padding_mask)
+        closed, known = marked.closed, []
+        if state.latest is None:
+            ended = self._with_null_group(ended)
+            beyond = torch.arange(ended.size(1), device=x.device) > closed[:, None]
+        else:
+            beyond = torch.arange(ended.size(1), device=x.device) >= closed[:, None]
+            # (B, D) -> (B, 1, D)
+            known.append(state.latest[:, None])
+        if ended.size(1):
+            hidden = beyond if bool(beyond.any()) else None
+            known.append(self.inner.step(self.norm(ended), None, hidden, stack, state.inner))
+        # What a position reads up to its first new boundary, and after each: (B, 1 + K, D)
+        read = torch.cat(known, dim=1)
+        state.advance(x.size(1), padding_mask)
+        state.latest = read.gather(1, closed[:, None, None].expand(-1, 1, read.size(2))).squeeze(1)
+        return upsampled_segments(read, marked.boundaries)
+
+    def _with_null_group(self, segments: Tensor) -> Tensor:
+        null_group = self.null_group.to(segments.dtype).expand(len(segments), 1, -1)
+        return torch.cat([null_group, segments], dim=1)
+
+
+def _layers(modules: nn.ModuleList) -> list[Layer]:
+    return [module for module in modules if isinstance(module, Layer)]

@@ -1,0 +1,51 @@
+"""Tiny language models of every kind, with the same weights each time."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
+from pyramidions.nn import LanguageModel
+
+VOCABULARY, PAD, SPACE = 12, 1, 4
+#: by name: a preset, and the fields that differ
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name.removeprefix("hourglass_"): (name, {}) for name in LANGUAGE_MODEL_PRESETS},
+    "last": ("hourglass_whitespace", {"segments": "last"}),
+    "one part": ("hourglass_fixed_2", {"layers": "0,1,0"}),
+    "pre-norm": ("hourglass_gumbel", {"normalize_before": True}),
+    "reversible": ("hourglass_whitespace", {"normalize_before": True, "stack": "reversible"}),
+    "full attention": ("hourglass_gumbel", {"self_attention": "full"}),
+    "hashing": ("hourglass_fixed_3", {"self_attention": "lsh"}),
+    "nested": ("hourglass_whitespace", {"layers": "1,1,1,1,1", "boundaries": "whitespace,fixed"}),
+    "nested and learned": ("hourglass_gumbel", {"layers": "1,1,1,1,1", "boundaries_args": '[{}, {"prior": 0.5}]'}),
+}
+
+
+def fields(kind: str, **overrides: Any) -> tuple[str, dict[str, Any]]:
+    """Return the preset of a kind, and fields that make it tiny."""
+    name, chosen = KINDS[kind]
+    shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "layers": "1,2,1"}
+    off = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
+    return name, {**shape, **off, **chosen, **overrides}
+
+
+def small(kind: str, seed: int = 0, **overrides: Any) -> LanguageModel:
+    """Return a model whose weights, norms and biases among them, are far from those that hide a mistake."""
+    name, chosen = fields(kind, **overrides)
+    torch.manual_seed(seed)
+    model = build_language_model(language_model_preset(name, **chosen), VOCABULARY, PAD, SPACE)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    return model.eval()
+
+
+def texts(*lengths: int, seed: int = 0) -> Tensor:
+    """Return texts of these lengths, padded on the right: (B, L)."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(SPACE, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    for row, length in enumerate(lengths):
+        tokens[row, length:] = PAD
+    return tokens
