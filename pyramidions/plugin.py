@@ -28,10 +28,12 @@ silence_fairseqs_own_warnings()
 # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
 _level, _handlers = logging.root.level, list(logging.root.handlers)
 
+from pyramidions.criterions import boundary_cross_entropy as _boundary_criterion  # noqa: E402
 from pyramidions.criterions import extractive_summarization as _extraction_criterion  # noqa: E402
 from pyramidions.criterions import pooled_cross_entropy as _criterion  # noqa: E402
 from pyramidions.models import pyramidion as _model  # noqa: E402
 from pyramidions.models import pyramidion_extractor as _extractor  # noqa: E402
+from pyramidions.models import pyramidion_lm as _language_model  # noqa: E402
 from pyramidions.scoring import fairseq_scorer as _scorer  # noqa: E402
 from pyramidions.tasks import extractive_summarization as _extraction  # noqa: E402
 from pyramidions.tasks import long_document_summarization as _task  # noqa: E402
@@ -41,12 +43,14 @@ from pyramidions.tasks import toy_sequences as _toys  # noqa: E402
 logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
 del (
+    _boundary_criterion,
     _criterion,
     _denoising,
     _extraction,
     _extraction_criterion,
     _extractor,
     _handlers,
+    _language_model,
     _level,
     _model,
     _scorer,

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "pyramidions").rglob("*.py"))
 FAIRSEQ_FACE = (
     *("models/architectures.py", "models/pyramidion.py", "models/pyramidion_extractor.py"),
+    "models/pyramidion_lm.py",
     *("tasks/", "criterions/", "scoring/fairseq_scorer.py"),
 )
 # What each layer may import of ours; the longest prefix of a module's name decides.
@@ -101,7 +102,9 @@ MAY_IMPORT = {
         "scoring",
     ),
     "pyramidions.corpora": ("corpora", "data", "errors", "files", "hub"),
-    "pyramidions.criterions": ("criterions", "data.labels", "errors", "nn.pooling", "text.tokenizer"),
+    "pyramidions.criterions": (
+        *("criterions", "data.labels", "errors", "nn.boundaries", "nn.pooling", "text.tokenizer"),
+    ),
     "pyramidions.tasks": (
         "data",
         "errors",

@@ -1,4 +1,4 @@
-"""Presets as fairseq's `--arch` names, and what both of our models take from its dictionary."""
+"""Presets as fairseq's `--arch` names, and what our models take from its dictionary."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -7,6 +7,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from omegaconf import DictConfig
 
 _MARKERS = ("<n>", "<t>")
+_SPACE = "▁"
 
 
 def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -38,3 +39,8 @@ def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
 def marker_of(dictionary: Any) -> int | None:
     """Return the index of the marker of sentences or turns in a dictionary, or None if it has none."""
     return next((int(dictionary.indices[name]) for name in _MARKERS if name in dictionary.indices), None)
+
+
+def space_of(dictionary: Any) -> int | None:
+    """Return the index of the space in a dictionary of characters, or None if it has none."""
+    return int(dictionary.indices[_SPACE]) if _SPACE in dictionary.indices else None

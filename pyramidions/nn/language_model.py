@@ -5,7 +5,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import Distances
-from pyramidions.nn.boundaries import Boundaries, Segmentation
+from pyramidions.nn.boundaries import Boundaries, Segmentation, SupervisedBoundaries
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.hourglass import Hourglass, Shortened
 from pyramidions.nn.hourglass_state import HourglassState
@@ -112,6 +112,11 @@ class LanguageModel(nn.Module):
     def forward(self, tokens: Tensor, cache: LanguageModelCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (B, T, V); arguments as in `features`."""
         return self.logits(self.features(tokens, cache).x)
+
+    @property
+    def is_supervised(self) -> bool:
+        """Whether boundaries after tokens learn from `boundary_targets`."""
+        return any(isinstance(kind, SupervisedBoundaries) for kind in self.boundaries)
 
     def boundary_targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
         """Return where boundaries after tokens should be.
