@@ -14,6 +14,7 @@ from pyramidions.errors import UserError
 _WIDEST = 120
 _SUMMARIZES = {"task": "--task long_document_summarization", "criterion": "--criterion pooled_cross_entropy"}
 _EXTRACTS = {"task": "--task extractive_summarization", "criterion": "--criterion extractive_summarization"}
+_PREDICTS = {"criterion": "--criterion boundary_cross_entropy"}
 
 
 class Option(NamedTuple):
@@ -65,36 +66,50 @@ def options(arch: str, as_json: bool) -> None:
     Example:
       pyramidions options deep_pyramidion
       pyramidions options extractor
+      pyramidions options hourglass_gumbel
       pyramidions options deep_pyramidion --json
     """
-    from pyramidions.models import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
+    from pyramidions.models import (
+        EXTRACTOR_PRESETS,
+        LANGUAGE_MODEL_PRESETS,
+        PRESETS,
+        extractor_preset,
+        language_model_preset,
+        preset,
+    )
 
-    if arch not in (names := (*PRESETS, *EXTRACTOR_PRESETS)):
+    if arch not in (names := (*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS)):
         raise UserError(f"ARCH must be one of {', '.join(names)}, but is {arch!r}.")
-    extracts = arch in EXTRACTOR_PRESETS
-    found = _options("model", extractor_preset(arch) if extracts else preset(arch))
+    if arch in EXTRACTOR_PRESETS:
+        found, parts = _options("model", extractor_preset(arch)), _EXTRACTS
+    elif arch in LANGUAGE_MODEL_PRESETS:
+        found, parts = _options("model", language_model_preset(arch)), _PREDICTS
+    else:
+        found, parts = _options("model", preset(arch)), _SUMMARIZES
     has_fairseq = find_spec("fairseq") is not None
     if has_fairseq:
-        found += _of_fairseqs_parts(extracts)
+        found += [option for part, config in _of_fairseqs_parts(parts).items() for option in _options(part, config)]
     if as_json:
         click.echo(json.dumps([option.as_json() for option in found], indent=1))
     else:
-        titles = {"model": f"--arch {arch}", **(_EXTRACTS if extracts else _SUMMARIZES)}
+        titles = {"model": f"--arch {arch}", **parts}
         click.echo(_table(found, titles, min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)))
     if not has_fairseq:
         click.echo("fairseq is not installed: the options of task and criterion are not listed.", err=True)
 
 
-def _of_fairseqs_parts(extracts: bool) -> list[Option]:
-    """Return the options of the task and the criterion of models that extract, or that write summaries."""
+def _of_fairseqs_parts(parts: dict[str, str]) -> dict[str, Any]:
+    """Return the configs of the task and the criterion that a kind of model is trained with."""
+    from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyConfig
     from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
     from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
     from pyramidions.tasks.config import ExtractiveSummarizationConfig, LongDocumentSummarizationConfig
 
-    if extracts:
-        task, criterion = ExtractiveSummarizationConfig(), ExtractiveSummarizationCriterionConfig()
-        return [*_options("task", task), *_options("criterion", criterion)]
-    return [*_options("task", LongDocumentSummarizationConfig()), *_options("criterion", PooledCrossEntropyConfig())]
+    if parts is _PREDICTS:
+        return {"criterion": BoundaryCrossEntropyConfig()}
+    if parts is _EXTRACTS:
+        return {"task": ExtractiveSummarizationConfig(), "criterion": ExtractiveSummarizationCriterionConfig()}
+    return {"task": LongDocumentSummarizationConfig(), "criterion": PooledCrossEntropyConfig()}
 
 
 def _options(part: str, config: Any) -> list[Option]:

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
@@ -22,7 +23,7 @@ def prepared(folder: Path) -> Path:
     dictionary.save(str(folder / "dict.txt"))
     ids = torch.tensor([dictionary.index(letter) for letter in TEXT.replace(" ", "▁")])
     for split, part in (("train", ids), ("valid", ids[:200]), ("test", ids[100:400])):
-        builder = MMapIndexedDatasetBuilder(str(folder / f"{split}.bin"), dtype="uint16")
+        builder = MMapIndexedDatasetBuilder(str(folder / f"{split}.bin"), dtype=np.uint16)
         builder.add_item(part)
         builder.finalize(str(folder / f"{split}.idx"))
     return folder
