@@ -227,3 +227,30 @@ def test_what_is_summed_is_shortened_by_rows_and_not_by_the_batch() -> None:
         model.boundary_loss(model.features(tokens[i : i + 1, :n]).segmentations, None) for i, n in ((0, 13), (1, 6))
     ]
     torch.testing.assert_close(together, torch.cat(alone))
+
+
+@kinds
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_trains_and_writes(kind: str, dtype: torch.dtype) -> None:
+    model, tokens = small(kind).to(dtype).train(), texts(13, 6)
+    found = model.features(tokens)
+    logits = model.logits(found.x)
+    assert logits.dtype == dtype and logits.isfinite().all()
+    added = model.boundary_loss(found.segmentations, model.boundary_targets(logits, tokens == SPACE))
+    (logits.float().sum() if added is None else logits.float().sum() + added.sum()).backward()
+    assert all(weight.grad is None or weight.grad.isfinite().all() for weight in model.parameters())
+    with torch.no_grad():
+        cache = model.eval().new_cache()
+        steps = torch.cat([model(part, cache) for part in tokens[:1].split(1, dim=1)], dim=1)
+    assert steps.dtype == dtype and steps.isfinite().all()
+
+
+def test_under_autocast_a_model_trains() -> None:
+    model, tokens = small("gumbel").train(), texts(13, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model.features(tokens)
+        logits = model.logits(found.x)
+    added = model.boundary_loss(found.segmentations, None)
+    assert added is not None
+    (logits.float().sum() + added.sum()).backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
