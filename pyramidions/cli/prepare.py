@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pyramidions.cli.character_options import CharacterOptions, character_options, prepare_characters
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.inputs import find_inputs
 from pyramidions.cli.naming import naming_options, option
@@ -74,6 +75,7 @@ def _file(name: str) -> Any:
 )
 @pairing_options
 @corpus_options
+@character_options
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that encode.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace a data folder that holds something else.")
 @click.pass_context
@@ -89,6 +91,7 @@ def prepare(
     tokenizer: Path | None,
     labels: bool,
     pairing: PairingOptions,
+    characters: CharacterOptions,
     workers: int | None,
     overwrite: bool,
     **options: Any,
@@ -108,6 +111,10 @@ def prepare(
     sentences of the summary that match it best. With --select, documents become their most important sentences.
     The summaries of the test split never decide about its documents: --divide leaves them whole.
 
+    With --characters, the text becomes a stream of lower-case letters and single spaces for a language model of
+    characters; digits are spelled out. INPUT is a plain text or file of records, of which the end becomes valid and
+    test, a dataset, or a known text: text8, wiki40b or cc100, of which no more is read than is needed.
+
     \b
     Examples:
       pyramidions prepare data/sample --out prepared --vocab-size 4000
@@ -118,11 +125,21 @@ def prepare(
       pyramidions prepare owner/dataset --source-field text --target-field summary --out prepared
       pyramidions prepare data/sample --out sections --vocab-size 4000 --divide sections
       pyramidions prepare data/sample --out selected --vocab-size 4000 --select hiporank --budget 1024
+      pyramidions prepare text8 --characters en --pieces 10000 --out text8
+      pyramidions prepare cc100 --characters fi --pieces 200 --out cc100-fi
+      pyramidions prepare --train a.txt.xz --test b.txt --characters vi --out characters
     """
     from pyramidions.data.prepare import prepare as prepare_folder
     from pyramidions.files.parallel import available_cores
 
+    characters.check(ctx)
     files = {split: name for split, name in (("train", train), ("valid", valid), ("test", test)) if name is not None}
+    workers = workers or available_cores()
+    if characters.characters is not None:
+        read = {"config": options["config"], "field": options["source_field"]}
+        done = prepare_characters(out, input, files, characters, **read, workers=workers, overwrite=overwrite)
+        click.echo(done)
+        return
     vocabulary = {field.name: options.pop(field.name) for field in fields(Settings) if field.name in options}
     inputs = find_inputs(input, files, release, **options)
     pairings = pairing.pairings(list(inputs.corpora))
@@ -140,7 +157,7 @@ def prepare(
             tokenizer=None if tokenizer is None else _tokenizer(tokenizer),
             labels=labels,
             pairings=pairings,
-            workers=workers or available_cores(),
+            workers=workers,
             overwrite=overwrite,
             about=inputs.about,
         )

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pyramidions.errors import UserError
 from pyramidions.files.lines import read_lines
@@ -11,7 +11,23 @@ from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenize
 
 Side = Literal["source", "target", "labels"]
 SPLITS = ("train", "valid", "test")
+#: The setting that a folder of characters has, and one of documents has not.
+CHARACTERS = "characters"
 _LENGTHS = ("source_tokens", "target_tokens", "target_words")
+
+
+class PreparedFolder(Protocol):
+    """A folder made by `pyramidions prepare`, of documents or of characters."""
+
+    path: Path
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where the manifest lies."""
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Counts, hashes, sizes and settings."""
 
 
 class Reference(NamedTuple):
@@ -147,6 +163,8 @@ class DataFolder:
             manifest = None
         if not isinstance(manifest, dict):
             raise UserError(f"{path} must be a JSON object as written by `pyramidions prepare`.")
+        if CHARACTERS in manifest.get("settings", {}):
+            raise UserError(f"{self.path} holds characters, which only --task character_language_modeling reads.")
         if lacking := _lacking(manifest):
             raise UserError(f"{path} must be as written by `pyramidions prepare`, but lacks {lacking}.")
         return manifest
@@ -168,6 +186,16 @@ class DataFolder:
                 else f"{self.path} lacks {path.name}; its splits are {', '.join(self.splits) or 'none'}."
             )
         return path
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise a UserError where no data folder can be made, or other files would be lost."""
+    if file := next((parent for parent in path.absolute().parents if parent.is_file()), None):
+        raise UserError(f"The data folder {path} must lie in a folder, but {file} is a file.")
+    if path.exists() and not path.is_dir():
+        raise UserError(f"The data folder {path} must be a folder, but is a file.")
+    if path.is_dir() and any(path.iterdir()) and not DataFolder(path).manifest_path.exists():
+        raise UserError(f"{path} holds files that `pyramidions prepare` did not make; give another folder.")
 
 
 def _lacking(manifest: dict[str, Any]) -> str | None:

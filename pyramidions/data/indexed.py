@@ -120,6 +120,11 @@ class IndexedReader:
     def __len__(self) -> int:
         return len(self._lengths)
 
+    @property
+    def tokens(self) -> np.ndarray:
+        """All ids, one item after the other, mapped into memory, (tokens,)."""
+        return self._tokens
+
     def __getitem__(self, i: int) -> list[int]:
         """The ids of item `i`."""
         return self._tokens[self._ends[i] - self._lengths[i] : self._ends[i]].tolist()

@@ -6,14 +6,14 @@ It holds neither times nor paths, so that the same input gives the same bytes an
 import hashlib
 import json
 import unicodedata
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pyramidions.data.folder import DataFolder
-from pyramidions.data.readers import Document
+from pyramidions.data.folder import PreparedFolder
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import sync
 from pyramidions.text.normalization import SPLITTER
@@ -28,8 +28,8 @@ class InputHash:
         self._hash = hashlib.sha256()
         self.documents = 0
 
-    def add(self, document: Document) -> None:
-        """Add the next document."""
+    def add(self, document: Iterable[str | None]) -> None:
+        """Add the texts of the next document."""
         for text in (each for each in document if each is not None):
             # JSON may hold lone surrogates, which plain UTF-8 refuses.
             data = text.encode("utf-8", "surrogatepass")
@@ -65,7 +65,7 @@ def file_hash(path: Path) -> str:
 
 
 def write_manifest(
-    folder: DataFolder,
+    folder: PreparedFolder,
     settings: dict[str, Any],
     inputs: dict[str, Any],
     splits: dict[str, Any],
@@ -99,7 +99,7 @@ def work_key(settings: dict[str, Any], inputs: dict[str, Any], library: str) -> 
     return hashlib.sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()
 
 
-def holds(folder: DataFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
+def holds(folder: PreparedFolder, settings: dict[str, Any], inputs: dict[str, Any]) -> bool:
     """Return whether a folder was made from these inputs with these settings, whatever named the inputs."""
     try:
         manifest = folder.manifest
@@ -113,7 +113,7 @@ def _decisive(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name != "corpus"}
 
 
-def matches_manifest(folder: DataFolder) -> bool:
+def matches_manifest(folder: PreparedFolder) -> bool:
     """Return whether every file in the manifest exists and is unchanged."""
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}

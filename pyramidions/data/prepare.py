@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
-from pyramidions.data.folder import SPLITS, DataFolder
+from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
 from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.pairing import Pairing
@@ -82,7 +82,7 @@ def prepare(
         recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
     if about is not None:
         recorded["corpus"] = dict(about)
-    _refuse_foreign(path)
+    refuse_foreign(path)
     corpora = {split: corpora[split] for split in SPLITS if split in corpora}
     inputs = {split: _check(corpus) for split, corpus in corpora.items()}
     if missing := [split for split in SPLITS if split not in corpora]:
@@ -182,15 +182,6 @@ def _recorded(settings: Settings, tokenizer: Tokenizer | None, labels: bool) -> 
 def _settings(settings: Settings) -> dict[str, Any]:
     # Folders made before there were turn markers do not say that they have none.
     return {name: value for name, value in asdict(settings).items() if value or name != "turn_markers"}
-
-
-def _refuse_foreign(path: Path) -> None:
-    if file := next((parent for parent in path.absolute().parents if parent.is_file()), None):
-        raise UserError(f"The data folder {path} must lie in a folder, but {file} is a file.")
-    if path.exists() and not path.is_dir():
-        raise UserError(f"The data folder {path} must be a folder, but is a file.")
-    if path.is_dir() and any(path.iterdir()) and not DataFolder(path).manifest_path.exists():
-        raise UserError(f"{path} holds files that `pyramidions prepare` did not make; give another folder.")
 
 
 def _check(corpus: Corpus) -> dict[str, Any]:

@@ -195,13 +195,12 @@ class Corpus:
             raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
     def _document(self, record: Record) -> Document | None:
-        if not isinstance(record.value, dict):
-            raise UserError(f"{record.place}: must be a JSON object, but is {kind(record.value)}.")
+        require_object(record)
         fields = self._fields or _shape(record.value)
         of_sections = sectioned_text(record.value, record.place) if self._sections else None
-        source = _text(record, fields.source, "--source-field") if of_sections is None else of_sections
-        target = _text(record, fields.target, "--target-field")
-        query = None if fields.query is None else _text(record, fields.query, "--query-field")
+        source = text_of(record, fields.source, "--source-field") if of_sections is None else of_sections
+        target = text_of(record, fields.target, "--target-field")
+        query = None if fields.query is None else text_of(record, fields.query, "--query-field")
         for field, text in ((fields.source, source), (fields.target, target), (fields.query, query)):
             # The first characters almost always suffice.
             if text is not None and not normalize(text[:200]) and not normalize(text):
@@ -245,7 +244,18 @@ def find_splits(name: str) -> dict[str, str]:
     return found or dict.fromkeys(SPLITS, name)
 
 
-def _text(record: Record, field: str, option: str) -> str:
+def require_object(record: Record) -> None:
+    """Raise a UserError if a record has no fields."""
+    if not isinstance(record.value, dict):
+        raise UserError(f"{record.place}: must be a JSON object, but is {kind(record.value)}.")
+
+
+def text_of(record: Record, field: str, option: str) -> str:
+    """Return the text of a field of a record that is an object, as `joined` does.
+
+    Raises:
+        UserError: the field, which the option names, is missing or of another kind.
+    """
     value = record.value.get(field)
     if value is None:
         raise _missing(record, field, option)

@@ -82,7 +82,7 @@ class Shards:
         """Save the shard that comes next."""
         data = io.BytesIO()
         np.savez(data, **shard._asdict())
-        _save(self._path(self._count), data.getvalue(), self._salt)
+        save_part(self._path(self._count), data.getvalue(), self._salt)
         self._include(shard)
 
     def __iter__(self) -> Iterator[Shard]:
@@ -103,7 +103,7 @@ class Shards:
         self.sha256 = shard.sha256
 
     def _load(self, number: int) -> Shard | None:
-        data = _load(self._path(number), self._salt)
+        data = load_part(self._path(number), self._salt)
         if data is None:
             return None
         with np.load(io.BytesIO(data), allow_pickle=False) as saved:
@@ -115,12 +115,12 @@ class Shards:
 
 def save_vocabulary(folder: DataFolder, model: Tokenizer) -> None:
     """Keep a vocabulary for the next run."""
-    _save(_vocabulary_path(folder), model.model_bytes)
+    save_part(_vocabulary_path(folder), model.model_bytes)
 
 
 def load_vocabulary(folder: DataFolder) -> Tokenizer | None:
     """Return the vocabulary that an interrupted run trained, or None."""
-    data = _load(_vocabulary_path(folder))
+    data = load_part(_vocabulary_path(folder))
     return None if data is None else Tokenizer.from_bytes(data)
 
 
@@ -128,12 +128,14 @@ def _vocabulary_path(folder: DataFolder) -> Path:
     return folder.path / ".vocabulary"
 
 
-def _save(path: Path, data: bytes, salt: bytes = b"") -> None:
+def save_part(path: Path, data: bytes, salt: bytes = b"") -> None:
+    """Write what the next run may take over, behind a hash of it and of what it was made with."""
     with atomic_file(path) as file:
         file.write(hashlib.sha256(salt + data).digest() + data)
 
 
-def _load(path: Path, salt: bytes = b"") -> bytes | None:
+def load_part(path: Path, salt: bytes = b"") -> bytes | None:
+    """Return what `save_part` wrote; None if there is nothing, or if it is damaged or was made with something else."""
     if not path.is_file():
         return None
     saved = path.read_bytes()

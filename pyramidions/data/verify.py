@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pyramidions.data.folder import DataFolder, Side
+from pyramidions.data.folder import DataFolder, PreparedFolder, Side
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
@@ -15,7 +15,7 @@ def verify_tokenizer(folder: DataFolder) -> None:
         UserError: it is damaged.
     """
     if folder.manifest_path.exists():
-        _compare(folder, [folder.tokenizer_path.name], hashes=True)
+        compare_files(folder, [folder.tokenizer_path.name], hashes=True)
 
 
 def verify_split(folder: DataFolder, split: str, *, hashes: bool = False) -> None:
@@ -39,7 +39,7 @@ def verify_split(folder: DataFolder, split: str, *, hashes: bool = False) -> Non
     known = folder.manifest["splits"].get(split)
     if known is not None:
         names = [f"{split}.{side}{ending}" for side in sides for ending in (".idx", ".bin")]
-        _compare(folder, [*names, folder.references_path(split).name], hashes)
+        compare_files(folder, [*names, folder.references_path(split).name], hashes)
     counts = [len(IndexedReader(prefix)) for prefix in prefixes]
     if "labels" in sides and counts.pop() != counts[0]:
         raise UserError(
@@ -52,7 +52,12 @@ def verify_split(folder: DataFolder, split: str, *, hashes: bool = False) -> Non
         raise UserError(f"{folder.path} holds {counts[0]} documents in {split!r}, but its manifest says {expected}.")
 
 
-def _compare(folder: DataFolder, names: Iterable[str], hashes: bool) -> None:
+def compare_files(folder: PreparedFolder, names: Iterable[str], hashes: bool) -> None:
+    """Compare the sizes of files with the manifest, and perhaps their hashes.
+
+    Raises:
+        UserError: one is missing or damaged.
+    """
     files, sizes = folder.manifest["files"], folder.manifest.get("sizes", {})
     for name in names:
         path = folder.path / name

@@ -25,9 +25,9 @@ from pyramidions.text.tokenizer import (
 
 MODEL_TYPES = ("unigram", "bpe")
 MOST_PIECES, MOST_SENTENCES = 2**24, 2**31
-# The order of sums in training depends on the number of threads, and so does the model: the number is the same on
-# every machine.
-_THREADS = 16
+#: The order of sums in training depends on the number of threads, and so does the model: the number is the same on
+#: every machine.
+THREADS = 16
 # sentencepiece silently skips longer sentences, so texts without a full stop are cut.
 _MAX_CHARACTERS = 4096
 _MAX_BYTES = 4 * _MAX_CHARACTERS
@@ -141,22 +141,29 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             # The text is normalised already; scoring would not see a normalisation by the model.
             normalization_rule_name="identity",
             max_sentence_length=_MAX_BYTES,
-            num_threads=_THREADS,
+            num_threads=THREADS,
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _reason(str(error), settings.vocab_size) from None
+        raise training_error(str(error), "vocab_size", settings.vocab_size) from None
     return SentencePieceTokenizer(model.getvalue())
 
 
-def _reason(message: str, vocab_size: int) -> UserError:
+def training_error(message: str, name: str, size: int) -> UserError:
+    """Return what to raise where sentencepiece refuses to train.
+
+    Args:
+        message: what it says.
+        name: of the argument with the size.
+        size: of the vocabulary.
+    """
     if largest := re.search(r"value <= (\d+)", message):
-        told = f"`vocab_size` must be at most {largest[1]} for a corpus of this size, but is {vocab_size}."
+        told = f"`{name}` must be at most {largest[1]} for a corpus of this size, but is {size}."
         return VocabSizeError(told, int(largest[1]))
     if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
         return UserError(
-            f"`vocab_size` must be at least {smallest[1]}, the number of the corpus's characters and special "
-            f"pieces, but is {vocab_size}."
+            f"`{name}` must be at least {smallest[1]}, the number of the corpus's characters and special pieces, but "
+            f"is {size}."
         )
     return UserError(f"sentencepiece cannot be trained on this corpus: {message}.")
 

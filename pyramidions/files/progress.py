@@ -18,12 +18,14 @@ Result = TypeVar("Result")
 PATIENCE = 5.0
 
 
-def progress_bar(description: str, total: int, unit: str, initial: int = 0, patience: float | None = None) -> Any:
+def progress_bar(
+    description: str, total: int | None, unit: str, initial: int = 0, patience: float | None = None
+) -> Any:
     """A bar with rate and time left.
 
     Args:
         description: what is being done.
-        total: number of units of the whole work.
+        total: number of units of the whole work; None if it is not known.
         unit: `B` for bytes, shown with prefixes, or the name of what is counted.
         initial: units done before; rate and time left ignore them.
         patience: seconds without a bar where standard error is no terminal; `PATIENCE` if None.

@@ -1,0 +1,142 @@
+"""`prepare --characters`: a stream of letters and spaces instead of documents."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from pyramidions.cli.naming import naming_options, option
+from pyramidions.errors import UserError
+
+# What the user may say of documents and of characters alike.
+_SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "workers", "overwrite"}
+
+
+class CharacterOptions(NamedTuple):
+    """Options of `prepare --characters`; None where nothing is given.
+
+    Attributes:
+        characters: the language, whose letters are kept.
+        train_characters, valid_characters, test_characters: most characters of these splits.
+        pieces: size of the Unigram model.
+    """
+
+    characters: str | None
+    train_characters: int | None
+    valid_characters: int | None
+    test_characters: int | None
+    pieces: int | None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The options that are given, by name."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+    def check(self, ctx: click.Context) -> None:
+        """Raise a UserError if options exclude each other or lack each other."""
+        if self.characters is None:
+            if self.given:
+                raise UserError(f"{option(next(iter(self.given)))} is an option of --characters, which is not given.")
+            return
+        for name in ctx.params:
+            is_ours = name in _SHARED or name in self._fields
+            if not is_ours and ctx.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+                raise UserError(f"{option(name)} is an option of preparing documents; --characters excludes it.")
+
+
+_LIMIT = "Most characters of the {} split.  [default: {}]"
+_OPTIONS = (
+    click.option(
+        "--characters",
+        metavar="LANGUAGE",
+        help="Make a stream of characters for a language model, in the letters of en, fi, he or vi and spaces.",
+    ),
+    click.option("--train-characters", type=int, help=_LIMIT.format("train", "400 million")),
+    click.option("--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8")),
+    click.option(
+        "--test-characters", type=int, help=_LIMIT.format("test", "all; as many as valid where one text is cut")
+    ),
+    click.option(
+        "--pieces", type=int, help="Train so many Unigram pieces on the train split, and mark where they end."
+    ),
+)
+
+
+def character_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options above, as one argument named `characters`."""
+
+    @wraps(command)
+    def gathered(*given: Any, **options: Any) -> Any:
+        found = CharacterOptions(**{name: options.pop(name) for name in CharacterOptions._fields})
+        return command(*given, characters=found, **options)
+
+    for decorate in reversed(_OPTIONS):
+        gathered = decorate(gathered)
+    return gathered
+
+
+def prepare_characters(
+    out: Path,
+    name: str | None,
+    files: Mapping[str, str],
+    options: CharacterOptions,
+    *,
+    config: str | None,
+    field: str | None,
+    workers: int,
+    overwrite: bool,
+) -> str:
+    """Make a folder of characters; return the report.
+
+    Args:
+        out: the folder.
+        name: INPUT, or None.
+        files: of splits.
+        options: of `prepare --characters`.
+        config: of a dataset.
+        field: of records.
+        workers, overwrite: as for `pyramidions.data.characters.prepare_characters`.
+
+    Raises:
+        UserError: wrong input or options.
+    """
+    from pyramidions.corpora import find_text, open_streams
+    from pyramidions.data.characters import CharacterSettings
+    from pyramidions.data.characters import prepare_characters as make_folder
+    from pyramidions.files.progress import note
+
+    language = str(options.characters)
+    with naming_options(*CharacterOptions._fields):
+        settings = CharacterSettings(**options.given)
+        text = None if name is None else find_text(name, language)
+        if text is None:
+            streams, about = open_streams(name, files, config, field), None
+        else:
+            given = {"--config": config, "--source-field": field} | {
+                f"--{split}": file for split, file in files.items()
+            }
+            if excluded := next((each for each, value in given.items() if value is not None), None):
+                raise UserError(f"{excluded} is not an option of {name}, of which all is known.")
+            for line in text.facts(str(name)):
+                note(line)
+            settings = CharacterSettings(**{**text.settings, **options.given})
+            streams, about = text.streams(language), {"name": name, "licence": text.licence}
+        made = make_folder(out, streams, settings, workers=workers, overwrite=overwrite, about=about)
+    return _report(out) if made else f"{out} is up to date: same text, same settings."
+
+
+def _report(out: Path) -> str:
+    from pyramidions.data.character_folder import CharacterFolder
+
+    folder = CharacterFolder(out)
+    lines = [f"{out}: {folder.manifest['vocab_size']:,} symbols, four special ones among them"]
+    for split, numbers in folder.manifest["splits"].items():
+        characters, spaces, pieces = numbers["characters"], numbers["spaces"], numbers.get("pieces")
+        lines.append(
+            f"  {split}: {characters:,} characters, {spaces / characters:.1%} of them spaces"
+            + (f"; {characters / pieces:.2f} to a piece" if pieces else "")
+        )
+    return "\n".join(lines)

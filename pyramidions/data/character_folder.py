@@ -1,0 +1,125 @@
+"""The layout of a folder of characters."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyramidions.data.folder import CHARACTERS, SPLITS
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.data.verify import compare_files
+from pyramidions.errors import UserError
+from pyramidions.strict_json import parse_json
+from pyramidions.text.alphabets import Alphabet, alphabet_of
+
+
+class CharacterFolder:
+    """A folder made by `pyramidions prepare --characters`.
+
+        dict.txt            fairseq's dictionary: the space (▁) and the letters, from id 4 on
+        manifest.json       counts, hashes, sizes, settings; written last
+        SPLIT.{bin,idx}     the characters of a split as ids in fairseq's memory-mapped format, without </s>; items are
+                            parts of one stream
+        pieces.model        with --pieces: a Unigram model of words, whose pieces may supervise boundaries
+        SPLIT.boundaries    with --pieces: a byte for each character, 1 where a piece ends
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"CharacterFolder({str(self.path)!r})"
+
+    @property
+    def manifest_path(self) -> Path:
+        """Where the manifest lies."""
+        return self.path / "manifest.json"
+
+    @property
+    def dictionary_path(self) -> Path:
+        """Where fairseq's dictionary lies."""
+        return self.path / "dict.txt"
+
+    @property
+    def pieces_path(self) -> Path:
+        """Where the Unigram model lies, if there is one."""
+        return self.path / "pieces.model"
+
+    def boundaries_path(self, split: str) -> Path:
+        """Where the ends of a split's pieces lie, if there are any."""
+        return self.path / f"{split}.boundaries"
+
+    def prefix(self, split: str) -> Path:
+        """Path of a split's files without `.bin` and `.idx`, whether they exist or not."""
+        return self.path / split
+
+    @property
+    def splits(self) -> list[str]:
+        """The splits that the folder holds."""
+        return [split for split in SPLITS if split in self.manifest["splits"]]
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """The alphabet of its characters."""
+        return alphabet_of(self.manifest["settings"][CHARACTERS])
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Counts, hashes, sizes and settings.
+
+        Raises:
+            UserError: there is no such folder, or it is another one.
+        """
+        if not self.path.is_dir():
+            raise UserError(f"The data folder {self.path} must be a folder, but {self._found()}.")
+        try:
+            manifest = parse_json(self.manifest_path.read_bytes())
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.path} is not a folder made by `pyramidions prepare --characters`: it lacks manifest.json."
+            ) from None
+        except ValueError:
+            manifest = None
+        entries = manifest if isinstance(manifest, dict) else {}
+        kinds = {"settings": dict, "inputs": dict, "splits": dict, "files": dict, "sizes": dict, "vocab_size": int}
+        if not all(isinstance(entries.get(name), kind) for name, kind in kinds.items()):
+            raise UserError(f"{self.manifest_path} must be a JSON object as written by `pyramidions prepare`.")
+        if CHARACTERS not in entries["settings"]:
+            raise UserError(
+                f"{self.path} holds documents; make one of characters by `pyramidions prepare --characters`."
+            )
+        return entries
+
+    def tokens(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
+        """Return the ids of a split, (characters,), mapped into memory.
+
+        Args:
+            split: such as `train`.
+            check_hashes: read every byte, and compare with the manifest's hashes, too.
+
+        Raises:
+            UserError: there is no such split, or a file is missing or damaged.
+        """
+        if split not in self.manifest["splits"]:
+            raise UserError(f"{self.path} has no split {split!r}; its splits are {', '.join(self.splits)}.")
+        compare_files(self, [f"{split}.idx", f"{split}.bin", self.dictionary_path.name], check_hashes)
+        return IndexedReader(self.prefix(split)).tokens
+
+    def boundaries(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
+        """Return where the pieces of a split end, 1 at their last characters, (characters,), mapped into memory.
+
+        Raises:
+            UserError: there are no pieces, or the file is missing or damaged.
+        """
+        path = self.boundaries_path(split)
+        if path.name not in self.manifest["files"]:
+            raise UserError(f"{self.path} has no pieces: make them with `pyramidions prepare --characters --pieces`.")
+        compare_files(self, [path.name], check_hashes)
+        return np.memmap(path, np.uint8, mode="r")
+
+    def _found(self) -> str:
+        return "is a file" if self.path.exists() else "does not exist"

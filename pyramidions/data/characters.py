@@ -1,0 +1,250 @@
+"""Streams of text to a folder of characters: clean, divide, write.
+
+Memory is bounded by one shard of clean text; words are counted where pieces are trained. An interrupted run leaves its
+completed shards to the next one, which reads past their text.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.clean_shards import CleanShards
+from pyramidions.data.clean_stream import clean_stream
+from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
+from pyramidions.data.indexed import IndexedWriter
+from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_key, write_manifest
+from pyramidions.data.shards import load_part, save_part
+from pyramidions.data.text_streams import TextStream
+from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
+from pyramidions.errors import UserError
+from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
+from pyramidions.files.progress import note, with_elapsed
+from pyramidions.text.alphabets import Alphabet, alphabet_of
+
+#: The name of a stream that is cut into all splits.
+WHOLE = "whole"
+#: Most characters of a split (Nawrot et al. 2023, section 4.1).
+TRAIN_CHARACTERS, VALID_CHARACTERS = 400_000_000, 2_000_000
+_LIBRARY = "sentencepiece"
+_ITEM = 2**16  # characters of an item; fairseq reads items whole
+
+
+@dataclass(frozen=True)
+class CharacterSettings:
+    """What decides about a folder of characters, together with the text.
+
+    Args:
+        characters: the language, whose alphabet is used.
+        train_characters, valid_characters: most characters of these splits.
+        test_characters: of the test split; None for all, or for as many as of the valid split where one stream is cut.
+        pieces: size of the Unigram model, or None for no such model.
+
+    Raises:
+        UserError: a value is invalid for every text.
+    """
+
+    characters: str
+    train_characters: int = TRAIN_CHARACTERS
+    valid_characters: int = VALID_CHARACTERS
+    test_characters: int | None = None
+    pieces: int | None = None
+
+    def __post_init__(self) -> None:
+        alphabet_of(self.characters)
+        for name in ("train_characters", "valid_characters", "test_characters"):
+            if (value := getattr(self, name)) is not None and not 1 <= value < 2**40:
+                raise UserError(f"`{name}` must be at least 1 and below {2**40:,}, but is {value}.")
+        if self.pieces is not None:
+            check_pieces(self.pieces)
+
+    def most(self, split: str) -> int | None:
+        """Return the most characters of a split; None for all of them."""
+        value: int | None = getattr(self, f"{split}_characters")
+        return value
+
+    @property
+    def cut(self) -> dict[str, int]:
+        """The characters of valid and test where one stream is cut."""
+        return {
+            "valid": self.valid_characters,
+            "test": self.valid_characters if self.test_characters is None else self.test_characters,
+        }
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the manifest's settings."""
+        most = {split: self.most(split) for split in SPLITS}
+        return {CHARACTERS: self.characters, "most": most} | ({} if self.pieces is None else {"pieces": self.pieces})
+
+
+def prepare_characters(
+    path: str | Path,
+    streams: Mapping[str, TextStream],
+    settings: CharacterSettings,
+    *,
+    workers: int = 1,
+    overwrite: bool = False,
+    about: Mapping[str, Any] | None = None,
+) -> bool:
+    """Make a folder of characters, whole or not at all.
+
+    The same text gives the same bytes with any number of workers and interruptions. A folder that already holds it is
+    kept; what comes from elsewhere is known by its name then, and not fetched again.
+
+    Args:
+        path: the folder to make.
+        streams: of splits; or one, named `WHOLE`, whose end becomes valid and test.
+        settings: what becomes of the text.
+        workers: number of processes that clean.
+        overwrite: replace a folder that holds something else.
+        about: the known corpus that the text comes from, for the manifest.
+
+    Returns:
+        True if the folder was made, False if it was there.
+
+    Raises:
+        UserError: wrong input, or a folder that must not be replaced.
+    """
+    if not streams:
+        raise UserError("At least one of train, valid and test must be given.")
+    if settings.pieces is not None and not {"train", WHOLE} & streams.keys():
+        raise UserError("Pieces are trained on the train split: give one.")
+    path = Path(path)
+    recover_folder(path)
+    refuse_foreign(path)
+    recorded = settings.recorded()
+    if sources := {name: stream.source for name, stream in streams.items() if stream.source is not None}:
+        recorded["sources"] = sources
+    if about is not None:
+        recorded["corpus"] = dict(about)
+    if path.exists() and any(path.iterdir()):
+        folder = CharacterFolder(path)
+        if not _is_of(folder, streams, recorded):
+            if not overwrite:
+                raise UserError(f"{path} holds other text or settings; give --overwrite to replace it.")
+        elif matches_manifest(folder):
+            return False
+    try:
+        with atomic_folder(path, work_key(recorded, {}, _LIBRARY)) as partial:
+            _fill(CharacterFolder(partial), streams, settings, workers, recorded)
+    except OSError as error:
+        kept = "; the old folder is unchanged" if path.exists() else ""
+        raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
+    return True
+
+
+def _is_of(folder: CharacterFolder, streams: Mapping[str, TextStream], recorded: dict[str, Any]) -> bool:
+    """Return whether a folder was made from this text with these settings."""
+    try:
+        inputs = folder.manifest["inputs"]
+    except UserError:
+        return False
+    if not holds(folder, recorded, inputs) or inputs.keys() != streams.keys():
+        return False
+    return all(stream.source is not None or _is_same(stream, inputs[name]) for name, stream in streams.items())
+
+
+def _is_same(stream: TextStream, made_of: dict[str, Any]) -> bool:
+    """Return whether a stream still begins with the parts that a folder was made of, and ends with them if it did."""
+    digest, parts = InputHash(), iter(stream.read())
+    for part in islice(parts, made_of["parts"]):
+        digest.add((part,))
+    is_last = next(parts, None) is None if made_of["is_last"] else False
+    found = {"parts": digest.documents, "sha256": digest.sha256, "is_last": is_last}
+    return found == {name: made_of[name] for name in found}
+
+
+def _fill(
+    folder: CharacterFolder,
+    streams: Mapping[str, TextStream],
+    settings: CharacterSettings,
+    workers: int,
+    recorded: dict[str, Any],
+) -> None:
+    alphabet = alphabet_of(settings.characters)
+    inputs: dict[str, Any] = {}
+    ranges: dict[str, tuple[CleanShards, int, int]] = {}
+    for name, stream in streams.items():
+        shards = CleanShards(folder.path, name)
+        whole = settings.train_characters + sum(settings.cut.values())
+        clean_stream(name, stream, alphabet, whole if name == WHOLE else settings.most(name), shards, workers)
+        inputs[name] = shards.about()
+        _require_letters(stream, alphabet, shards)
+        divided = _cut(stream, shards.characters, settings) if name == WHOLE else {name: (0, shards.characters)}
+        ranges |= {split: (shards, *ends) for split, ends in divided.items()}
+    splits = {}
+    for split in (split for split in SPLITS if split in ranges):
+        shards, begin, end = ranges[split]
+        splits[split] = _write(folder, split, shards.slices(begin, end), alphabet)
+    write_file(folder.dictionary_path, "".join(f"{symbol} 1\n" for symbol in alphabet.symbols).encode())
+    if settings.pieces is not None:
+
+        def text(split: str) -> Iterator[str]:
+            shards, begin, end = ranges[split]
+            return map(alphabet.decode, shards.slices(begin, end))
+
+        pieces = _pieces(folder.path / ".pieces", text("train"), settings.pieces)
+        write_file(folder.pieces_path, pieces)
+        for split in splits:
+            splits[split]["pieces"] = _write_boundaries(folder, split, piece_boundaries(text(split), pieces))
+    write_manifest(folder, recorded, inputs, splits, alphabet.vocab_size, _LIBRARY)
+
+
+def _require_letters(stream: TextStream, alphabet: Alphabet, shards: CleanShards) -> None:
+    """Raise a UserError where nothing is left of a text; say so where little is."""
+    if shards.characters < 2:
+        raise UserError(f"{stream.name} must hold letters of the alphabet {alphabet.language!r}, but holds none.")
+    if 2 * shards.characters < shards.last.read and shards.last.is_last:
+        share = shards.characters / shards.last.read
+        note(f"only {share:.0%} of the characters of {stream.name} are left: is its language {alphabet.language!r}?")
+
+
+def _cut(stream: TextStream, total: int, settings: CharacterSettings) -> dict[str, tuple[int, int]]:
+    """Return where the splits of one stream begin and end: train, then valid, then test."""
+    sizes = settings.cut
+    train = total - sum(sizes.values())
+    if train < 1:
+        raise UserError(
+            f"{stream.name} must have more than the {sum(sizes.values()):,} characters of valid and test, but has "
+            f"{total:,} after cleaning; --valid-characters and --test-characters say how many."
+        )
+    ends = np.cumsum([train, *sizes.values()]).tolist()
+    return dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True))
+
+
+def _write(folder: CharacterFolder, split: str, some: Iterable[np.ndarray], alphabet: Alphabet) -> dict[str, int]:
+    """Write the files of a split; return the manifest's entry for it."""
+    characters = spaces = 0
+    space = alphabet.encode(" ")[0]
+    with IndexedWriter(folder.prefix(split), alphabet.vocab_size) as writer:
+        for ids in some:
+            writer.extend(ids, [])
+            characters += len(ids)
+            spaces += int((ids == space).sum())
+        full, rest = divmod(characters, _ITEM)
+        writer.extend([], [_ITEM] * full + ([rest] if rest else []))
+    return {"characters": characters, "spaces": spaces}
+
+
+def _write_boundaries(folder: CharacterFolder, split: str, some: Iterable[np.ndarray]) -> int:
+    """Write where the pieces of a split end; return how many these are."""
+    pieces = 0
+    with atomic_file(folder.boundaries_path(split)) as file:
+        for ends in some:
+            file.write(ends.tobytes())
+            pieces += int(ends.sum())
+    return pieces
+
+
+def _pieces(kept: Path, texts: Iterable[str], size: int) -> bytes:
+    if found := load_part(kept):
+        note("takes the pieces that were trained before")
+        return found
+    words = count_words(texts)
+    model = with_elapsed(f"training {size:,} pieces on {len(words):,} words", lambda: train_pieces(words, size))
+    save_part(kept, model)
+    return model

@@ -1,0 +1,182 @@
+"""Streams of text, of which the boundaries between documents are no part: files as they stand, and texts of records."""
+
+import codecs
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from pyramidions.data.readers import require_object, text_of
+from pyramidions.data.records import DAMAGE, UNPACK, Record, file_size, open_records
+from pyramidions.errors import UserError
+
+#: Endings of files whose records are read; all other files are plain text.
+RECORD_FILES = (*(f".jsonl{ending}" for ending in UNPACK), ".parquet")
+#: The field of a record's text, unless another is named.
+TEXT_FIELD = "text"
+_BLOCK = 2**20  # bytes of a plain text that are read at a time
+
+
+class TextStream(NamedTuple):
+    """A text, in parts that are cut at white space.
+
+    Attributes:
+        name: for errors.
+        read: yields the parts from the beginning, about a megabyte each; joined they are the text.
+        source: what is read elsewhere than on this machine, such as a dataset on the hub; None for files here.
+    """
+
+    name: str
+    read: Callable[[], Iterator[str]]
+    source: str | None = None
+
+
+def open_text(path: Path, field: str | None = None) -> TextStream:
+    """Return the text of a file: a plain one as it stands, or the texts of its records, one a line.
+
+    Args:
+        path: ends in one of `RECORD_FILES`, or is plain text in UTF-8, perhaps with `.gz` or `.xz`.
+        field: of the records; `TEXT_FIELD` if None.
+
+    Raises:
+        UserError: there is no such file; a field is given for plain text; when it is read, what it holds is invalid.
+    """
+    file_size(path)
+    if path.name.endswith(RECORD_FILES):
+        return TextStream(str(path), partial(_texts, path, field or TEXT_FIELD))
+    if field is not None:
+        raise UserError(
+            f"--source-field is for records, but {path} is plain text: its name ends in none of "
+            f"{', '.join(RECORD_FILES)}."
+        )
+    if path.suffix == ".zip":
+        raise UserError(f"{path} must be unpacked: plain text may end in {' or '.join(filter(None, UNPACK))} alone.")
+    return TextStream(str(path), partial(_blocks, path))
+
+
+def streamed_dataset(
+    name: str, config: str | None, split: str, field: str | None = None, files: str | None = None
+) -> TextStream:
+    """Return the texts of a Hugging Face dataset, one a line, which are fetched as they are read.
+
+    Args:
+        name: of the dataset, a folder that holds one, or a kind of file, such as `text`.
+        config: its configuration.
+        split: as the dataset names it.
+        field: of its records; `TEXT_FIELD` if None.
+        files: for a kind of file, their address.
+
+    Raises:
+        UserError: when it is read: it cannot be loaded, or a record lacks the field.
+    """
+    source = "/".join(filter(None, [files or name, config, split]))
+    place = Path(name)
+    return TextStream(
+        source if not place.is_dir() else f"{place}, split {split!r}",
+        partial(_rows, name, config, split, field or TEXT_FIELD, files),
+        None if place.is_dir() else source,
+    )
+
+
+def fetched_text(address: str, member: str) -> TextStream:
+    """Return a plain text in an archive, which is fetched as a whole when it is first read, and then kept in the cache.
+
+    Args:
+        address: of the archive.
+        member: the file in it.
+
+    Raises:
+        UserError: when it is read: it cannot be fetched.
+    """
+    return TextStream(address, partial(_fetched_blocks, address, member), address)
+
+
+def _fetched_blocks(address: str, member: str) -> Iterator[str]:
+    import datasets
+
+    try:
+        folder = datasets.DownloadManager().download_and_extract(address)
+    except Exception as error:
+        # Its network library raises a dozen kinds.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{address} cannot be fetched: {reason}") from None
+    yield from _blocks(Path(folder) / member)
+
+
+def _blocks(path: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    kept, read = "", 0
+    with _opened(path) as raw:
+        unpacked: BinaryIO = UNPACK.get(path.suffix, UNPACK[""])(raw)
+        while True:
+            try:
+                block = unpacked.read(_BLOCK)
+            except DAMAGE as error:
+                raise UserError(f"{path} is damaged after byte {read:,} of its text ({error}).") from None
+            try:
+                text = kept + decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                # What the decoder kept from the block before is in front of what it was given now.
+                at = read + len(block) - len(error.object) + error.start
+                byte = f"byte {at + 1:,} is 0x{error.object[error.start]:02x}"
+                raise UserError(f"{path}: must be UTF-8, but {byte}.") from None
+            read += len(block)
+            if not block:
+                break
+            end = max(text.rfind(" "), text.rfind("\n"))
+            # Memory stays bounded where there is no space.
+            end = len(text) if end < 0 else end
+            if end:
+                yield text[:end]
+            kept = text[end:]
+    if kept:
+        yield kept
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _texts(path: Path, field: str) -> Iterator[str]:
+    return _gathered(_line(record, field) for record in open_records(str(path), "train").read())
+
+
+def _rows(name: str, config: str | None, split: str, field: str, files: str | None) -> Iterator[str]:
+    import datasets
+
+    place = f"{files or name}, split {split!r}"
+    try:
+        found: Any = (
+            datasets.load_from_disk(name)[split]
+            if (Path(name) / "dataset_dict.json").exists()
+            else datasets.load_dataset(name, config, split=split, data_files=files, streaming=True)
+        )
+        records = (Record(value, number, f"{place}, row {number}", number) for number, value in enumerate(found, 1))
+        yield from _gathered(_line(record, field) for record in records)
+    except UserError:
+        raise
+    except Exception as error:
+        # `datasets` raises a dozen kinds, those of its network library among them.
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"The dataset {place}, cannot be read: {reason}") from None
+
+
+def _gathered(lines: Iterable[str]) -> Iterator[str]:
+    """Join lines to parts."""
+    begun, size = [], 0
+    for line in lines:
+        begun.append(line)
+        size += len(line)
+        if size >= _BLOCK:
+            yield "".join(begun)
+            begun, size = [], 0
+    if begun:
+        yield "".join(begun)
+
+
+def _line(record: Record, field: str) -> str:
+    require_object(record)
+    return text_of(record, field, "--source-field") + "\n"

@@ -1,0 +1,119 @@
+"""The Unigram model whose pieces may supervise the boundaries of a character model, and where they end in a text."""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import sentencepiece
+
+from pyramidions.data.vocabulary import MOST_PIECES, THREADS, training_error
+from pyramidions.errors import UserError
+from pyramidions.text.tokenizer import SPACE
+
+#: Characters of a piece (Nawrot et al. 2023, released code), the space before a word included.
+LONGEST_PIECE = 16
+# The most frequent words are nearly all of a text. Memory for training is about a gigabyte for a million.
+_MOST_WORDS = 1_000_000
+# sentencepiece leaves out longer words, which are no words.
+_MAX_BYTES = 4096
+
+
+def check_pieces(pieces: int) -> None:
+    """Raise a UserError if the size of a Unigram model is invalid for every text."""
+    if not 2 <= pieces <= MOST_PIECES:
+        raise UserError(f"`pieces` must be at least 2 and at most {MOST_PIECES:,}, but is {pieces}.")
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """Return how often each word comes in a text that is given in parts, at any of which a word may be cut."""
+    words: Counter[str] = Counter()
+    cut = ""
+    for text in texts:
+        *whole, cut = (cut + text).split(" ")
+        words.update(whole)
+    words[cut] += 1
+    del words[""]
+    return words
+
+
+def train_pieces(words: Mapping[str, int], pieces: int) -> bytes:
+    """Train a Unigram model on words and how often they come (Kudo 2018); the same words give the same bytes.
+
+    Words are neither normalised nor joined: no piece crosses a space, and one that begins a word begins with `▁`.
+
+    Args:
+        words: their counts; of more than a million, the most frequent.
+        pieces: the size of the model.
+
+    Returns:
+        A sentencepiece model.
+
+    Raises:
+        VocabSizeError: the text is too small for so many pieces; the message names the limit.
+        UserError: it has more letters than that.
+    """
+    kept = sorted(words.items(), key=lambda each: (-each[1], each[0]))[:_MOST_WORDS]
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(f"{word}\t{count}" for word, count in kept),
+            input_format="tsv",
+            model_writer=model,
+            vocab_size=pieces,
+            model_type="unigram",
+            character_coverage=1.0,
+            max_sentencepiece_length=LONGEST_PIECE,
+            normalization_rule_name="identity",
+            bos_id=-1,
+            eos_id=-1,
+            pad_id=-1,
+            max_sentence_length=_MAX_BYTES,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise training_error(str(error), "pieces", pieces) from None
+    return model.getvalue()
+
+
+def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]:
+    """Return where the pieces of a text end, word by word: at the last character of a piece.
+
+    The last piece of a word takes the space that follows it, so that every space is a boundary (Nawrot et al. 2023,
+    section 3.1.2). The end of the text is one as well.
+
+    Args:
+        texts: the text in parts, at any of which a word may be cut.
+        model: what `train_pieces` returned.
+
+    Yields:
+        (characters,) of 0 and 1 in uint8; joined they are as long as the text.
+    """
+    ends = _Ends(model)
+    cut = ""
+    for text in texts:
+        *whole, cut = (cut + text).split(" ")
+        yield np.frombuffer(b"".join(map(ends.__getitem__, whole)), np.uint8)
+    if cut:
+        yield np.frombuffer(ends[cut][:-2] + b"\1", np.uint8)
+
+
+class _Ends(dict[str, bytes]):
+    """A byte for each character of a word and for the space behind it: 1 where a piece ends."""
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__()
+        self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def __missing__(self, word: str) -> bytes:
+        ends = bytearray(len(word) + 1)
+        ends[-1] = 1
+        end = 0
+        for piece in self._model.encode(word, out_type=str)[:-1]:
+            end += len(piece.replace(SPACE, ""))
+            # A piece of the space before the word alone ends before it.
+            if end:
+                ends[end - 1] = 1
+        self[word] = bytes(ends)
+        return self[word]

@@ -1,0 +1,126 @@
+"""`pyramidions prepare --characters`."""
+
+import json
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from pyramidions.corpora import TEXTS, texts
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.text_streams import TextStream
+
+Run = Callable[..., Result]
+Fail = Callable[..., str]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text"
+    path.write_text("The 1st text is short. " * 40)
+    return path
+
+
+def text_of(out: Path, split: str) -> str:
+    folder = CharacterFolder(out)
+    return folder.alphabet.decode(folder.tokens(split))
+
+
+def test_a_file_becomes_three_splits_with_a_report(run: Run, text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = ["prepare", text, "--characters", "en", "--valid-characters", 50, "--pieces", 14, "--out", out]
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"{out}: 31 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1.")
+    assert "to a piece\n  valid: 50 characters" in done.stdout and "  test: 50 characters" in done.stdout
+    assert text_of(out, "train").startswith("the one st text is short the one st")
+    assert run(*command).stdout == f"{out} is up to date: same text, same settings.\n"
+
+
+def test_files_of_splits_and_a_field_of_records_are_options(run: Run, text: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text(json.dumps({"body": "Äiti"}) + "\n")
+    out = tmp_path / "out"
+    done = run("prepare", "--test", tmp_path / "b.jsonl", "--source-field", "body", "--characters", "fi", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert text_of(out, "test") == "äiti "
+
+
+def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(run: Run, tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    for folder, splits in ((whole, ["train"]), (parts, ["train", "validation", "test"])):
+        folder.mkdir()
+        for split in splits:
+            (folder / f"{split}.jsonl").write_text(json.dumps({"text": f"the {split} text"}) + "\n")
+        done = run(
+            "prepare", folder, "--characters", "en", "--valid-characters", 5, "--out", tmp_path / f"{folder}-out"
+        )
+        assert done.exit_code == 0, done.output
+    assert text_of(tmp_path / "whole-out", "train") == "the t" and text_of(tmp_path / "whole-out", "test") == "text "
+    assert text_of(tmp_path / "parts-out", "train") == "the train text "
+    assert text_of(tmp_path / "parts-out", "test") == "the test text "
+
+
+def test_text8_is_fetched_and_cut_as_usual(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "text8.zip", "w") as archive:
+        archive.writestr("text8", " anarchism" * 1_001_000)
+    monkeypatch.setattr(texts, "_TEXT8", str(tmp_path / "text8.zip"))
+    done = run("prepare", "text8", "--characters", "en", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "text8 (Mahoney 2006): from http://mattmahoney.net/dc/text8.zip\n  licence: " in done.stderr
+    manifest = CharacterFolder(tmp_path / "out").manifest
+    assert {split: numbers["characters"] for split, numbers in manifest["splits"].items()} == {
+        "train": 10_000,
+        "valid": 5_000_000,
+        "test": 5_000_000,
+    }
+    assert manifest["settings"]["corpus"]["name"] == "text8"
+
+
+def test_cc100_is_streamed_in_its_language(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vi.txt.xz").write_bytes(lzma.compress("Tiếng Việt\n\nnăm 2\n".encode()))
+    monkeypatch.setattr(texts, "_CC100", str(tmp_path))
+    command = ["prepare", "cc100", "--characters", "vi", "--valid-characters", 3, "--out", tmp_path / "out"]
+    done = run(*command)
+    assert done.exit_code == 0, done.output
+    assert "".join(text_of(tmp_path / "out", split) for split in ("train", "valid", "test")) == "tiếng việt năm hai "
+
+
+def test_wiki40b_has_a_configuration_for_each_language() -> None:
+    streams: dict[str, TextStream] = TEXTS["wiki40b"].streams("he")
+    assert {split: stream.source for split, stream in streams.items()} == {
+        "train": "google/wiki40b/he/train",
+        "valid": "google/wiki40b/he/validation",
+        "test": "google/wiki40b/he/test",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            "none",
+            "none must be a file, a folder, OWNER/NAME on the hub or a known text (text8, wiki40b, cc100), but is "
+            "none.",
+        ),
+        ("text8", "--characters must be en for text8, but is 'fi'."),
+        ("cc100 --config fi", "--config is not an option of cc100, of which all is known."),
+        ("TEXT --labels", "--labels is an option of preparing documents; --characters excludes it."),
+        ("TEXT --budget 9", "--budget is an option of preparing documents; --characters excludes it."),
+        ("TEXT --test TEXT", "The file TEXT becomes all splits, so that --test excludes it."),
+        ("--train TEXT --config fi", "--config is for Hugging Face datasets, but INPUT is none."),
+        ("TEXT --pieces 1", "--pieces must be at least 2 and at most 16,777,216, but is 1."),
+        ("", "At least one of train, valid and test must be given."),
+    ],
+)
+def test_bad_options_are_one_sentence(fail: Fail, text: Path, tmp_path: Path, options: str, sentence: str) -> None:
+    given = options.replace("TEXT", str(text)).split()
+    said = fail("prepare", *given, "--characters", "fi", "--out", tmp_path / "out")
+    assert said == sentence.replace("TEXT", str(text))
+
+
+def test_without_a_language_its_options_are_refused(fail: Fail, papers: Path, tmp_path: Path) -> None:
+    said = fail("prepare", papers, "--pieces", 200, "--out", tmp_path / "out")
+    assert said == "--pieces is an option of --characters, which is not given."

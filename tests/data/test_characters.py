@@ -1,0 +1,304 @@
+"""Streams of text become folders of characters."""
+
+import multiprocessing
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from folders import contents
+
+from pyramidions.data import characters, clean_stream
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.text_streams import TextStream
+from pyramidions.data.unigram_pieces import piece_boundaries
+from pyramidions.errors import UserError
+
+ENGLISH = CharacterSettings("en", valid_characters=4, test_characters=3)
+
+
+def stream(*parts: str, source: str | None = None) -> TextStream:
+    return TextStream("text", lambda: iter(parts), source)
+
+
+def text_of(folder: Path, split: str) -> str:
+    found = CharacterFolder(folder)
+    return found.alphabet.decode(found.tokens(split))
+
+
+def test_the_end_of_one_stream_becomes_valid_and_test(out: Path) -> None:
+    assert prepare_characters(out, {WHOLE: stream(" Anarchism – a", " term.\n", "\nUsed 7x")}, ENGLISH)
+    assert [text_of(out, split) for split in ("train", "valid", "test")] == [
+        " anarchism a term used ",
+        "seve",
+        "n x",
+    ]
+    assert (out / "dict.txt").read_text() == "▁ 1\n" + "".join(
+        f"{letter} 1\n" for letter in "abcdefghijklmnopqrstuvwxyz"
+    )
+    assert CharacterFolder(out).manifest["splits"] == {
+        "train": {"characters": 23, "spaces": 5},
+        "valid": {"characters": 4, "spaces": 0},
+        "test": {"characters": 3, "spaces": 1},
+    }
+
+
+def test_cleaning_ends_with_the_characters_that_are_wanted(out: Path) -> None:
+    def parts() -> Iterator[str]:
+        yield "one two "
+        yield " three four"
+        pytest.fail("more was read than is wanted")
+
+    settings = replace(ENGLISH, train_characters=5)
+    assert prepare_characters(out, {WHOLE: TextStream("text", parts)}, settings)
+    assert "".join(text_of(out, split) for split in ("train", "valid", "test")) == "one two thre"
+    assert CharacterFolder(out).manifest["inputs"][WHOLE] | {"sha256": ""} == {
+        "parts": 2,
+        "sha256": "",
+        "is_last": False,
+        "read": 19,
+        "characters": 12,
+    }
+
+
+def test_splits_that_are_given_keep_their_text_up_to_their_sizes(out: Path) -> None:
+    streams = {"train": stream("the train text"), "valid": stream("the valid text"), "test": stream("the test text")}
+    settings = CharacterSettings("en", train_characters=9, valid_characters=8)
+    assert prepare_characters(out, streams, settings)
+    assert [text_of(out, split) for split in streams] == ["the train", "the vali", "the test text"]
+
+
+def test_fairseq_reads_the_folder(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    monkeypatch.setattr(characters, "_ITEM", 8)
+    prepare_characters(out, {"train": stream("äiti ja isä")}, CharacterSettings("fi"))
+    dictionary = Dictionary.load(str(out / "dict.txt"))
+    assert len(dictionary) == CharacterFolder(out).alphabet.vocab_size == 34
+    data = data_utils.load_indexed_dataset(str(out / "train"), dictionary, "mmap")
+    assert [dictionary.string(item).replace(" ", "") for item in data] == ["äiti▁ja▁", "isä"]
+
+
+def long_stream() -> TextStream:
+    draw = random.Random(3)
+    words = ["".join(draw.choices("aeinrst", k=draw.randint(1, 8))) for _ in range(300)]
+    return stream(*(" ".join(draw.choices(words, k=40)) + draw.choice([" ", "\n1", ", "]) for _ in range(30)))
+
+
+LONG = CharacterSettings("en", valid_characters=500, test_characters=700, pieces=40)
+
+
+@pytest.fixture
+def whole_characters(tmp_path: Path) -> dict[str, bytes]:
+    """The files of a folder that was prepared without an interruption."""
+    prepare_characters(tmp_path / "whole", {WHOLE: long_stream()}, LONG)
+    return contents(tmp_path / "whole")
+
+
+def test_pieces_are_those_of_whole_words_in_each_split(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
+    prepare_characters(out, {WHOLE: long_stream()}, LONG)
+    folder = CharacterFolder(out)
+    for split in folder.splits:
+        expected = np.concatenate(list(piece_boundaries([text_of(out, split)], folder.pieces_path.read_bytes())))
+        assert np.array_equal(folder.boundaries(split, check_hashes=True), expected)
+        assert folder.manifest["splits"][split]["pieces"] == expected.sum()
+
+
+def test_workers_change_nothing(out: Path, whole_characters: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
+    assert prepare_characters(out, {WHOLE: long_stream()}, LONG, workers=2)
+    assert contents(out) == whole_characters
+
+
+def _die(*_: Any, **__: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _at_call(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    calls = count(1)
+    return lambda *given, **named: _die() if next(calls) == number else function(*given, **named)
+
+
+def _while_cleaning() -> None:
+    clean_stream._BegunShard.add = _at_call(20, clean_stream._BegunShard.add)  # type: ignore[method-assign]
+
+
+def _while_a_shard_is_saved() -> None:
+    Path.replace = _at_call(4, Path.replace)  # type: ignore[method-assign]
+
+
+def _while_a_split_is_written() -> None:
+    characters._write = _at_call(2, characters._write)
+
+
+def _while_pieces_are_trained() -> None:
+    characters.train_pieces = lambda *_: os.kill(os.getppid(), signal.SIGKILL)  # type: ignore[assignment,return-value]
+
+
+def _while_the_manifest_is_written() -> None:
+    characters.write_manifest = _die
+
+
+@pytest.mark.parametrize(
+    ("place", "messages"),
+    [
+        (_while_cleaning, ["goes on after 3,"]),
+        (_while_a_shard_is_saved, ["goes on after 2,"]),
+        (_while_a_split_is_written, ["goes on after 6,"]),
+        (_while_pieces_are_trained, ["goes on after 6,"]),
+        (_while_the_manifest_is_written, ["goes on after 6,", "takes the pieces that were trained before"]),
+    ],
+)
+def test_killed_anywhere_it_goes_on_to_the_same_bytes(
+    out: Path,
+    whole_characters: dict[str, bytes],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    place: Callable[[], None],
+    messages: list[str],
+) -> None:
+    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
+
+    def run() -> None:
+        place()
+        prepare_characters(out, {WHOLE: long_stream()}, LONG)
+
+    killed = multiprocessing.get_context("fork").Process(target=run)
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL and not out.exists()
+    capfd.readouterr()
+    assert prepare_characters(out, {WHOLE: long_stream()}, LONG)
+    assert contents(out) == whole_characters
+    said = capfd.readouterr().err
+    assert all(message in said for message in messages) and "damaged" not in said
+    assert [path.name for path in out.parent.iterdir()] == ["data"]
+
+
+def test_what_an_interrupted_run_cleaned_of_another_text_is_not_used(
+    out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clean_stream, "_SHARD", 4)
+
+    def interrupted() -> Iterator[str]:
+        yield from ("first text ", "more ")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare_characters(out, {"train": TextStream("text", interrupted)}, CharacterSettings("en"))
+    assert prepare_characters(out, {"train": stream("other text ", "and more")}, CharacterSettings("en"))
+    assert text_of(out, "train") == "other text and more"
+    assert "text is not what the interrupted run read: train is done anew" in capsys.readouterr().err
+
+
+def test_the_same_text_is_not_prepared_again_and_another_one_only_if_told(out: Path) -> None:
+    text = {"train": stream("some text")}
+    assert prepare_characters(out, text, CharacterSettings("en"))
+    assert not prepare_characters(out, text, CharacterSettings("en"))
+    for other, settings in (
+        ({"train": stream("some text", " more")}, CharacterSettings("en")),
+        ({"train": stream("some texts")}, CharacterSettings("en")),
+        (text, CharacterSettings("fi")),
+        (text, CharacterSettings("en", pieces=9)),
+    ):
+        with pytest.raises(UserError, match=r"data holds other text or settings; give --overwrite to replace it\.$"):
+            prepare_characters(out, other, settings)
+    assert prepare_characters(out, {"train": stream("new text")}, CharacterSettings("en"), overwrite=True)
+    assert text_of(out, "train") == "new text"
+    (out / "train.bin").write_bytes(b"damaged")
+    assert prepare_characters(out, {"train": stream("new text")}, CharacterSettings("en"))
+
+
+def test_what_lies_elsewhere_is_not_fetched_again(out: Path) -> None:
+    assert prepare_characters(out, {"train": stream("some text", source="hub/a")}, CharacterSettings("en"))
+    unread = TextStream("text", lambda: pytest.fail("was read"), "hub/a")
+    assert not prepare_characters(out, {"train": unread}, CharacterSettings("en"))
+    with pytest.raises(UserError, match="holds other text"):
+        prepare_characters(out, {"train": unread._replace(source="hub/b")}, CharacterSettings("en"))
+
+
+@pytest.mark.parametrize(
+    ("streams", "settings", "sentence"),
+    [
+        ({}, ENGLISH, "At least one of train, valid and test must be given."),
+        (
+            {WHOLE: stream("abcdefg")},
+            ENGLISH,
+            "text must have more than the 7 characters of valid and test, but has 7 after cleaning; "
+            "--valid-characters and --test-characters say how many.",
+        ),
+        ({WHOLE: stream("")}, ENGLISH, "text must hold letters of the alphabet 'en', but holds none."),
+        ({"valid": stream("שלום")}, ENGLISH, "text must hold letters of the alphabet 'en', but holds none."),
+        ({"valid": stream("a b")}, replace(ENGLISH, pieces=9), "Pieces are trained on the train split: give one."),
+        (
+            {"train": stream("a b")},
+            CharacterSettings("en", pieces=900),
+            "`pieces` must be at most 4 for a corpus of this size, but is 900.",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(
+    out: Path, streams: dict[str, TextStream], settings: CharacterSettings, sentence: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        prepare_characters(out, streams, settings)
+    assert str(error.value) == sentence
+    assert not out.parent.exists() or not list(out.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"characters": "de"}, "`characters` must be one of en, fi, he, vi, but is 'de'."),
+        (
+            {"characters": "en", "test_characters": 0},
+            "`test_characters` must be at least 1 and below 1,099,511,627,776, but is 0.",
+        ),
+        ({"characters": "en", "pieces": 1}, "`pieces` must be at least 2 and at most 16,777,216, but is 1."),
+    ],
+)
+def test_invalid_settings_are_named(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        CharacterSettings(**given)
+    assert str(error.value) == sentence
+
+
+def test_a_text_in_another_language_is_told(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare_characters(out, {"train": stream("שלום לכולם and hi")}, CharacterSettings("en"))
+    assert "only 41% of the characters of text are left: is its language 'en'?" in capsys.readouterr().err
+
+
+def test_readers_of_documents_and_of_characters_refuse_each_others_folders(out: Path, data: DataFolder) -> None:
+    prepare_characters(out, {"train": stream("some text")}, CharacterSettings("en"))
+    with pytest.raises(UserError, match="holds characters, which only --task character_language_modeling reads"):
+        _ = DataFolder(out).manifest
+    with pytest.raises(UserError, match="holds documents; make one of characters by `pyramidions prepare --char"):
+        _ = CharacterFolder(data.path).manifest
+
+
+def test_missing_and_damaged_splits_are_named(out: Path) -> None:
+    with pytest.raises(UserError, match=r"data must be a folder, but does not exist\.$"):
+        CharacterFolder(out).tokens("train")
+    prepare_characters(out, {"train": stream("some text")}, CharacterSettings("en"))
+    folder = CharacterFolder(out)
+    assert isinstance(folder.tokens("train", check_hashes=True), np.memmap)
+    with pytest.raises(UserError, match=r"data has no split 'test'; its splits are train\.$"):
+        folder.tokens("test")
+    with pytest.raises(UserError, match=r"data has no pieces: make them with `pyramidions prepare --characters --pi"):
+        folder.boundaries("train")
+    (out / "train.bin").write_bytes(b"\5\0" * 9)
+    folder.tokens("train")
+    with pytest.raises(UserError, match="damaged: its SHA-256 is not the one in the manifest"):
+        folder.tokens("train", check_hashes=True)
+    (out / "train.bin").write_bytes(b"\5\0")
+    with pytest.raises(UserError, match="damaged: it must have 18 bytes"):
+        folder.tokens("train")

@@ -1,0 +1,99 @@
+"""Texts are read in parts that are cut at white space."""
+
+import gzip
+import json
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pytest
+
+from pyramidions.data import text_streams
+from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
+from pyramidions.errors import UserError
+
+TEXT = "Yksi kaksi\nkolme  neljä viisi "
+
+
+def parts(stream: TextStream) -> list[str]:
+    return list(stream.read())
+
+
+def error_of(read: Callable[[], object]) -> str:
+    with pytest.raises(UserError) as error:
+        read()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("ending", "pack"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)])
+def test_a_plain_text_comes_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(text_streams, "_BLOCK", 7)
+    path = tmp_path / f"text.txt{ending}"
+    path.write_bytes(pack(TEXT.encode()))
+    found = parts(open_text(path))
+    assert "".join(found) == TEXT and len(found) > 3
+    assert all(part[0] in " \n" for part in found[1:])
+
+
+def test_texts_of_records_are_lines(tmp_path: Path) -> None:
+    path = tmp_path / "text.jsonl"
+    path.write_text("".join(json.dumps({"text": text, "body": "b"}) + "\n" for text in ("one", "two")))
+    assert parts(open_text(path)) == ["one\ntwo\n"]
+    assert parts(open_text(path, "body")) == ["b\nb\n"]
+    assert "line 1: lacks the field 'title'" in error_of(lambda: parts(open_text(path, "title")))
+
+
+def test_a_dataset_is_streamed_split_by_split(tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(json.dumps({"text": "one"}) + "\n" + json.dumps({"text": "two"}) + "\n")
+    (tmp_path / "test.jsonl").write_text(json.dumps({"text": "three"}) + "\n")
+    assert parts(streamed_dataset(str(tmp_path), None, "train")) == ["one\ntwo\n"]
+    assert parts(streamed_dataset(str(tmp_path), None, "test")) == ["three\n"]
+    assert "row 1: lacks the field 'title'" in error_of(
+        lambda: parts(streamed_dataset(str(tmp_path), None, "test", "title"))
+    )
+    said = error_of(lambda: parts(streamed_dataset(str(tmp_path), None, "other")))
+    assert said.startswith(f"The dataset {tmp_path}, split 'other', cannot be read: ")
+
+
+def test_a_dataset_that_was_saved_to_disk_is_read(tmp_path: Path) -> None:
+    datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": ["one", "two"]})}).save_to_disk(
+        tmp_path / "saved"
+    )
+    assert parts(streamed_dataset(str(tmp_path / "saved"), None, "train")) == ["one\ntwo\n"]
+
+
+def test_lines_of_a_packed_text_elsewhere_are_streamed(tmp_path: Path) -> None:
+    path = tmp_path / "fi.txt.xz"
+    path.write_bytes(lzma.compress(b"one\n\ntwo\n"))
+    stream = streamed_dataset("text", None, "train", files=str(path))
+    assert parts(stream) == ["one\n\ntwo\n"] and stream.source == f"{path}/train"
+
+
+def test_a_text_in_an_archive_is_fetched_when_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    with zipfile.ZipFile(tmp_path / "text8.zip", "w") as archive:
+        archive.writestr("text8", " anarchism originated")
+    stream = fetched_text(str(tmp_path / "text8.zip"), "text8")
+    assert "".join(parts(stream)) == " anarchism originated"
+    missing = fetched_text(str(tmp_path / "missing.zip"), "text8")
+    assert error_of(lambda: parts(missing)).startswith(f"{tmp_path}/missing.zip cannot be fetched: ")
+
+
+def test_bad_files_are_one_sentence(tmp_path: Path) -> None:
+    assert error_of(lambda: open_text(tmp_path / "none")) == f"The file {tmp_path / 'none'} does not exist."
+    (tmp_path / "latin").write_bytes("one tw\u00f6".encode("latin-1"))
+    assert (
+        error_of(lambda: parts(open_text(tmp_path / "latin")))
+        == f"{tmp_path / 'latin'}: must be UTF-8, but byte 7 is 0xf6."
+    )
+    (tmp_path / "cut.xz").write_bytes(lzma.compress(b"one two " * 9)[:-9])
+    assert "cut.xz is damaged after byte" in error_of(lambda: parts(open_text(tmp_path / "cut.xz")))
+    (tmp_path / "text.zip").write_bytes(b"")
+    assert error_of(lambda: open_text(tmp_path / "text.zip")) == (
+        f"{tmp_path / 'text.zip'} must be unpacked: plain text may end in .gz or .xz alone."
+    )
+    assert "--source-field is for records" in error_of(lambda: open_text(tmp_path / "latin", "body"))

@@ -1,0 +1,82 @@
+"""Texts in the letters of a language and spaces."""
+
+import re
+import unicodedata
+
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.text.alphabets import ALPHABETS, alphabet_of
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "cleaned"),
+    [
+        ("en", "In 1905, Einstein's E=mc²!", "in one nine zero five einstein s e mc two "),
+        ("en", " anarchism originated as a term", " anarchism originated as a term"),
+        ("en", "The café – naïve", "the caf na ve"),
+        ("en", "ﬁne　ＡＢＣ", "fine abc"),
+        ("en", "soft\u00adhyphen and zero\u200bwidth", "softhyphen and zerowidth"),
+        ("en", "_START_ARTICLE_\nRiver\n_START_PARAGRAPH_\nA _NEWLINE_B", " river a b"),
+        ("en", "snake_case _", "snake case "),
+        ("en", "\n", " "),
+        ("en", "", ""),
+        ("en", "\u3000", " "),
+        ("en", "\u200b é\u200b", " "),
+        ("en", "\u200b \u00a0end\n\ufeff", " end "),
+        ("fi", "\u0308a\u0308", " ä"),
+        ("fi", "Vuonna 1809: Åbo, ÄITI & yö", "vuonna yksi kahdeksan nolla yhdeksän åbo äiti yö"),
+        ("fi", unicodedata.normalize("NFD", "Hämähäkki"), "hämähäkki"),
+        ("vi", "Năm 2024, Nguyễn Đức!", "năm hai không hai bốn nguyễn đức "),
+        ("vi", unicodedata.normalize("NFD", "Tiếng Việt"), "tiếng việt"),
+        ("vi", "faw zip", " a ip"),
+        ("he", "בְּרֵאשִׁית 1948", "בראשית אחד תשעה ארבעה שמונה "),
+        ("he", "בית־ספר צה״ל ג׳ורג׳ abc", "בית־ספר צה״ל ג׳ורג׳ "),
+        ("he", "\ufb2aלום", "שלום"),
+    ],
+)
+def test_a_text_becomes_letters_and_single_spaces(language: str, text: str, cleaned: str) -> None:
+    assert alphabet_of(language).clean(text) == cleaned
+    assert alphabet_of(language).clean(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
+def test_each_letter_is_one_composed_character_in_lower_case(language: str, letters: str) -> None:
+    found = ALPHABETS[language].letters
+    assert len(found) == len(set(found)) == letters
+    assert found == unicodedata.normalize("NFKC", found).lower()
+
+
+@pytest.mark.parametrize("language", ALPHABETS)
+def test_each_digit_is_one_word_of_several_letters(language: str) -> None:
+    alphabet = ALPHABETS[language]
+    words = alphabet.clean("0123456789").split()
+    assert words == alphabet.digits.split() and len(set(words)) == 10
+    assert min(map(len, words)) >= 2
+
+
+def test_no_word_of_hebrew_is_cut_by_its_vowel_signs() -> None:
+    pointed = "אֶפֶס שְׁלֹשָׁה חֲמִשָּׁה"
+    assert alphabet_of("he").clean(pointed) == "אפס שלשה חמשה"
+
+
+def test_ids_follow_fairseqs_special_symbols_and_the_space_comes_first() -> None:
+    alphabet = alphabet_of("fi")
+    assert alphabet.encode("abö ").tolist() == [5, 6, 33, 4] and alphabet.vocab_size == 34
+    assert alphabet.symbols[:2] == ["▁", "a"]
+    assert alphabet.decode(alphabet.encode("abö ")) == "abö "
+    for outside in ("A", "\n", "ж", "😀", "\ud800"):
+        with pytest.raises(UserError, match="character 2 is"):
+            alphabet.encode(f"a{outside}")
+
+
+def test_characters_outside_the_alphabet_are_named() -> None:
+    alphabet_of("en").check("civil aviation")
+    sentence = "The text must have letters of the alphabet 'en' and spaces alone, but character 4 is 'é' (U+00E9)."
+    with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
+        alphabet_of("en").check("café au lait")
+
+
+def test_an_unknown_language_is_named() -> None:
+    with pytest.raises(UserError, match=r"^`characters` must be one of en, fi, he, vi, but is 'de'\.$"):
+        alphabet_of("de")
