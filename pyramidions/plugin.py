@@ -35,6 +35,7 @@ from pyramidions.models import pyramidion as _model  # noqa: E402
 from pyramidions.models import pyramidion_extractor as _extractor  # noqa: E402
 from pyramidions.models import pyramidion_lm as _language_model  # noqa: E402
 from pyramidions.scoring import fairseq_scorer as _scorer  # noqa: E402
+from pyramidions.tasks import character_language_modeling as _characters  # noqa: E402
 from pyramidions.tasks import extractive_summarization as _extraction  # noqa: E402
 from pyramidions.tasks import long_document_summarization as _task  # noqa: E402
 from pyramidions.tasks import span_denoising as _denoising  # noqa: E402
@@ -44,6 +45,7 @@ logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
 del (
     _boundary_criterion,
+    _characters,
     _criterion,
     _denoising,
     _extraction,

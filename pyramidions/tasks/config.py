@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from omegaconf import MISSING
+from omegaconf import II, MISSING
 
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 
@@ -159,3 +159,35 @@ class ToySequencesConfig(FairseqDataclass):
     max_source_positions: Optional[int] = field(
         default=None, metadata={"help": f"tokens for which the model is built; {MAX_SOURCE_POSITIONS} if not given"}
     )
+
+
+@dataclass
+class CharacterLanguageModelingConfig(FairseqDataclass):
+    """The options of `--task character_language_modeling`."""
+
+    data: str = field(default=MISSING, metadata={"help": "folder made by `pyramidions prepare --characters`"})
+    tokens_per_sample: int = field(
+        default=2048,
+        metadata={"help": "characters of a window; in fairseq-eval-lm with --context-window, which is part of it"},
+    )
+    piece_boundaries: bool = field(
+        default=False,
+        metadata={"help": "show with each window where Unigram pieces end, for boundaries that are trained on them"},
+    )
+    stopping_patience: int = field(
+        default=0,
+        metadata={
+            "help": "end the run after this many validations at epoch ends without a better "
+            "--best-checkpoint-metric, restarts or not; 0 never does"
+        },
+    )
+    check_data: bool = field(
+        default=False,
+        metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},
+    )
+    # fairseq's own language models ask the task for these two, which are no flags.
+    max_target_positions: Optional[int] = II("task.tokens_per_sample")
+    add_bos_token: bool = False
+
+    def _get_all_attributes(self) -> list[str]:
+        return [name for name in super()._get_all_attributes() if name != "add_bos_token"]

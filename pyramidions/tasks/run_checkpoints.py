@@ -109,7 +109,7 @@ class RunCheckpoints:
         """
         if self._resumed is None:
             return
-        before, now = self._resumed.frozen, self.run.task.freeze
+        before, now = self._resumed.frozen, getattr(self.run.task, "freeze", None)
         if before != now and _weights(model, before) != _weights(model, now):
             raise UserError(
                 f"--freeze must stay what the resumed run began with ({before or 'nothing'}), but is "

@@ -34,7 +34,9 @@ def test_a_file_becomes_three_splits_with_a_report(run: Run, text: Path, tmp_pat
     command = ["prepare", text, "--characters", "en", "--valid-characters", 50, "--pieces", 14, "--out", out]
     done = run(*command)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith(f"{out}: 31 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1.")
+    assert done.stdout.startswith(
+        f"{out}: 31 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1."
+    )
     assert "to a piece\n  valid: 50 characters" in done.stdout and "  test: 50 characters" in done.stdout
     assert text_of(out, "train").startswith("the one st text is short the one st")
     assert run(*command).stdout == f"{out} is up to date: same text, same settings.\n"

@@ -1,0 +1,141 @@
+"""The task: predict each character of a stream from those before it."""
+
+import logging
+from typing import Any, Optional
+
+from fairseq.data import Dictionary
+from fairseq.tasks import register_task
+
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.folder import CHARACTERS
+from pyramidions.errors import UserError
+from pyramidions.files.progress import counted
+from pyramidions.tasks.character_windows import CharacterWindows
+from pyramidions.tasks.config import CharacterLanguageModelingConfig
+from pyramidions.tasks.run_config import run_of
+from pyramidions.tasks.splits import is_shuffled
+from pyramidions.tasks.training_task import TrainingTask
+
+logger = logging.getLogger(__name__)
+
+
+@register_task("character_language_modeling", dataclass=CharacterLanguageModelingConfig)
+class CharacterLanguageModelingTask(TrainingTask):
+    """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
+
+    `fairseq-eval-lm` scores each character of a split once, in windows that overlap by --context-window: its loss in
+    base 2 is the bits per character.
+
+    Args:
+        cfg: what the user said.
+
+    Raises:
+        UserError: an option is out of its range, or there is no such folder.
+    """
+
+    cfg: CharacterLanguageModelingConfig
+
+    def __init__(self, cfg: CharacterLanguageModelingConfig) -> None:
+        super().__init__(cfg)
+        if cfg.tokens_per_sample < 1:
+            raise UserError(
+                "`tokens_per_sample` must be at least 1, and above --context-window where that is given, but is "
+                f"{cfg.tokens_per_sample}" + (" with it taken off." if cfg.tokens_per_sample < 0 else ".")
+            )
+        if cfg.stopping_patience < 0:
+            raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
+        self.folder = CharacterFolder(cfg.data)
+        self.language = self.folder.alphabet.language
+        self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the language, whose letters the ids stand for."""
+        return {CHARACTERS: self.language}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Compare the language of a checkpoint with that of the data.
+
+        Raises:
+            UserError: they differ.
+        """
+        language = state_dict.get(CHARACTERS, self.language)
+        if language != self.language:
+            raise UserError(
+                f"The checkpoint is of the alphabet {language!r}, but {self.folder.path} of {self.language!r}."
+            )
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and begin or go on with its training."""
+        training = self.begin_training(from_checkpoint)
+        if training is not None and not from_checkpoint:
+            training.checkpoints.check_parts(cfg)
+        model = super().build_model(cfg, from_checkpoint)
+        if training is not None:
+            training.trains(model)
+        return model
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split.
+
+        Raises:
+            UserError: there is no such split, or it is damaged; that of training is shorter than a window; it has no
+                pieces, whose boundaries are asked for.
+        """
+        cfg, is_training = self.cfg, is_shuffled(split)
+        stream = self.folder.tokens(split, check_hashes=cfg.check_data)
+        if is_training and len(stream) < cfg.tokens_per_sample:
+            raise UserError(
+                f"`tokens_per_sample` must be at most the {counted(len(stream), 'character')} of {split}, but is "
+                f"{cfg.tokens_per_sample:,}."
+            )
+        ends = self.folder.boundaries(split, check_hashes=cfg.check_data) if cfg.piece_boundaries else None
+        run = run_of(cfg)
+        seed = (1 if run is None else run.common.seed) if is_training else None
+        windows = CharacterWindows(stream, cfg.tokens_per_sample, boundaries=ends, seed=seed)
+        logger.info("%s: %s in %s", split, counted(len(stream), "character"), counted(len(windows), "window"))
+        self.datasets[split] = windows
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every window.
+
+        Raises:
+            UserError: a window does not fit a batch or the model.
+        """
+        longest = int(dataset.sizes.max())
+        for most, name in ((max_tokens, "--max-tokens"), (max_positions, "the positions of the model")):
+            if most is not None and longest > most:
+                raise UserError(f"A window of {longest:,} characters must fit {name}, but the most is {most:,}.")
+        return super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
+
+    def eval_lm_dataloader(
+        self,
+        dataset: CharacterWindows,
+        max_tokens: Optional[int] = None,
+        batch_size: Optional[int] = None,
+        max_positions: Optional[int] = None,
+        context_window: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the batches of `fairseq-eval-lm`, which has taken ``context_window`` off the length of a window."""
+        windows = dataset.with_context(context_window)
+        batches = self.get_batch_iterator(
+            windows, max_tokens=max_tokens, max_sentences=batch_size, max_positions=max_positions, **kwargs
+        )
+        return batches.next_epoch_itr(shuffle=False)

@@ -1,0 +1,114 @@
+"""What every task of ours does for a training run: whole batches, runs that resume exactly, and losses of parts."""
+
+from abc import ABC
+from argparse import ArgumentParser
+from typing import Any, Optional
+
+from fairseq.tasks import FairseqTask
+
+from pyramidions.tasks.regularising import WithRegulariser, log_regulariser
+from pyramidions.tasks.run_checkpoints import check_given
+from pyramidions.tasks.run_config import run_of
+from pyramidions.tasks.training_run import TrainingRun
+
+
+class TrainingTask(FairseqTask, ABC):
+    """A task whose runs resume exactly, keep their checkpoints whole, and stop in time.
+
+    A task proper calls `begin_training` before it builds a model, and tells its run of the model.
+
+    Args:
+        cfg: what the user said, ``stopping_patience`` among it.
+    """
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+        check_given(run_of(cfg))
+        self._training: Optional[TrainingRun] = None
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **unused: Any) -> Any:
+        """Make the task; `fairseq-validate` says that a checkpoint is its source, which changes nothing here."""
+        return cls(cfg)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add our flags."""
+        super().add_args(parser)
+        # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
+        # safe loading of torch refuses: no run on several GPUs could resume.
+        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+
+    def begin_training(self, from_checkpoint: bool) -> Optional[TrainingRun]:
+        """Begin or go on with the run, unless there is none; return it.
+
+        Raises:
+            UserError: checkpoints cannot be read or written safely.
+        """
+        run = run_of(self.cfg)
+        if run is not None and not from_checkpoint:
+            self._training = TrainingRun(run, self.cfg.stopping_patience)
+            self._training.begin()
+        return self._training
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs to know beside: how long it has been without progress."""
+        if self._training is None:
+            return {}
+        # Asked for by the process that saves, right before it does.
+        self._training.checkpoints.before_saving()
+        return {type(self).__name__: self._training.stopping.state_dict()}
+
+    def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on as the run that wrote the checkpoint would have."""
+        if self._training is not None:
+            self._training.stopping.load_state_dict(state_dict)
+
+    def post_save(self, path: str, num_updates: int) -> None:
+        """Verify what has been saved."""
+        if self._training is not None:
+            self._training.checkpoints.saved(path)
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every example.
+
+        Every example fits the model, so that nothing is left to filter; and batches may have any size, where fairseq's
+        default multiple of 8 would drop the last ones. Which examples of equal length share a batch is drawn anew for
+        each epoch: an iterator kept from the first one would draw otherwise than a resumed run.
+        """
+        ours = {"max_positions": None, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
+        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **ours})
+        # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
+        # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
+        batches.persistent_workers = False
+        if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
+            self._training.epoch = batches
+        return batches
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss of a batch, with those that parts of the model have, and its gradients."""
+        if self._training is not None:
+            self._training.before_step(optimizer)
+        step: tuple[Any, Any, dict[str, Any]] = super().train_step(
+            sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
+        )
+        return step
+
+    def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
+        """Take note of a validation's metrics, by name."""
+        if self._training is not None:
+            self._training.validated(stats)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Log the criterion's metrics, and the losses that parts of the model have."""
+        super().reduce_metrics(logging_outputs, criterion)
+        log_regulariser(logging_outputs)

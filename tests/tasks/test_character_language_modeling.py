@@ -1,0 +1,226 @@
+"""Windows of a stream of characters, and the task that trains on them."""
+
+import math
+import random
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fairseq.models.transformer_lm import TransformerLanguageModel, base_lm_architecture
+from fairseq_cli.eval_lm import eval_lm
+
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.text_streams import TextStream
+from pyramidions.errors import UserError
+from pyramidions.tasks.character_language_modeling import CharacterLanguageModelingTask
+from pyramidions.tasks.character_windows import CharacterWindows
+from pyramidions.tasks.config import CharacterLanguageModelingConfig
+
+PAD, END, SPACE = 1, 2, 4
+STREAM = np.arange(10, 21)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> CharacterFolder:
+    """700 characters of words of a few letters, cut into 500, 100 and 100."""
+    draw = random.Random(2)
+    words = ["".join(draw.choices("abcd", k=draw.randint(1, 5))) for _ in range(20)]
+    text = " ".join(draw.choices(words, k=300))[:700]
+    path = tmp_path_factory.mktemp("characters") / "data"
+    settings = CharacterSettings("en", train_characters=500, valid_characters=100, pieces=16)
+    prepare_characters(path, {WHOLE: TextStream("text", lambda: iter([text]))}, settings)
+    return CharacterFolder(path)
+
+
+def task(folder: CharacterFolder, **options: Any) -> CharacterLanguageModelingTask:
+    return CharacterLanguageModelingTask(CharacterLanguageModelingConfig(data=str(folder.path), **options))
+
+
+def rows(windows: CharacterWindows, name: str) -> list[list[int]]:
+    return [windows[index][name].tolist() for index in range(len(windows))]
+
+
+def joined(windows: CharacterWindows, name: str) -> list[int]:
+    return [each for row in rows(windows, name) for each in row]
+
+
+def test_windows_of_a_text_follow_each_other_and_the_last_may_be_shorter() -> None:
+    windows = CharacterWindows(STREAM, 4)
+    assert rows(windows, "source") == [[END, 10, 11, 12], [13, 14, 15, 16], [17, 18, 19]]
+    assert rows(windows, "target") == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19, 20]]
+    windows.set_epoch(2)
+    assert rows(windows, "target")[0] == [10, 11, 12, 13]
+    assert windows.ordered_indices().tolist() == [0, 1, 2] and windows.sizes.tolist() == [4, 4, 3]
+
+
+def test_training_rolls_the_stream_in_each_epoch_and_begins_anew_at_its_end() -> None:
+    windows = CharacterWindows(STREAM, 4, seed=1)
+    rolls = set()
+    for epoch in range(1, 99):
+        windows.set_epoch(epoch)
+        target = joined(windows, "target")
+        roll = target[0] - 10
+        assert target == np.roll(STREAM, -roll)[:8].tolist()
+        expected = [END if character == 10 else character - 1 for character in target]
+        assert joined(windows, "source") == expected
+        rolls.add(roll)
+    assert rolls == set(range(11))
+
+
+def test_an_epoch_is_the_same_after_a_restart_and_its_windows_are_shuffled() -> None:
+    orders = []
+    for epoch in (1, 2, 3, 2):
+        windows = CharacterWindows(np.arange(400), 4, seed=5)
+        windows.set_epoch(epoch)
+        orders.append((windows.ordered_indices().tolist(), rows(windows, "target")))
+    assert orders[1] == orders[3] and orders[0] != orders[1] != orders[2]
+    assert sorted(orders[0][0]) == list(range(100)) != orders[0][0]
+
+
+def test_context_stands_in_front_of_what_is_predicted_as_far_as_there_is_any() -> None:
+    windows = CharacterWindows(STREAM, 3).with_context(5)
+    assert rows(windows, "source") == [
+        [END, 10, 11],
+        [END, 10, 11, 12, 13, 14],
+        [10, 11, 12, 13, 14, 15, 16, 17],
+        [13, 14, 15, 16, 17, 18, 19],
+    ]
+    batch = windows.collater([windows[1], windows[3]])
+    assert batch["target"].tolist() == [[PAD, PAD, PAD, 13, 14, 15, PAD], [PAD, PAD, PAD, PAD, PAD, 19, 20]]
+    assert batch["start_indices"] == [3, 5] and batch["ntokens"] == 5
+    assert batch["net_input"]["src_tokens"][0].tolist() == [END, 10, 11, 12, 13, 14, PAD]
+    assert batch["net_input"]["src_lengths"].tolist() == [6, 7]
+
+
+def test_boundaries_are_those_of_the_input_and_none_at_its_end_or_padding() -> None:
+    ends = np.isin(STREAM, [12, 15, 20]).astype(np.uint8)
+    windows = CharacterWindows(STREAM, 4, boundaries=ends)
+    batch = windows.collater([windows[0], windows[1], windows[2]])
+    assert batch["boundaries"].tolist() == [
+        [False, False, False, True],
+        [False, False, True, False],
+        [False, False, False, False],
+    ]
+    windows = CharacterWindows(STREAM, 4, boundaries=ends, seed=1)
+    for epoch in range(1, 9):
+        windows.set_epoch(epoch)
+        assert joined(windows, "boundaries") == [each in (12, 15, 20) for each in joined(windows, "source")]
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_batch_has_boundaries_of_pieces_only_where_they_are_asked_for(folder: CharacterFolder, split: str) -> None:
+    for asked in (True, False):
+        made = task(folder, tokens_per_sample=32, piece_boundaries=asked)
+        made.load_dataset(split)
+        windows = made.dataset(split)
+        batch = windows.collater([windows[0], windows[1]])
+        assert ("boundaries" in batch) is asked
+        if asked:
+            source, ends = batch["net_input"]["src_tokens"], batch["boundaries"]
+            assert ends.shape == source.shape and ends[source == SPACE].all() and ends[source > SPACE].any()
+
+
+def model(made: CharacterLanguageModelingTask) -> TransformerLanguageModel:
+    args = Namespace(
+        decoder_layers=1,
+        decoder_embed_dim=8,
+        decoder_ffn_embed_dim=8,
+        decoder_attention_heads=2,
+        tokens_per_sample=made.cfg.tokens_per_sample,
+    )
+    base_lm_architecture(args)
+    torch.manual_seed(0)
+    return TransformerLanguageModel.build_model(args, made).eval()
+
+
+def naive_bits(built: TransformerLanguageModel, stream: list[int], step: int, context: int) -> float:
+    """Score each character by a forward pass of its own."""
+    source, nats = [END, *stream], 0.0
+    for place, character in enumerate(stream):
+        begin = max(place // step * step - context, 0)
+        logits, _ = built(torch.tensor([source[begin : place + 1]]))
+        nats -= float(logits[0, -1].log_softmax(dim=-1)[character])
+    return nats / len(stream) / math.log(2)
+
+
+@pytest.mark.parametrize(("step", "context", "batch"), [(8, 24, 1), (8, 24, 5), (32, 0, 3), (7, 12, 4)])
+@torch.no_grad()
+def test_bits_per_character_are_those_of_a_naive_loop_over_the_whole_split(
+    folder: CharacterFolder, step: int, context: int, batch: int
+) -> None:
+    made = task(folder, tokens_per_sample=step + context)
+    built = model(made)
+    made.cfg.tokens_per_sample = step  # as fairseq-eval-lm leaves it
+    made.load_dataset("test")
+    batches = made.eval_lm_dataloader(
+        made.dataset("test"), batch_size=batch, max_positions=step + context, context_window=context
+    )
+    found = eval_lm([built], made.source_dictionary, batches)
+    expected = naive_bits(built, folder.tokens("test").tolist(), step, context)
+    assert float(found["loss"]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        ({"max_tokens": 63}, "A window of 64 characters must fit --max-tokens, but the most is 63."),
+        ({"max_positions": 32}, "A window of 64 characters must fit the positions of the model, but the most is 32."),
+    ],
+)
+def test_windows_that_do_not_fit_are_not_left_out(
+    folder: CharacterFolder, limits: dict[str, int], sentence: str
+) -> None:
+    made = task(folder, tokens_per_sample=16)
+    made.load_dataset("test")
+    with pytest.raises(UserError) as error:
+        made.eval_lm_dataloader(made.dataset("test"), context_window=48, **limits)
+    assert str(error.value) == sentence
+
+
+def test_a_stream_shorter_than_a_window_cannot_train_but_is_scored(folder: CharacterFolder) -> None:
+    made = task(folder, tokens_per_sample=501)
+    with pytest.raises(UserError) as error:
+        made.load_dataset("train")
+    assert str(error.value) == "`tokens_per_sample` must be at most the 500 characters of train, but is 501."
+    made.load_dataset("test")
+    assert made.dataset("test").sizes.tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"tokens_per_sample": 0},
+            "`tokens_per_sample` must be at least 1, and above --context-window where that is given, but is 0.",
+        ),
+        ({"stopping_patience": -1}, "--stopping-patience must be at least 0, but is -1."),
+    ],
+)
+def test_bad_options_are_one_sentence(folder: CharacterFolder, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as error:
+        task(folder, **options)
+    assert str(error.value) == sentence
+
+
+def test_pieces_that_are_asked_for_must_be_there_and_data_of_characters(tmp_path: Path, data: DataFolder) -> None:
+    prepare_characters(
+        tmp_path / "plain", {"train": TextStream("t", lambda: iter(["some text"]))}, CharacterSettings("en")
+    )
+    made = task(CharacterFolder(tmp_path / "plain"), tokens_per_sample=4, piece_boundaries=True)
+    with pytest.raises(UserError, match="plain has no pieces: make them with"):
+        made.load_dataset("train")
+    with pytest.raises(UserError, match="holds documents; make one of characters"):
+        task(CharacterFolder(data.path))
+
+
+def test_a_checkpoint_of_another_alphabet_is_refused(folder: CharacterFolder) -> None:
+    made = task(folder)
+    assert made.state_dict() == {"characters": "en"}
+    made.load_state_dict({"characters": "en"})
+    with pytest.raises(UserError, match="The checkpoint is of the alphabet 'fi', but .* of 'en'"):
+        made.load_state_dict({"characters": "fi"})
