@@ -37,6 +37,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 PLUGIN = str(ROOT / "pyramidions")
 TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
+CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
 EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
 FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
 REGISTRIES: list[Registry[Any]] = [
@@ -104,6 +105,8 @@ def known_flags() -> set[str]:
         (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
         (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion", "--task", "span_denoising"]),
         (options.get_training_parser(), ["--user-dir", PLUGIN, "--task", "toy_sequences", *chosen, "vanilla"]),
+        (options.get_training_parser(), [*CHARACTERS, *chosen, "transformer_lm"]),
+        (options.get_eval_lm_parser(), [*CHARACTERS, "--path", "x"]),
         (options.get_generation_parser(interactive=True), [*TASK, "--path", "x"]),
     ):
         options.parse_args_and_arch(parser, input_args=more)
@@ -149,10 +152,13 @@ def test_every_command_parses(page: str) -> None:
             subcommand(words[0]).make_context(words[0], words[1:])
         elif program == "fairseq-train":
             args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS} and args.user_dir == PLUGIN
+            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS, "transformer_lm"} and args.user_dir == PLUGIN
         elif program == "fairseq-generate":
             args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
             assert args.task in ("long_document_summarization", "extractive_summarization") and args.user_dir == PLUGIN
+        elif program == "fairseq-eval-lm":
+            args = options.parse_args_and_arch(options.get_eval_lm_parser(), input_args=words)
+            assert args.task == "character_language_modeling" and args.user_dir == PLUGIN
         elif program == "fairseq-hydra-train":
             with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
                 assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
