@@ -112,8 +112,9 @@ def prepare(
     The summaries of the test split never decide about its documents: --divide leaves them whole.
 
     With --characters, the text becomes a stream of lower-case letters and single spaces for a language model of
-    characters; digits are spelled out. INPUT is a plain text or file of records, of which the end becomes valid and
-    test, a dataset, or a known text: text8, wiki40b or cc100, of which no more is read than is needed.
+    characters; digits are spelled out. INPUT is a plain text, or a file of records with the field `text` (else
+    --source-field), whose end becomes valid and test; a dataset; or a known text: text8, wiki40b or cc100, of which no
+    more is read than is needed.
 
     \b
     Examples:
