@@ -31,6 +31,7 @@ WHOLE = "whole"
 #: Most characters of a split (Nawrot et al. 2023, section 4.1).
 TRAIN_CHARACTERS, VALID_CHARACTERS = 400_000_000, 2_000_000
 _LIBRARY = "sentencepiece"
+_DECODED = 2**20  # characters that are words at a time
 _ITEM = 2**16  # characters of an item; fairseq reads items whole
 
 
@@ -185,7 +186,10 @@ def _fill(
 
         def text(split: str) -> Iterator[str]:
             shards, begin, end = ranges[split]
-            return map(alphabet.decode, shards.slices(begin, end))
+            for ids in shards.slices(begin, end):
+                # A list of all words of a shard would take 20 times its memory.
+                for at in range(0, len(ids), _DECODED):
+                    yield alphabet.decode(ids[at : at + _DECODED])
 
         pieces = _pieces(folder.path / ".pieces", text("train"), settings.pieces)
         write_file(folder.pieces_path, pieces)
