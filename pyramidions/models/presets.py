@@ -176,6 +176,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "transpooler_random": {**_TRANSPOOLER, "scorer": "random"},
     "transpooler_mean": {**_TRANSPOOLER, "pooling": "mean"},
     "transpooler_max": {**_TRANSPOOLER, "pooling": "max"},
+    "transpooler_segments": {**_TRANSPOOLER, "pooling": "segments"},
+    "pyramidion_segments": {**_BLOCKS, "pooling": "segments", "pooling_lengths": "2048,512"},
     "deep_blockwise": _DEEP,
     "deep_pyramidion": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None"},
     "led": _LED,

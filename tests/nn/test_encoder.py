@@ -71,8 +71,8 @@ def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, s
     moved = [] if attention == "segments" else [tokens.roll(5, dims=1)]
     for other in (*moved, batch(24, seed=3)):
         found = encode(model, other)[0]
-        # How many sentences there are depends on the text.
-        assert found.shape == expected.shape or pooling == "markers"
+        # How many sentences or segments there are depends on the text.
+        assert found.shape == expected.shape or pooling in ("markers", "segments")
         assert found.shape != expected.shape or not torch.allclose(found, expected, atol=1e-3)
 
 

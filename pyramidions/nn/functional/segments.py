@@ -34,22 +34,24 @@ class SegmentSums(NamedTuple):
         return _shared(self.total[:, :-1], self.size, self.closed)
 
 
-def segment_sums(x: Tensor, boundaries: Tensor) -> SegmentSums:
+def segment_sums(x: Tensor, boundaries: Tensor, most: int | None = None) -> SegmentSums:
     """Sum the vectors of each segment.
 
     Args:
         x: (B, L, D).
         boundaries: (B, L).
+        most: K, if it is known to be at least as many segments as any row has; None to count, for which the host waits
+            for a GPU.
     """
     ends = boundaries != 0
     until = ends.cumsum(dim=1)
     closed, number = until[:, -1], until - ends.long()
-    width = int(closed.max()) + 1
+    width = (int(closed.max()) if most is None else most) + 1
     # (B, L) -> (BL,): a row's segments follow those of the row before
     place = (number + width * torch.arange(len(x), device=x.device)[:, None]).flatten()
     vectors = full_precision(x).flatten(0, 1)
     total = vectors.new_zeros(len(x) * width, x.size(2)).index_add(0, place, vectors)
-    count = place.bincount(minlength=len(x) * width)
+    count = place.new_zeros(len(x) * width).index_add(0, place, torch.ones_like(place))
     return SegmentSums(total.unflatten(0, (-1, width)), count.unflatten(0, (-1, width)), number, closed)
 
 
@@ -61,8 +63,8 @@ def _shared(x: Tensor, count: Tensor, closed: Tensor) -> Tensor:
 
 class _MeansOfSegments(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, boundaries: Tensor) -> Tensor:
-        sums = segment_sums(x, boundaries)
+    def forward(ctx: Any, x: Tensor, boundaries: Tensor, most: int | None) -> Tensor:
+        sums = segment_sums(x, boundaries, most)
         means = sums.means()
         ctx.save_for_backward(x, means, sums.size, sums.number, sums.closed)
         ctx.kind = boundaries.dtype
@@ -70,7 +72,7 @@ class _MeansOfSegments(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
         x, means, count, number, closed = ctx.saved_tensors
         # Of what follows the last boundary nothing is read: (B, K, D) -> (B, K + 1, D)
         share, means = (F.pad(each, (0, 0, 0, 1)) for each in (_shared(full_precision(grad), count, closed), means))
@@ -81,18 +83,18 @@ class _MeansOfSegments(torch.autograd.Function):
             gain = (of_x * full_precision(x)).sum(dim=2) - (share * means).sum(dim=2).gather(1, number)
             # A boundary moves all that stands after it.
             of_boundaries = (gain.flip(1).cumsum(dim=1).flip(1) - gain).to(ctx.kind)
-        return of_x.to(x.dtype), of_boundaries
+        return of_x.to(x.dtype), of_boundaries, None
 
 
-def means_of_segments(x: Tensor, boundaries: Tensor) -> Tensor:
+def means_of_segments(x: Tensor, boundaries: Tensor, most: int | None = None) -> Tensor:
     """Return the mean of each segment's vectors: (B, L, D), (B, L) -> (B, K, D), zeros after a row's last segment.
 
-    K is the most segments of a row. Boundaries may have gradients: those of the matrices (B, L, K) by which Nawrot et
-    al. 2023 pool (section 3.2), whose column for a segment is the share of each position. With n positions in segment
-    k, G its gradient, and m its mean, position i has g = G (x_i - m) / n, and the gradient of a boundary is the sum of
-    all g after it.
+    K is the most segments of a row, or ``most``, as in `segment_sums`. Boundaries may have gradients: those of the
+    matrices (B, L, K) by which Nawrot et al. 2023 pool (section 3.2), whose column for a segment is the share of each
+    position. With n positions in segment k, G its gradient, and m its mean, position i has g = G (x_i - m) / n, and the
+    gradient of a boundary is the sum of all g after it.
     """
-    means: Tensor = _MeansOfSegments.apply(x, boundaries)
+    means: Tensor = _MeansOfSegments.apply(x, boundaries, most)
     return means
 
 

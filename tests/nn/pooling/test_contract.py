@@ -15,6 +15,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.sequence import Sequence
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
+SELECTING = [kind for kind in POOLING.names if POOLING.takes(kind, "scorer")]
 DIM, K, LONGEST = 8, 4, 40
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 
@@ -28,6 +29,7 @@ def make(kind: str, **options: object) -> Pooler:
     }
     layer = Layer({name: Sublayer(function, DIM) for name, function in functions.items()})
     given = {"k": K, "window": LONGEST // K, "scorer": scorer, "layer": layer, "confined_to": LONGEST // K}
+    given |= {"embed_dim": DIM, "ffn_embed_dim": 16}
     return POOLING.build(kind, options, **given).eval()
 
 
@@ -44,8 +46,11 @@ def batch(*lengths: int) -> Sequence:
 @pytest.mark.parametrize("length", [1, 4, 5, 9, 33])
 def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
     pooled = make(kind)(batch(length), NO_CONTEXT)
-    count = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
+    most = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
+    count = pooled.x.size(1)
     assert pooled.x.shape == (1, count, DIM)
+    # Where segments are learned, there may be fewer.
+    assert 1 <= count <= min(length, K) if kind == "segments" else count == most
     assert pooled.padding_mask.shape == (1, count) and not pooled.padding_mask.any()
 
 
@@ -132,7 +137,7 @@ def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
         make(kind, inference="firm")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "temperature")])
+@pytest.mark.parametrize("kind", [kind for kind in SELECTING if POOLING.takes(kind, "temperature")])
 def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
     given = batch(13, 6)
     cold, hard = make(kind, temperature=1e-6), make("hard_topk")

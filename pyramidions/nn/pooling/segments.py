@@ -1,0 +1,127 @@
+"""Pooling of segments whose boundaries are learned."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pyramidions.nn.boundaries import GumbelBoundaries, Segmentation
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.functional.segments import means_of_segments
+from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
+from pyramidions.nn.regularised import Regularised
+from pyramidions.nn.sequence import Sequence
+
+
+@POOLING.register("segments")
+class SegmentsPooler(Pooler, Regularised):
+    """Hands on the mean of each segment; where segments end is learned.
+
+    This is the dynamic pooling of a language model (Nawrot et al. 2023, sections 3.1.1 and 3.2) in an encoder. A
+    predictor gives each position the probability that a segment ends there; training draws from it, evaluation rounds.
+    The end of the text always ends a segment, so no position is lost. Of more than k segments, the most probable
+    boundaries stay. The binomial prior is added to the loss of training, in nats for each position.
+
+    The text decides how many vectors there are, so that the host waits for a GPU once. Padding must come after the
+    text.
+
+    Args:
+        k: segments of a document, at most.
+        window: positions of the longest document for each segment.
+        embed_dim: D.
+        ffn_embed_dim: width of the predictor.
+        prior: share of positions that end a segment; None for one in ``window``.
+        temperature: of the sigmoid by which boundaries learn.
+
+    Raises:
+        ValueError: a k below 1, a prior that is not between 0 and 1, or a temperature that is not positive.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        window: int,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        prior: float | None = None,
+        temperature: float = 0.5,
+    ) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"`k` must be at least 1, but is {k}.")
+        self.k, self.window = k, window
+        # A window of 1 pools nothing; a prior of 1 would be none.
+        prior = 1 / max(window, 2) if prior is None else prior
+        self.boundaries = GumbelBoundaries(embed_dim, ffn_embed_dim, prior, temperature)
+        # Training begins with as many boundaries as the prior asks for.
+        nn.init.constant_(self.boundaries.predictor.fc2.bias, math.log(prior / (1 - prior)))
+        self._loss: Tensor | None = None
+
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        x, padding_mask = sequence.x, sequence.padding_mask
+        drawn = self.boundaries(x, None, padding_mask)
+        if self.training:
+            self._loss = (self.boundaries.loss(drawn) / drawn.lengths.clamp(min=1)).mean()
+        boundaries = self._kept_boundaries(drawn, padding_mask)
+        starts, sizes = _spans(boundaries, self.k)
+        # The host waits once, for all that it must know.
+        *lengths, longest = self._known(sizes)
+        most = max([1, *lengths])
+        sources, weights = _members(starts[:, :most], sizes[:, :most], longest, x.size(1))
+        padding_mask = sizes[:, :most] == 0
+        return Pooled(means_of_segments(x, boundaries, most), padding_mask, sources, weights.to(x.dtype), lengths)
+
+    def regulariser(self) -> Tensor | None:
+        """Return the prior's loss of the last training pass, once: its graph is then free."""
+        loss, self._loss = self._loss, None
+        return loss
+
+    def _kept_boundaries(self, drawn: Segmentation, padding_mask: Tensor) -> Tensor:
+        """Return the end of the text, and the k - 1 other boundaries with the greatest logits: (B, L)."""
+        assert drawn.logits is not None
+        real = ~padding_mask
+        last = real & (real.cumsum(dim=1) == real.sum(dim=1, keepdim=True))
+        marked = (drawn.boundaries != 0) | last
+        ranked = drawn.logits.detach().masked_fill(~marked, -math.inf).masked_fill(last, math.inf)
+        best = ranked.topk(min(self.k, ranked.size(1)), dim=1).indices
+        dropped = marked.scatter(1, best, False)
+        # A boundary that is dropped learns nothing, and a position that was none does.
+        return torch.where(last, 1.0, drawn.boundaries.masked_fill(dropped, 0.0))
+
+    def _known(self, sizes: Tensor) -> list[int]:
+        """Return how many segments each document has, and the size of the longest: (B, K) -> B + 1 integers."""
+        if sizes.is_meta:
+            # On the meta device, where costs are counted, segments are as many as there may be, and alike.
+            return [sizes.size(1)] * len(sizes) + [self.window]
+        known: list[int] = torch.cat([(sizes > 0).sum(dim=1), sizes.amax()[None]]).tolist()
+        return known
+
+
+def _spans(boundaries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return where the segments of each row start, and their sizes: (B, L) -> (B, K) twice.
+
+    K is ``k``, or L if that is less. After a row's last segment sizes are 0.
+    """
+    marked = boundaries != 0
+    # Ends come before all other positions, in their order.
+    ends = (~marked).byte().argsort(dim=1, stable=True)[:, :k]
+    starts = torch.cat([torch.zeros_like(ends[:, :1]), ends[:, :-1] + 1], dim=1)
+    return starts, torch.where(marked.gather(1, ends), ends - starts + 1, 0)
+
+
+def _members(starts: Tensor, sizes: Tensor, longest: int, length: int) -> tuple[Tensor, Tensor]:
+    """Return which positions each segment is made of, and how much of each.
+
+    Args:
+        starts: (B, K).
+        sizes: (B, K).
+        longest: G, the greatest size.
+        length: L.
+
+    Returns:
+        (B, K, G) twice.
+    """
+    place = torch.arange(max(1, longest), device=starts.device)
+    # (B, K) -> (B, K, G)
+    sources = (starts[..., None] + place).clamp(max=length - 1)
+    return sources, (place < sizes[..., None]) / sizes.clamp(min=1)[..., None]

@@ -1,0 +1,108 @@
+"""Segments pooling: which segments come out, and what their boundaries learn."""
+
+import math
+
+import pytest
+import torch
+from small_parts import DIM, ends_after, vectors
+from torch import Tensor
+
+from pyramidions.nn.context import PoolingContext
+from pyramidions.nn.pooling import Pooled, SegmentsPooler
+from pyramidions.nn.sequence import Sequence
+
+NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("segments ask for no attention"))
+
+
+class Given(torch.nn.Module):
+    """Predicts given logits."""
+
+    def __init__(self, logits: Tensor) -> None:
+        super().__init__()
+        self.logits = torch.nn.Parameter(logits)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.logits
+
+
+def pool(k: int, *logits: list[float], real: tuple[int, ...] | None = None) -> tuple[Pooled, Sequence, SegmentsPooler]:
+    """Pool documents whose boundaries have these logits; of each the first ``real`` positions are no padding."""
+    length = len(logits[0])
+    pooler = SegmentsPooler(k, 4, DIM, 16).eval()
+    pooler.boundaries.predictor = Given(torch.tensor(logits))
+    mask = ends_after(*(real or [length] * len(logits)), width=length)
+    given = Sequence(vectors(len(logits), length, DIM), mask)
+    return pooler(given, NO_CONTEXT), given, pooler
+
+
+def test_segments_end_where_a_boundary_is_more_likely_than_not_and_at_the_end_of_the_text() -> None:
+    pooled, given, _ = pool(4, [-1.0, 2.0, -1.0, -1.0, 1.0, -3.0])
+    expected = [given.x[0, :2].mean(0), given.x[0, 2:5].mean(0), given.x[0, 5]]
+    torch.testing.assert_close(pooled.x[0], torch.stack(expected))
+    assert pooled.lengths == [3]
+
+
+def test_of_more_boundaries_than_k_the_most_probable_stay() -> None:
+    pooled, given, _ = pool(2, [1.0, 3.0, 2.0, 2.5, -1.0])
+    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, :2].mean(0), given.x[0, 2:].mean(0)]))
+
+
+def test_with_a_k_of_one_the_text_is_one_segment() -> None:
+    pooled, given, _ = pool(1, [1.0, 3.0, 2.0])
+    torch.testing.assert_close(pooled.x[0, 0], given.x[0].mean(0))
+
+
+def test_a_boundary_at_the_end_of_the_text_does_not_take_the_place_of_another() -> None:
+    pooled, given, _ = pool(2, [1.0, -1.0, 9.0])
+    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, 0], given.x[0, 1:].mean(0)]))
+
+
+def test_documents_of_fewer_segments_are_padded_with_zeros() -> None:
+    pooled, _, _ = pool(4, [1.0, 1.0, 1.0], [-1.0, -1.0, 5.0], [5.0, 5.0, 5.0], real=(3, 2, 0))
+    assert pooled.lengths == [3, 1, 0]
+    assert pooled.padding_mask.tolist() == [[False] * 3, [False, True, True], [True] * 3]
+    assert not pooled.x[pooled.padding_mask].any()
+    assert pooled.sources is not None and pooled.weights is not None
+    assert pooled.sources[1, 0].tolist() == [0, 1] and pooled.weights[1, 0].tolist() == [0.5, 0.5]
+    assert not pooled.weights[pooled.padding_mask].any()
+
+
+def test_a_dropped_boundary_learns_nothing_and_a_position_without_one_does() -> None:
+    pooled, _, pooler = pool(2, [1.0, 3.0, -0.5, 2.0, -1.0])
+    pooled.x.square().sum().backward()
+    grad = pooler.boundaries.predictor.logits.grad
+    assert grad is not None
+    assert (grad[0] != 0).tolist() == [False, True, True, False, False]
+
+
+def test_training_begins_with_as_many_boundaries_as_the_prior_asks_for() -> None:
+    pooler = SegmentsPooler(64, 8, DIM, 16)
+    assert pooler.boundaries.predictor.fc2.bias.sigmoid().item() == pytest.approx(1 / 8)
+
+
+def test_the_prior_of_a_training_pass_is_told_once_in_nats_for_each_position() -> None:
+    torch.manual_seed(0)
+    pooler = SegmentsPooler(3, 4, DIM, 16, prior=0.25)
+    pooler.boundaries.predictor = Given(torch.tensor([[9e9, -9e9, -9e9, -9e9], [9e9, 9e9, 9e9, 9e9]]))
+    pooler(Sequence(vectors(2, 4, DIM), ends_after(4, 2, width=4)), NO_CONTEXT)
+    one_of_four, two_of_two = 4 * 0.25 * 0.75**3, 0.25**2
+    expected = (-math.log(one_of_four) / 4 - math.log(two_of_two) / 2) / 2
+    loss = pooler.regulariser()
+    assert loss is not None and loss.item() == pytest.approx(expected)
+    assert pooler.regulariser() is None
+
+
+def test_evaluation_has_no_loss() -> None:
+    assert pool(2, [1.0, 2.0])[2].regulariser() is None
+
+
+@pytest.mark.parametrize(
+    ("k", "prior", "sentence"),
+    [
+        (0, None, "`k` must be at least 1, but is 0."),
+        (2, 1.0, "`prior` must be above 0 and below 1, but is 1.0."),
+    ],
+)
+def test_what_cannot_be_is_refused(k: int, prior: float | None, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        SegmentsPooler(k, 4, DIM, 16, prior=prior)
