@@ -17,7 +17,7 @@ from hydra import compose, initialize_config_dir
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
 from pyramidions.measure import CostPart, Lengths, compare, cost_of, shrink
-from pyramidions.models import EXTRACTOR_PRESETS, PRESETS, PyramidionConfig
+from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
@@ -105,7 +105,10 @@ def known_flags() -> set[str]:
         (options.get_training_parser(), [*EXTRACTION, *chosen, "extractor", *extracts]),
         (options.get_training_parser(), [*TASK, *chosen, "deep_pyramidion", "--task", "span_denoising"]),
         (options.get_training_parser(), ["--user-dir", PLUGIN, "--task", "toy_sequences", *chosen, "vanilla"]),
-        (options.get_training_parser(), [*CHARACTERS, *chosen, "transformer_lm"]),
+        (
+            options.get_training_parser(),
+            [*CHARACTERS, *chosen, "hourglass_gumbel", "--criterion", "boundary_cross_entropy"],
+        ),
         (options.get_eval_lm_parser(), [*CHARACTERS, "--path", "x"]),
         (options.get_generation_parser(interactive=True), [*TASK, "--path", "x"]),
     ):
@@ -152,12 +155,14 @@ def test_every_command_parses(page: str) -> None:
             subcommand(words[0]).make_context(words[0], words[1:])
         elif program == "fairseq-train":
             args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS, "transformer_lm"} and args.user_dir == PLUGIN
+            assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS} and args.user_dir == PLUGIN
         elif program == "fairseq-generate":
             args = options.parse_args_and_arch(options.get_generation_parser(), input_args=words)
             assert args.task in ("long_document_summarization", "extractive_summarization") and args.user_dir == PLUGIN
-        elif program == "fairseq-eval-lm":
-            args = options.parse_args_and_arch(options.get_eval_lm_parser(), input_args=words)
+        elif program in ("fairseq-eval-lm", "fairseq-interactive"):
+            scores = program == "fairseq-eval-lm"
+            parser = options.get_eval_lm_parser() if scores else options.get_interactive_generation_parser()
+            args = options.parse_args_and_arch(parser, input_args=words)
             assert args.task == "character_language_modeling" and args.user_dir == PLUGIN
         elif program == "fairseq-hydra-train":
             with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):

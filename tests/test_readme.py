@@ -21,7 +21,7 @@ from small_pretrained import model_of, save
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from pyramidions.cli import main
 from pyramidions.inference.saved_model import load_model
-from pyramidions.models import PRESETS
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, PRESETS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -152,6 +152,15 @@ def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
     assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
 
 
+def test_a_language_model_of_characters_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text(papers("train", 1)[0]["article"])
+    # The hub of text8 cannot be reached from a test.
+    prepare = ["mine.txt" if word == "text8" else word for word in command("pyramidions", "prepare", "text8")]
+    run_in(tmp_path, prepare, "--out", "text8", "--valid-characters", "500")
+    tiny = ["--cpu", "--tokens-per-sample", "64", "--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"]
+    assert "shortening_factor" in run_in(tmp_path, command("fairseq-train", "text8"), *tiny, "--max-update", "2")
+
+
 def test_hydra_reads_quoted_values_as_the_readme_writes_them() -> None:
     quoted = re.findall(r"`([\"']model\.\w+=[^`]+)`", README)
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
@@ -248,6 +257,7 @@ def test_every_preset_is_named() -> None:
     in_table = set(re.findall(r"^\| `(\w+)` \|", architectures, re.MULTILINE))
     in_text = set(re.findall(r"`(transpooler_\w+)`", README))
     assert in_table | in_text == set(PRESETS)
+    assert set(re.findall(r"`(hourglass_\w+)`", README)) == set(LANGUAGE_MODEL_PRESETS)
 
 
 def test_every_file_that_is_named_exists() -> None:

@@ -14,7 +14,7 @@ from pyramidions.errors import UserError
 _WIDEST = 120
 _SUMMARIZES = {"task": "--task long_document_summarization", "criterion": "--criterion pooled_cross_entropy"}
 _EXTRACTS = {"task": "--task extractive_summarization", "criterion": "--criterion extractive_summarization"}
-_PREDICTS = {"criterion": "--criterion boundary_cross_entropy"}
+_PREDICTS = {"task": "--task character_language_modeling", "criterion": "--criterion boundary_cross_entropy"}
 
 
 class Option(NamedTuple):
@@ -103,10 +103,14 @@ def _of_fairseqs_parts(parts: dict[str, str]) -> dict[str, Any]:
     from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyConfig
     from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
     from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
-    from pyramidions.tasks.config import ExtractiveSummarizationConfig, LongDocumentSummarizationConfig
+    from pyramidions.tasks.config import (
+        CharacterLanguageModelingConfig,
+        ExtractiveSummarizationConfig,
+        LongDocumentSummarizationConfig,
+    )
 
     if parts is _PREDICTS:
-        return {"criterion": BoundaryCrossEntropyConfig()}
+        return {"task": CharacterLanguageModelingConfig(), "criterion": BoundaryCrossEntropyConfig()}
     if parts is _EXTRACTS:
         return {"task": ExtractiveSummarizationConfig(), "criterion": ExtractiveSummarizationCriterionConfig()}
     return {"task": LongDocumentSummarizationConfig(), "criterion": PooledCrossEntropyConfig()}

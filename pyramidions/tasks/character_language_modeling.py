@@ -3,18 +3,24 @@
 import logging
 from typing import Any, Optional
 
-from fairseq.data import Dictionary
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.tasks import register_task
+from torch import Tensor
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import CHARACTERS
 from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
+from pyramidions.tasks.character_codec import CharacterCodec
+from pyramidions.tasks.character_generator import CharacterGenerator
 from pyramidions.tasks.character_windows import CharacterWindows
 from pyramidions.tasks.config import CharacterLanguageModelingConfig
+from pyramidions.tasks.decoding import NGramBlocker
 from pyramidions.tasks.run_config import run_of
 from pyramidions.tasks.splits import is_shuffled
 from pyramidions.tasks.training_task import TrainingTask
+from pyramidions.text.tokenizer import PAD
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +30,8 @@ class CharacterLanguageModelingTask(TrainingTask):
     """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
 
     `fairseq-eval-lm` scores each character of a split once, in windows that overlap by --context-window: its loss in
-    base 2 is the bits per character.
+    base 2 is the bits per character. `fairseq-interactive` continues lines of text, and `fairseq-generate` windows of a
+    split, of which --prefix-size limits what is shown.
 
     Args:
         cfg: what the user said.
@@ -116,12 +123,13 @@ class CharacterLanguageModelingTask(TrainingTask):
         """Return an iterator over batches that hold every window.
 
         Raises:
-            UserError: a window does not fit a batch or the model.
+            UserError: a window, or a text to continue, does not fit a batch or the model.
         """
         longest = int(dataset.sizes.max())
+        kind = "window" if isinstance(dataset, CharacterWindows) else "prompt"
         for most, name in ((max_tokens, "--max-tokens"), (max_positions, "the positions of the model")):
             if most is not None and longest > most:
-                raise UserError(f"A window of {longest:,} characters must fit {name}, but the most is {most:,}.")
+                raise UserError(f"A {kind} of {longest:,} characters must fit {name}, but the most is {most:,}.")
         return super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
 
     def eval_lm_dataloader(
@@ -139,3 +147,80 @@ class CharacterLanguageModelingTask(TrainingTask):
             windows, max_tokens=max_tokens, max_sentences=batch_size, max_positions=max_positions, **kwargs
         )
         return batches.next_epoch_itr(shuffle=False)
+
+    # Writing
+
+    def build_bpe(self, args: Any) -> CharacterCodec:
+        """Return the alphabet as fairseq's commands use it: between text and symbols joined by spaces.
+
+        Raises:
+            UserError: the user asks for another one.
+        """
+        other = args if isinstance(args, str) else getattr(args, "_name", None)
+        if other is not None:
+            raise UserError(f"The alphabet is the data's, but --bpe asks for {other!r}.")
+        return CharacterCodec(self.folder.alphabet)
+
+    def build_generator(
+        self,
+        models: list[Any],
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Build fairseq's search, which writes letters and spaces alone."""
+        generator = super().build_generator(
+            models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
+        )
+        if getattr(generator, "repeat_ngram_blocker", None) is not None:
+            generator.repeat_ngram_blocker = NGramBlocker(args.no_repeat_ngram_size)
+        return generator
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: list[int], **unused: Any
+    ) -> LanguagePairDataset:
+        """Return the texts that are to be continued; ``</s>`` moves from their ends to their beginnings."""
+        prompts = [tokens.roll(1) for tokens in src_tokens]
+        return LanguagePairDataset(prompts, src_lengths, self.dictionary, left_pad_source=False)
+
+    def inference_step(
+        self,
+        generator: Any,
+        models: list[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """Continue the texts of a batch.
+
+        Args:
+            generator: what `build_generator` built.
+            models: those it was built of.
+            sample: the batch.
+            prefix_tokens: (B, T), what texts begin with, padded on the right; None for what the batch shows behind the
+                first place.
+            constraints: None.
+
+        Returns:
+            Of each text its hypotheses, the best first, which begin with what it begins with.
+
+        Raises:
+            UserError: the longest length leaves no room behind a text, or there are constraints.
+        """
+        if constraints is not None:
+            raise UserError("--constraints are for models that read another text, and a language model does not.")
+        if not isinstance(generator, CharacterGenerator):  # --score-reference
+            scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)
+            return scores
+        if prefix_tokens is None:
+            # What is written begins behind </s>.
+            prefix_tokens = sample["net_input"]["src_tokens"][:, 1:]
+        lengths = prefix_tokens.ne(PAD).sum(dim=1)
+        found: list[list[dict[str, Tensor]]] = [[] for _ in prefix_tokens]
+        # The search counts from the beginning of the longest: texts of other lengths would be cut elsewhere.
+        for length in lengths.unique().tolist():
+            rows = torch.nonzero(lengths == length).flatten()
+            for row, hypotheses in zip(rows.tolist(), generator.continued(prefix_tokens[rows, :length]), strict=True):
+                found[row] = hypotheses
+        return found

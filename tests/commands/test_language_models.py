@@ -1,63 +1,75 @@
-"""Language models under fairseq's own task and commands."""
+"""Language models of characters under fairseq's commands."""
 
+import random
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from fairseq.data import Dictionary
-from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
-from fairseq_commands import USER_DIR, run
+from fairseq_commands import USER_DIR, kill_at, run
 
-MODEL = [*("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2", "--layers", "1,2,1")]
-TASK = ["--user-dir", USER_DIR, "--task", "language_modeling", "--cpu", "--sample-break-mode", "none"]
-TEXT = "the quick brown fox jumps over the lazy dog and the dog sleeps " * 12
+from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
+from pyramidions.data.text_streams import TextStream
+from pyramidions.models import LANGUAGE_MODEL_PRESETS
 
-
-def prepared(folder: Path) -> Path:
-    folder.mkdir()
-    dictionary = Dictionary()
-    for letter in "▁abcdefghijklmnopqrstuvwxyz":
-        dictionary.add_symbol(letter)
-    dictionary.save(str(folder / "dict.txt"))
-    ids = torch.tensor([dictionary.index(letter) for letter in TEXT.replace(" ", "▁")])
-    for split, part in (("train", ids), ("valid", ids[:200]), ("test", ids[100:400])):
-        builder = MMapIndexedDatasetBuilder(str(folder / f"{split}.bin"), dtype=np.uint16)
-        builder.add_item(part)
-        builder.finalize(str(folder / f"{split}.idx"))
-    return folder
+TASK = ["--user-dir", USER_DIR, "--task", "character_language_modeling", "--cpu", "--tokens-per-sample", "64"]
 
 
-def train(data: Path, folder: Path, arch: str, updates: int, *flags: object) -> str:
-    done = run(
-        *("fairseq-train", data, *TASK, "--tokens-per-sample", "64", "--arch", arch, *MODEL),
-        *("--criterion", "boundary_cross_entropy", "--optimizer", "adam", "--lr", "0.01", "--lr-scheduler", "fixed"),
-        *("--batch-size", "4", "--required-batch-size-multiple", "1", "--save-dir", folder, "--max-update", updates),
-        *("--save-interval-updates", "2", "--num-workers", "0", "--log-format", "simple", "--log-interval", "1"),
-        *("--clip-norm", "0.25", "--best-checkpoint-metric", "bpc", *flags),
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text of words of a few letters, whose ends, of 500 characters each, become valid and test."""
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcdefg", k=draw.randint(1, 6))) for _ in range(40)]
+    text = " ".join(draw.choices(words, k=700))
+    path = tmp_path_factory.mktemp("characters") / "data"
+    settings = CharacterSettings("en", valid_characters=500, pieces=30)
+    prepare_characters(path, {WHOLE: TextStream("text", lambda: iter([text]))}, settings)
+    return path
+
+
+def train_command(data: Path, folder: Path, arch: str) -> list[object]:
+    """An epoch has some seven updates, so that each run rolls its stream once or twice."""
+    return [
+        *("fairseq-train", data, *TASK, "--piece-boundaries", "--arch", arch, "--layers", "1,2,1"),
+        *("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"),
+        *("--criterion", "boundary_cross_entropy", "--best-checkpoint-metric", "bpc", "--clip-norm", "0.25"),
+        *("--optimizer", "adam", "--lr", "0.01", "--lr-scheduler", "cosine", "--batch-size", "4"),
+        *("--max-update", "12", "--save-interval-updates", "2", "--log-format", "simple", "--log-interval", "1"),
+        *("--num-workers", "0", "--save-dir", folder),
+    ]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", ["hourglass_gumbel", "hourglass_entropy", "hourglass_whitespace"])
-def test_a_model_trains_goes_on_and_is_scored(arch: str, tmp_path: Path) -> None:
-    data = prepared(tmp_path / "data")
-    log = train(data, tmp_path, arch, 4)
-    assert "| bpc " in log and "| shortening_of_longest " in log and "| spaces_f1 " in log
-    assert ("| boundary_loss " in log) == (arch != "hourglass_whitespace")
-    log = train(data, tmp_path, arch, 6)
-    assert "num_updates=5," in log and "num_updates=4," not in log
-    checkpoint = tmp_path / "checkpoint_last.pt"
-    losses = []
-    for context in (0, 48):
-        scored = run(
-            *("fairseq-eval-lm", data, *TASK, "--tokens-per-sample", "64", "--context-window", context),
-            *("--path", checkpoint, "--gen-subset", "test", "--batch-size", "2"),
-        )
-        assert scored.returncode == 0, scored.stdout
-        assert "Evaluated 299 tokens" in scored.stdout or "Evaluated 300 tokens" in scored.stdout
-        losses += [float(loss) for loss in re.findall(r"Loss \(base 2\): ([\d.]+)", scored.stdout)]
-    assert len(losses) == 2 and all(0 < loss < 8 for loss in losses)
+@pytest.mark.parametrize("arch", LANGUAGE_MODEL_PRESETS)
+def test_a_killed_run_resumes_bit_for_bit_and_eval_lm_scores_the_whole_split(
+    arch: str, data: Path, tmp_path: Path
+) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    done = run(*train_command(data, whole, arch))
+    assert done.returncode == 0, done.stdout
+    assert "| bpc " in done.stdout and "| epoch 002 |" in done.stdout
+    assert ("| spaces_f1 " in done.stdout) == (arch != "hourglass_vanilla")
+    learns = arch in ("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy")
+    assert ("| boundary_loss " in done.stdout) == learns
+
+    command = train_command(data, parts, arch)
+    kill_at(5, command)
+    resumed = run(*command)
+    assert resumed.returncode == 0 and "Loaded checkpoint" in resumed.stdout, resumed.stdout
+    assert "num_updates=3," not in resumed.stdout
+    expected, found = weights(whole), weights(parts)
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(weight, found[name]) for name, weight in expected.items())
+
+    scored = run(
+        *("fairseq-eval-lm", data, *TASK, "--path", parts / "checkpoint_last.pt", "--gen-subset", "test"),
+        *("--context-window", "48", "--batch-size", "8"),
+    )
+    assert scored.returncode == 0 and "Evaluated 500 tokens" in scored.stdout, scored.stdout
+    (bits,) = re.findall(r"Loss \(base 2\): (\d+\.\d+)", scored.stdout)
+    assert 1 < float(bits) < 5

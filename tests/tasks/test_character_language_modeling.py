@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer_lm import TransformerLanguageModel, base_lm_architecture
 from fairseq_cli.eval_lm import eval_lm
+from omegaconf import OmegaConf
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.text_streams import TextStream
 from pyramidions.errors import UserError
+from pyramidions.models import LANGUAGE_MODEL_PRESETS
+from pyramidions.models.pyramidion_lm import PyramidionLanguageModel, PyramidionLanguageModelConfig
 from pyramidions.tasks.character_language_modeling import CharacterLanguageModelingTask
 from pyramidions.tasks.character_windows import CharacterWindows
 from pyramidions.tasks.config import CharacterLanguageModelingConfig
@@ -224,3 +228,92 @@ def test_a_checkpoint_of_another_alphabet_is_refused(folder: CharacterFolder) ->
     made.load_state_dict({"characters": "en"})
     with pytest.raises(UserError, match="The checkpoint is of the alphabet 'fi', but .* of 'en'"):
         made.load_state_dict({"characters": "fi"})
+
+
+def hourglass(made: CharacterLanguageModelingTask, name: str) -> PyramidionLanguageModel:
+    tiny = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "layers": "1,1,1"}
+    config = PyramidionLanguageModelConfig(**{**LANGUAGE_MODEL_PRESETS[name], **tiny})
+    torch.manual_seed(0)
+    built = PyramidionLanguageModel.build_model(OmegaConf.structured(config), made)
+    with torch.no_grad():
+        for weight in built.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    return built.eval()
+
+
+def continued(
+    made: CharacterLanguageModelingTask, built: PyramidionLanguageModel, lines: list[str], **options: Any
+) -> list[list[dict[str, Any]]]:
+    """Do what fairseq-interactive does."""
+    codec = made.build_bpe(None)
+    dataset = made.build_dataset_for_inference(*made.get_interactive_tokens_and_lengths(lines, codec.encode))
+    (batch,) = made.get_batch_iterator(dataset, max_sentences=len(lines)).next_epoch_itr(shuffle=False)
+    generator = made.build_generator([built], GenerationConfig(**{"max_len_a": 1.0, "max_len_b": 12, **options}))
+    found = made.inference_step(generator, [built], batch)
+    for hypotheses in found:
+        for each in hypotheses:
+            each["text"] = codec.decode(made.source_dictionary.string(each["tokens"]))
+    return [found[place] for place in np.argsort(batch["id"].numpy())]
+
+
+@torch.no_grad()
+def log_probabilities(built: PyramidionLanguageModel, tokens: torch.Tensor) -> torch.Tensor:
+    """Of each token by a forward pass over the whole text."""
+    logits, _ = built(torch.cat([torch.tensor([END]), tokens[:-1]])[None])
+    found: torch.Tensor = logits[0].log_softmax(dim=-1)
+    return found
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODEL_PRESETS)
+def test_the_most_probable_letters_of_whole_forwards_are_written(folder: CharacterFolder, name: str) -> None:
+    made = task(folder)
+    built = hourglass(made, name)
+    lines = ["a cab", "", "Dada 3"]
+    for line, [best] in zip(lines, continued(made, built, lines, beam=1), strict=True):
+        prompt = folder.alphabet.clean(line).strip()
+        assert best["text"].startswith(prompt) and len(best["text"]) == len(prompt) + 12
+        expected = log_probabilities(built, best["tokens"])
+        assert expected[len(prompt) :, SPACE:].argmax(dim=-1).add(SPACE).equal(best["tokens"][len(prompt) :])
+        scores = expected.gather(1, best["tokens"][:, None]).squeeze(1)
+        torch.testing.assert_close(best["positional_scores"], scores, rtol=0, atol=1e-5)
+        assert float(best["score"]) == pytest.approx(float(scores.mean()), abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [{}, {"sampling": True}, {"sampling": True, "sampling_topk": 3}], ids=str)
+def test_beams_and_samples_have_the_scores_of_whole_forwards(folder: CharacterFolder, options: dict[str, Any]) -> None:
+    made = task(folder)
+    built = hourglass(made, "hourglass_whitespace")
+    (found,) = continued(made, built, ["a cab"], beam=4, nbest=4, **options)
+    assert len({each["text"] for each in found}) == 4
+    assert [float(each["score"]) for each in found] == sorted((float(each["score"]) for each in found), reverse=True)
+    for each in found:
+        scores = log_probabilities(built, each["tokens"]).gather(1, each["tokens"][:, None]).squeeze(1)
+        torch.testing.assert_close(each["positional_scores"], scores, rtol=0, atol=1e-5)
+        assert len(each["text"]) == 17 and each["tokens"].min() >= SPACE
+
+
+def test_windows_are_continued_from_as_many_characters_as_are_asked_for(folder: CharacterFolder) -> None:
+    made = task(folder, tokens_per_sample=40)
+    built = hourglass(made, "hourglass_gumbel")
+    made.load_dataset("test")
+    (batch,) = made.get_batch_iterator(made.dataset("test"), max_sentences=3).next_epoch_itr(shuffle=False)
+    generator = made.build_generator([built], GenerationConfig(beam=1, max_len_b=50))
+    for given, shown in ((7, batch["target"][:, :7]), (None, batch["net_input"]["src_tokens"][:, 1:])):
+        prefix = None if given is None else batch["target"][:, :given]
+        found = made.inference_step(generator, [built], batch, prefix_tokens=prefix)
+        for row, [best] in zip(shown, found, strict=True):
+            row = row[row != PAD]
+            assert best["tokens"][: len(row)].equal(row) and len(best["tokens"]) == 50
+
+
+def test_a_prompt_must_leave_room_and_be_in_the_alphabet_of_the_data(folder: CharacterFolder) -> None:
+    made = task(folder)
+    built = hourglass(made, "hourglass_vanilla")
+    with pytest.raises(UserError) as error:
+        continued(made, built, ["abcd"], max_len_a=0.0, max_len_b=4)
+    assert str(error.value) == (
+        "The longest text (--max-len-a times the prompt, plus --max-len-b) must be longer than its prompt of 4 "
+        "characters, but has 4."
+    )
+    with pytest.raises(UserError, match="The alphabet is the data's, but --bpe asks for 'gpt2'"):
+        made.build_bpe("gpt2")
