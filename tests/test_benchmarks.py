@@ -174,6 +174,71 @@ def test_models_with_sparse_parts_are_compared_with_a_dense_one_and_trained_once
 
 
 @pytest.mark.slow
+def test_a_step_of_an_hourglass_is_compared_with_one_that_shortens_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "costs.json"
+    small = ["--length", 114, "--embed-dim", 32, "--num-heads", 2, "--layers", "1,2,1", "--repeats", 2, "--out", out]
+    done = run("python", BENCHMARKS / "language_models.py", *small)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    assert {figure["name"]: round(1 / figure["target"], 2) for figure in written["figures"]} == {
+        "peak of a step, vanilla / hourglass_fixed_2": 0.70,
+        "peak of a step, vanilla / hourglass_fixed_4": 0.53,
+        "peak of a step, vanilla / hourglass_whitespace": 0.48,
+        "a step, vanilla / hourglass_fixed_2": 0.63,
+        "a step, vanilla / hourglass_fixed_4": 0.48,
+        "a step, vanilla / hourglass_whitespace": 0.45,
+    }
+    # 114 characters are 57 segments of two, 28 of four, and 20 words of 5.7.
+    factors = {"vanilla": 1.0, "fixed_2": 2.0, "fixed_4": 114 / 28, "whitespace": 5.7}
+    assert written["shortening_factors"] == pytest.approx({f"hourglass_{name}": of for name, of in factors.items()})
+    assert written["counted_shares"]["hourglass_fixed_2"]["memory"] == 0.75
+    assert len(written["seconds"]["hourglass_vanilla"]) == 2 and "of vanilla: memory" in done.stdout
+
+
+def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    from argparse import Namespace
+
+    from language_models import expected
+
+    paper = Namespace(layers="2,8,2", embed_dim=512, length=2048)
+    shares = [expected(factor, paper) for factor in (2.0, 4.0, 5.7)]
+    assert [round(100 * share["time"]) for share in shares] == [58, 44, 40]
+    assert [round(100 * share["memory"]) for share in shares] == [67, 50, 45]
+
+
+@pytest.mark.slow
+def test_language_models_train_for_equal_seconds_and_go_on_where_they_were(tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "quality.json"
+    small = ["--embed-dim", 16, "--num-heads", 2, "--layers", "1,1,1", "--length", 64, "--context", 32, "--pieces", 100]
+    small += ["--train-characters", 20000, "--valid-characters", 2000, "--seconds", 0.3, "--work", work, "--out", out]
+    compare = ["python", BENCHMARKS / "language_model_quality.py", SAMPLE, *small, "--turn", 0.2, "--seeds", 1]
+    done = run(*compare)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    found = written["runs"]["1"]
+    assert list(found) == ["vanilla", "fixed_4", "whitespace", "gumbel", "unigram"]
+    for of in found.values():
+        assert 1 < of["bpc"] < 8 and of["characters"] == 2000 and of["read"] == of["updates"] * 4 * 64
+        assert [round(turn["seconds"], 1) >= least for turn, least in zip(of["course"], (0.2, 0.3), strict=True)]
+    assert "shortening_factor" not in found["vanilla"] and found["fixed_4"]["shortening_factor"] == 4
+    assert found["whitespace"]["spaces_f1"] == 1 and 0 <= found["unigram"]["targets_f1"] <= 1
+    names = [figure["name"] for figure in written["figures"]]
+    assert names[:2] == ["bits, whitespace minus vanilla", "bits, whitespace minus fixed_4"] and len(names) == 4
+    less = found["whitespace"]["bpc"] - found["vanilla"]["bpc"]
+    assert written["figures"][0]["value"] == pytest.approx(less)
+    assert written["figures"][0]["met"] == (less <= -0.03)
+    # What is finished is taken as it is.
+    kept = work / "vanilla-1" / "valid.json"
+    kept.write_text(json.dumps({**json.loads(kept.read_text()), "bpc": 9.0}))
+    again = run(*compare)
+    assert again.returncode == 0 and "updates" not in again.stdout and "prepare" not in again.stdout, again.stdout
+    assert json.loads(out.read_text())["runs"]["1"]["vanilla"]["bpc"] == 9
+    other = run(*compare, "--lr", 0.1)
+    assert other.returncode == 1 and "holds trainings with other arguments" in other.stdout
+
+
+@pytest.mark.slow
 def test_needle_prints_a_row_for_each_way(tmp_path: Path) -> None:
     few = ["--updates", 2, "--batch", 4, "--test", 8, "--seeds", 2]
     out = tmp_path / "needle"

@@ -25,12 +25,17 @@ from pyramidions.reproduce.scale import SCALES, scaled_configs
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-FILES = sorted(f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml"))
+#: Those that go with base.yaml: language models have a base of their own.
+FILES = sorted(
+    f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml") if path.parent.name != "dynamic_pooling"
+)
 PRETRAINED, CORPORA, LECTURE, SPARSE = (
     [name for name in FILES if name.startswith(group)] for group in ("pretrained=", "corpus=", "lecture=", "sparse=")
 )
 ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE)]
-CATALOGUE = [row for row in read_catalogue(CONFIGS) if not row.table.startswith(("lecture_", "sparse_"))]
+CATALOGUE = [
+    row for row in read_catalogue(CONFIGS) if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_"))
+]
 #: Models of base size, in their training on summaries.
 TRAINED = [name for name in SPARSE if name[7].isalpha() and not name.endswith("_pretraining")]
 SMALL = [

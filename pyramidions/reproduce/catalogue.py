@@ -21,14 +21,15 @@ QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *SYSTEM_TABL
 TIMED_TABLES = ("table2", "table7", "table8")
 #: A paper's figures of a row. The second and third line are those of sparse parts: seconds of decoding a token,
 #: milliseconds of one block of it, ROUGE-L of sentences, percent of symbols and of sequences of toy problems, updates,
-#: nats a token, and accuracy on GLUE.
+#: nats a token, and accuracy on GLUE. The last line is that of language models: bits a character, characters a segment.
 FIGURES = (
     *("train_s", "infer256_s", "infer512_s", "r1", "r1_low", "r1_high", "r2", "r2_low", "r2_high", "rl"),
     *("token_s", "block_ms", "rl_sentences", "copy", "copy_sequences", "addition", "addition_sequences"),
     *("steps", "log_perplexity", "rte", "mrpc", "sst2", "qnli", "mnli", "qqp"),
+    *("bpc", "shortening_factor"),
 )
 #: Files of the folder of configs that hold rows; the first must be there.
-_FILES = ("paper.csv", "lecture.csv", "sparse.csv")
+_FILES = ("paper.csv", "lecture.csv", "sparse.csv", "dynamic_pooling.csv")
 #: Keys of base.yaml that pretraining has not: it has no summaries.
 _OF_SUMMARIES = tuple(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args"))
 #: Behind the name of a corpus that is prepared with sentence markers.
@@ -52,14 +53,14 @@ _Layers = Annotated[int, BeforeValidator(lambda cell: cell or 0)]
 
 
 class PaperRow(BaseModel, frozen=True):
-    """One row of paper.csv, lecture.csv or sparse.csv among the configs.
+    """One row of paper.csv, lecture.csv, sparse.csv or dynamic_pooling.csv among the configs.
 
     Attributes:
         table: "table2", "table3", "table4", "table7", "table8", "figure4", one of `LECTURE_TABLES`, or
-            "sparse_table1" to "sparse_table8".
+            "sparse_table1" to "sparse_table8", "dynamic_pooling_table1" or "dynamic_pooling_table2".
         row: its number in the paper or, where it has none, a name.
         config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we
-            have no such model, and only the published figures.
+            have no such model, or `pyramidions reproduce` does not train it, and only the published figures.
         data: the corpus, such as "arxiv".
         starts_from: the config whose trained model ours is fine-tuned from, or "" for nothing.
         reference: the config that its times are compared with; "" if it is not timed.
@@ -110,7 +111,7 @@ class PaperRow(BaseModel, frozen=True):
 
 
 def read_catalogue(configs: Path) -> list[PaperRow]:
-    """Read paper.csv and, if they are there, lecture.csv and sparse.csv in the folder of configs.
+    """Read paper.csv and, if they are there, the files of other papers in the folder of configs.
 
     Raises:
         UserError: there is no paper.csv.
