@@ -220,7 +220,7 @@ def test_language_models_train_for_equal_seconds_and_go_on_where_they_were(tmp_p
     assert list(found) == ["vanilla", "fixed_4", "whitespace", "gumbel", "unigram"]
     for of in found.values():
         assert 1 < of["bpc"] < 8 and of["characters"] == 2000 and of["read"] == of["updates"] * 4 * 64
-        assert [round(turn["seconds"], 1) >= least for turn, least in zip(of["course"], (0.2, 0.3), strict=True)]
+        assert 1 <= len(of["course"]) <= 2 and of["course"][-1]["seconds"] >= 0.3
     assert "shortening_factor" not in found["vanilla"] and found["fixed_4"]["shortening_factor"] == 4
     assert found["whitespace"]["spaces_f1"] == 1 and 0 <= found["unigram"]["targets_f1"] <= 1
     names = [figure["name"] for figure in written["figures"]]
