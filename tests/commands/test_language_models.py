@@ -3,73 +3,141 @@
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from fairseq_commands import USER_DIR, kill_at, run
+from fairseq_commands import USER_DIR
+from forked_commands import run
 
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.text_streams import TextStream
 from pyramidions.models import LANGUAGE_MODEL_PRESETS
 
-TASK = ["--user-dir", USER_DIR, "--task", "character_language_modeling", "--cpu", "--tokens-per-sample", "64"]
+TASK = ["--user-dir", USER_DIR, "--task", "character_language_modeling", "--cpu"]
+WINDOW = ["--tokens-per-sample", "64"]
+LEARNED = ("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy")
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A text of words of a few letters, whose ends, of 500 characters each, become valid and test."""
-    draw = random.Random(1)
-    words = ["".join(draw.choices("abcdefg", k=draw.randint(1, 6))) for _ in range(40)]
-    text = " ".join(draw.choices(words, k=700))
-    path = tmp_path_factory.mktemp("characters") / "data"
+def prepared(path: Path, text: str) -> Path:
+    """Make a folder of a text, whose ends, of 500 characters each, become valid and test."""
     settings = CharacterSettings("en", valid_characters=500, pieces=30)
     prepare_characters(path, {WHOLE: TextStream("text", lambda: iter([text]))}, settings)
     return path
 
 
-def train_command(data: Path, folder: Path, arch: str) -> list[object]:
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A text of words of a few letters."""
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcdefg", k=draw.randint(1, 6))) for _ in range(40)]
+    return prepared(tmp_path_factory.mktemp("characters") / "data", " ".join(draw.choices(words, k=700)))
+
+
+def train_command(data: Path, folder: Path, arch: str, *flags: object) -> list[object]:
     """An epoch has some seven updates, so that each run rolls its stream once or twice."""
     return [
-        *("fairseq-train", data, *TASK, "--piece-boundaries", "--arch", arch, "--layers", "1,2,1"),
+        *("fairseq-train", data, *TASK, *WINDOW, "--arch", arch, "--layers", "1,2,1"),
         *("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"),
         *("--criterion", "boundary_cross_entropy", "--best-checkpoint-metric", "bpc", "--clip-norm", "0.25"),
         *("--optimizer", "adam", "--lr", "0.01", "--lr-scheduler", "cosine", "--batch-size", "4"),
-        *("--max-update", "12", "--save-interval-updates", "2", "--log-format", "simple", "--log-interval", "1"),
-        *("--num-workers", "0", "--save-dir", folder),
+        *("--max-update", "12", "--save-interval-updates", "4", "--log-format", "simple", "--log-interval", "1"),
+        *("--num-workers", "0", "--save-dir", folder, *flags),
     ]
 
 
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
+def saved(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = torch.load(folder / "checkpoint_last.pt", weights_only=True)
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", LANGUAGE_MODEL_PRESETS)
-def test_a_killed_run_resumes_bit_for_bit_and_eval_lm_scores_the_whole_split(
+def test_a_killed_run_ends_bit_for_bit_like_a_whole_one_is_scored_and_continues_texts(
     arch: str, data: Path, tmp_path: Path
 ) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    done = run(*train_command(data, whole, arch))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    done = run(*train_command(data, whole, arch, "--piece-boundaries"))
     assert done.returncode == 0, done.stdout
     assert "| bpc " in done.stdout and "| epoch 002 |" in done.stdout
     assert ("| spaces_f1 " in done.stdout) == (arch != "hourglass_vanilla")
-    learns = arch in ("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy")
-    assert ("| boundary_loss " in done.stdout) == learns
+    assert ("| boundary_loss " in done.stdout) == (arch in LEARNED)
 
-    command = train_command(data, parts, arch)
-    kill_at(5, command)
-    resumed = run(*command)
-    assert resumed.returncode == 0 and "Loaded checkpoint" in resumed.stdout, resumed.stdout
-    assert "num_updates=3," not in resumed.stdout
-    expected, found = weights(whole), weights(parts)
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(weight, found[name]) for name, weight in expected.items())
+    command = train_command(data, killed, arch, "--piece-boundaries")
+    assert run(*command, kill_at=6).returncode == -9
+    rest = run(*command)
+    assert rest.returncode == 0 and "Loaded checkpoint" in rest.stdout, rest.stdout
+    assert "num_updates=5," in rest.stdout and "num_updates=4," not in rest.stdout
+    first, second = saved(whole), saved(killed)
+    for part in ("model", "last_optimizer_state"):
+        torch.testing.assert_close(first[part], second[part], rtol=0, atol=0)
 
+    checkpoint = ["--path", killed / "checkpoint_last.pt"]
     scored = run(
-        *("fairseq-eval-lm", data, *TASK, "--path", parts / "checkpoint_last.pt", "--gen-subset", "test"),
+        *("fairseq-eval-lm", data, *TASK, *WINDOW, *checkpoint, "--gen-subset", "test"),
         *("--context-window", "48", "--batch-size", "8"),
     )
     assert scored.returncode == 0 and "Evaluated 500 tokens" in scored.stdout, scored.stdout
     (bits,) = re.findall(r"Loss \(base 2\): (\d+\.\d+)", scored.stdout)
     assert 1 < float(bits) < 5
+
+    (tmp_path / "prompts.txt").write_text("Bad cafe\n\n")
+    written = run(
+        *("fairseq-interactive", data, *TASK, *checkpoint, "--input", tmp_path / "prompts.txt", "--beam", "2"),
+        *("--buffer-size", "2", "--max-len-a", "1", "--max-len-b", "20"),
+    )
+    texts = dict(re.findall(r"^D-(\d)\t-\d+\.\d+\t(.*)$", written.stdout, re.MULTILINE))
+    assert written.returncode == 0 and {name: len(text) for name, text in texts.items()} == {"0": 28, "1": 20}
+    assert re.fullmatch("bad cafe[a-g ]*", texts["0"]), written.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", LANGUAGE_MODEL_PRESETS)
+def test_a_text_without_any_space_is_trained_on_and_scored(arch: str, tmp_path: Path) -> None:
+    data = prepared(tmp_path / "data", "".join(random.Random(3).choices("abcdefg", k=1400)))
+    done = run(*train_command(data, tmp_path / "trained", arch, "--piece-boundaries", "--max-update", "3"))
+    assert done.returncode == 0 and "nan" not in done.stdout and "inf," not in done.stdout, done.stdout
+    checkpoint = tmp_path / "trained" / "checkpoint_last.pt"
+    scored = run("fairseq-eval-lm", data, *TASK, *WINDOW, "--path", checkpoint, "--gen-subset", "test")
+    (bits,) = re.findall(r"Loss \(base 2\): (\d+\.\d+)", scored.stdout)
+    assert 2 < float(bits) < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arch", "flags", "sentence"),
+    [
+        ("fixed_2", ["--boundaries-args", '{"factor": 0}'], "`factor` must be at least 2, but is 0."),
+        ("fixed_2", ["--boundaries-args", '{"factor": 1}'], "`factor` must be at least 2, but is 1."),
+        ("gumbel", ["--boundaries-args", '{"prior": 0}'], "`prior` must be above 0 and below 1, but is 0."),
+        ("gumbel", ["--boundaries-args", '{"prior": 1.5}'], "`prior` must be above 0 and below 1, but is 1.5."),
+        (
+            "whitespace",
+            ["--layers", "2,8"],
+            "`layers` must be one number, three or five ..., such as 2,8,2, and from 1 to 1,000 in all, but is '2,8'.",
+        ),
+        (
+            "vanilla",
+            ["--tokens-per-sample", "4000"],
+            "`tokens_per_sample` must be at most the 2,139 characters of train, but is 4,000.",
+        ),
+        (
+            "vanilla",
+            ["--max-tokens", "63"],
+            "A window of 64 characters must fit --max-tokens, but the most is 63.",
+        ),
+        (
+            "unigram",
+            [],
+            "`boundaries` unigram learns from the ends of pieces: prepare the data with `pyramidions prepare "
+            "--characters --pieces`, and train with --piece-boundaries.",
+        ),
+        ("gumbel", ["--boundary-weight", "-1"], "`boundary_weight` must be at least 0 and finite, but is -1.0."),
+    ],
+)
+def test_what_cannot_be_trained_ends_in_one_sentence(
+    arch: str, flags: list[str], sentence: str, data: Path, tmp_path: Path
+) -> None:
+    done = run(*train_command(data, tmp_path, f"hourglass_{arch}", *flags))
+    assert done.returncode == 1
+    assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.errors.UserError: {sentence}"
