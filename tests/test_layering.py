@@ -54,7 +54,7 @@ MAY_IMPORT = {
     "pyramidions.nn.pooling": (
         *("registry", "nn.functional", "nn.block_layout", "nn.sequence", "nn.context", "nn.sublayer", "nn.scorer"),
         *("nn.layer", "nn.memory", "nn.positions"),
-        "nn.pooling",
+        *("nn.boundaries", "nn.regularised", "nn.pooling"),
     ),
     # What composes them.
     "pyramidions.nn.stack": ("registry", "nn.functional", "nn.sublayer", "nn.layer", "nn.stack"),

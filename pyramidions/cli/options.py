@@ -122,9 +122,9 @@ def _options(part: str, config: Any) -> list[Option]:
     task = part == "task"
     for field in fields(config):
         value = getattr(config, field.name)
-        # Options taken from another part are listed there, or are fairseq's own.
+        # Options taken from another part are listed there, or are fairseq's own; fields without a help are no options.
         taken_over = field.name == "max_source_positions" and not task
-        if field.name.startswith("_") or taken_over or str(value).startswith("${"):
+        if field.name.startswith("_") or taken_over or str(value).startswith("${") or "help" not in field.metadata:
             continue
         value = None if value is MISSING or value == "???" else value
         found.append(Option(part, field.name, _kind(field.type), value, field.metadata["help"]))

@@ -141,3 +141,50 @@ def test_what_cannot_be_trained_ends_in_one_sentence(
     done = run(*train_command(data, tmp_path, f"hourglass_{arch}", *flags))
     assert done.returncode == 1
     assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.errors.UserError: {sentence}"
+
+
+@pytest.fixture(scope="module")
+def checkpoint(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    done = run(*train_command(data, folder, "hourglass_gumbel", "--max-update", "1"))
+    assert done.returncode == 0, done.stdout
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (
+            ["--context-window", "64"],
+            "`tokens_per_sample` must be at least 1, and above --context-window where that is given, but is 0.",
+        ),
+        (["--max-tokens", "63"], "A window of 64 characters must fit --max-tokens, but the most is 63."),
+        (["--gen-subset", "dev"], "DATA has no split 'dev'; its splits are train, valid, test."),
+    ],
+)
+def test_what_cannot_be_scored_ends_in_one_sentence(
+    flags: list[str], sentence: str, data: Path, checkpoint: Path
+) -> None:
+    done = run("fairseq-eval-lm", data, *TASK, *WINDOW, "--path", checkpoint, "--gen-subset", "test", *flags)
+    assert done.returncode == 1
+    expected = f"pyramidions.errors.UserError: {sentence.replace('DATA', str(data))}"
+    assert done.stdout.rstrip("\n").splitlines()[-1] == expected
+
+
+@pytest.mark.slow
+def test_a_model_scores_and_continues_texts_of_its_own_alphabet_alone(
+    data: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    finnish = tmp_path / "finnish"
+    settings = CharacterSettings("fi", valid_characters=100)
+    prepare_characters(finnish, {WHOLE: TextStream("text", lambda: iter(["päivää " * 99]))}, settings)
+    (tmp_path / "prompts.txt").write_text("abc\n")
+    prompted = ["--input", tmp_path / "prompts.txt"]
+    sentence = f"The checkpoint is of the alphabet 'en', but {finnish} of 'fi'."
+    for command, more in (("eval-lm", [*WINDOW, "--gen-subset", "test"]), ("interactive", prompted)):
+        done = run(f"fairseq-{command}", finnish, *TASK, "--path", checkpoint, *more)
+        assert done.returncode == 1
+        assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.errors.UserError: {sentence}"
+    short = run("fairseq-interactive", data, *TASK, "--path", checkpoint, *prompted, "--max-len-b", "3")
+    assert short.returncode == 1 and short.stdout.rstrip("\n").endswith("than its prompt of 3 characters, but has 3.")

@@ -34,6 +34,8 @@ SIZES = {
     "terraformer_pyramidion": 131.4,
     "toy_vanilla": 17.9,
     "toy_terraformer": 17.3,
+    # Two predictors of boundaries.
+    "pyramidion_segments": 33.6,
 }
 
 
@@ -201,7 +203,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         (
             {"decoder_self_attention": "full,blockwise"},
-            r"`decoder_self_attention` must be a kind that writes token by token \(full, lsh\), but is 'blockwise'.",
+            r"`decoder_self_attention` must be a kind that writes token by token \(full, lsh, relative\), but is 'blockwise'.",
         ),
         (
             {"decoder_self_attention": "full,lsh,full"},
