@@ -11,7 +11,8 @@ with fewer operations for a character reads more of them. Models of a seed take 
 slow for a while is slow for all. No character is read twice in the default time, so there is no dropout.
 
 Reported are bits per character of the validation stream, each scored once behind --context others; shortening factors
-there; and the F1 of boundaries against spaces and, for unigram, against pieces.
+there; and the F1 of boundaries against spaces and, for unigram, against pieces. Gumbel draws its boundaries, as in the
+published figures; those for rounded ones stand beside them.
 
 An interrupted run goes on at its last turn, and what is finished is not run again.
 """
@@ -19,14 +20,13 @@ An interrupted run goes on at its last turn, and what is finished is not run aga
 import argparse
 import json
 import math
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 from side_by_side import PAD, record
-from steps import step
+from steps import check_settings, step
 
 from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
 from pyramidions.data.character_folder import CharacterFolder
@@ -35,6 +35,7 @@ from pyramidions.files.atomic import atomic_file
 from pyramidions.models import build_language_model, language_model_preset
 from pyramidions.models.architectures import space_of
 from pyramidions.models.pyramidion_lm import PyramidionLanguageDecoder, PyramidionLanguageModel
+from pyramidions.nn.boundaries import GumbelBoundaries
 from pyramidions.tasks.character_language_modeling import CharacterLanguageModelingTask
 from pyramidions.tasks.character_windows import CharacterWindows
 from pyramidions.tasks.config import CharacterLanguageModelingConfig
@@ -104,10 +105,10 @@ class Training:
             nats, read = nats + float(log["nll_loss"]), read + log["ntokens"]
         bits = nats / read / math.log(2)
         self.course.append({"seconds": self.seconds, "updates": self.updates, "train_bpc": round(bits, 4)})
+        self._save()
         print(
             f"{self.row}, seed {self.seed}: {self.seconds:.0f} s, {self.updates} updates, {bits:.3f} bits", flush=True
         )
-        self._save()
 
     def windows(self, split: str, length: int, context: int = 0) -> CharacterWindows:
         """Return the windows of a split; those of training are rolled and shuffled."""
@@ -132,31 +133,40 @@ class Training:
         self.updates += 1
         return log
 
-    @torch.no_grad()
-    def validated(self) -> dict[str, float]:
+    def validated(self) -> dict[str, Any]:
         """Return bits per character of the validation stream, and what its boundaries are like."""
         path = self.folder / "valid.json"
         if not path.exists():
-            args = self.args
-            windows = self.windows("valid", args.length - args.context, args.context)
-            self.model.eval()
-            sums: dict[str, float] = {}
-            for begin in range(0, len(windows), args.batch_valid):
-                items = [windows[i] for i in range(begin, min(begin + args.batch_valid, len(windows)))]
-                for name, value in self.criterion(self.model, windows.collater(items))[2].items():
-                    sums[name] = sums.get(name, 0.0) + float(value)
-            found = {"bpc": sums["nll_loss"] / sums["ntokens"] / math.log(2), "characters": sums["ntokens"]}
-            if sums.get("segments"):
-                found["shortening_factor"] = sums["positions"] / sums["segments"]
-            found |= {
-                f"{name}_f1": 2 * sums[f"{name}_both"] / sums[f"{name}_either"]
-                for name in ("spaces", "targets")
-                if sums.get(f"{name}_either")
-            }
+            found = self._scored()
+            drawing = [part for part in self.model.modules() if isinstance(part, GumbelBoundaries)]
+            if drawing:
+                for part in drawing:
+                    part.evaluation = "sample"
+                found = {**self._scored(), "rounded": found}
             with atomic_file(path) as file:
                 file.write(json.dumps(found).encode())
-        validated: dict[str, float] = json.loads(path.read_text())
+        validated: dict[str, Any] = json.loads(path.read_text())
         return validated
+
+    @torch.no_grad()
+    def _scored(self) -> dict[str, float]:
+        args = self.args
+        windows = self.windows("valid", args.length - args.context, args.context)
+        self.model.eval()
+        torch.manual_seed(self.seed)
+        sums: dict[str, float] = {}
+        for begin in range(0, len(windows), args.batch_valid):
+            items = [windows[i] for i in range(begin, min(begin + args.batch_valid, len(windows)))]
+            for name, value in self.criterion(self.model, windows.collater(items))[2].items():
+                sums[name] = sums.get(name, 0.0) + float(value)
+        found = {"bpc": sums["nll_loss"] / sums["ntokens"] / math.log(2), "characters": sums["ntokens"]}
+        if sums.get("segments"):
+            found["shortening_factor"] = sums["positions"] / sums["segments"]
+        return found | {
+            f"{name}_f1": 2 * sums[f"{name}_both"] / sums[f"{name}_either"]
+            for name in ("spaces", "targets")
+            if sums.get(f"{name}_either")
+        }
 
     def _save(self) -> None:
         parts = {name: getattr(self, name).state_dict() for name in ("model", "optimizer")}
@@ -172,17 +182,6 @@ class Training:
             self.optimizer.load_state_dict(state.pop("optimizer"))
             torch.set_rng_state(state.pop("random"))
             vars(self).update(state)
-
-
-def check_settings(args: argparse.Namespace) -> None:
-    """Refuse a work folder whose trainings are others."""
-    kept = args.work / "settings.json"
-    which = ("rows", "seeds", "turn", "batch_valid", "work", "out")
-    settings = json.dumps({name: str(value) for name, value in vars(args).items() if name not in which})
-    if not kept.exists():
-        kept.write_text(settings)
-    elif kept.read_text() != settings:
-        sys.exit(f"{args.work} holds trainings with other arguments ({kept}); use another folder.")
 
 
 def prepare(args: argparse.Namespace) -> None:
@@ -201,7 +200,8 @@ def prepare(args: argparse.Namespace) -> None:
 
 def trained(args: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
     """Train the models of a seed in turns; return what came out of each."""
-    names = list(args.rows)
+    rows = [row for row in args.rows if seed == args.seeds[0] or row not in args.once]
+    names = list(rows)
     while names:
         for row in tuple(names):
             training = Training(args, row, seed)
@@ -210,7 +210,7 @@ def trained(args: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
             else:
                 training.turn()
     found = {}
-    for row in args.rows:
+    for row in rows:
         training = Training(args, row, seed)
         read = training.updates * args.batch * args.length
         found[row] = {**training.validated(), "updates": training.updates, "read": read, "course": training.course}
@@ -247,8 +247,10 @@ def report(runs: dict[int, dict[str, dict[str, Any]]], figures: list[dict[str, A
     )
     for seed, found in runs.items():
         for row, of in found.items():
-            cells = [f"{of[name]:.3f}" if name in of else "" for name in names]
-            print("|", " | ".join([row, str(seed), f"{of['read']:,}", *cells]), "|")
+            ways = {row: of} | ({f"{row}, rounded": {**of["rounded"], "read": of["read"]}} if "rounded" in of else {})
+            for way, values in ways.items():
+                cells = [f"{values[name]:.3f}" if name in values else "" for name in names]
+                print("|", " | ".join([way, str(seed), f"{values['read']:,}", *cells]), "|")
     for figure in figures:
         value = "nothing" if figure["value"] is None else f"{figure['value']:.3f}"
         missed = "" if figure["met"] else ": MISSED"
@@ -261,6 +263,7 @@ def main() -> None:
     parser.add_argument("corpus", type=Path, help="folder with train, valid and test files")
     parser.add_argument("--work", type=Path, required=True, help="folder for data and models")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="which to train (default: all)")
+    parser.add_argument("--once", nargs="+", choices=ROWS, default=[], help="rows with the first seed alone")
     parser.add_argument("--seconds", type=float, default=600, help="of the processor for each training (default: 600)")
     parser.add_argument("--turn", type=float, default=60, help="seconds of a turn (default: 60)")
     parser.add_argument("--embed-dim", type=int, default=128, help="(default: 128)")
@@ -279,8 +282,7 @@ def main() -> None:
     args = parser.parse_args()
     if not 0 <= args.context < args.length:
         parser.error(f"--context must be at least 0 and below --length ({args.length}), but is {args.context}.")
-    args.work.mkdir(parents=True, exist_ok=True)
-    check_settings(args)
+    check_settings(args.work, args, free=("rows", "once", "seeds", "turn", "batch_valid", "work", "out"))
     prepare(args)
     runs = {seed: trained(args, seed) for seed in args.seeds}
     figures = judged(runs)

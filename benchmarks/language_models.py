@@ -126,6 +126,32 @@ def peaks(args: argparse.Namespace) -> tuple[list[Figure], dict[str, float]]:
     return figures, found
 
 
+def shares_of(
+    timed: dict[str, Timed], megabytes: dict[str, float], args: argparse.Namespace
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Return the shares of the vanilla model's time and memory that each hourglass takes, is counted, and may take."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, (factor, most_time, most_memory) in HOURGLASSES.items():
+        counted, found[name] = expected(factor, args), {}
+        if timed:
+            ours = timed[name].median / timed[VANILLA].median
+            found[name]["time"] = {"measured": ours, "counted": counted["time"], "asked": most_time}
+        if megabytes:
+            ours = megabytes[name] / megabytes[VANILLA]
+            found[name]["memory"] = {"measured": ours, "counted": counted["memory"], "asked": most_memory}
+    return found
+
+
+def report(shares: dict[str, dict[str, dict[str, float]]]) -> None:
+    """Print a table of the shares of time and memory."""
+    print("| of vanilla | | measured | multiplications say | asked at most |", "|---" * 5 + "|", sep="\n")
+    for name, kinds in shares.items():
+        for kind, share in kinds.items():
+            missed = "" if share["measured"] <= share["asked"] else " **missed**"
+            cells = [f"{share['measured']:.1%}{missed}", f"{share['counted']:.0%}", f"{share['asked']:.0%}"]
+            print("|", " | ".join([name, kind, *cells]), "|")
+
+
 def main() -> None:
     """Run the benchmark."""
     made = parser(__doc__, "language-models", repeats=3, devices=False)
@@ -151,13 +177,9 @@ def main() -> None:
     if "steps" in args.only:
         found, timed, shortening = timed_steps(args)
         figures += found
-    shares = {name: expected(factor, args) for name, (factor, _, _) in HOURGLASSES.items()}
-    for name in HOURGLASSES:
-        ours = {"memory": megabytes[name] / megabytes[VANILLA]} if megabytes else {}
-        ours |= {"time": timed[name].median / timed[VANILLA].median} if timed else {}
-        kinds = ", ".join(f"{kind} {value:.0%} (counted {shares[name][kind]:.0%})" for kind, value in ours.items())
-        print(f"{name}, of vanilla: {kinds}")
-    finish(args, figures, timed, peak_megabytes=megabytes, shortening_factors=shortening, counted_shares=shares)
+    shares = shares_of(timed, megabytes, args)
+    report(shares)
+    finish(args, figures, timed, peak_megabytes=megabytes, shortening_factors=shortening, shares_of_vanilla=shares)
 
 
 if __name__ == "__main__":
