@@ -44,10 +44,10 @@ def check_settings(work: Path, args: argparse.Namespace, free: Collection[str]) 
     """
     work.mkdir(parents=True, exist_ok=True)
     kept = work / "settings.json"
-    settings = json.dumps({name: str(value) for name, value in vars(args).items() if name not in free})
+    settings = {name: str(value) for name, value in vars(args).items() if name not in free}
     if not kept.exists():
-        kept.write_text(settings)
-    elif kept.read_text() != settings:
+        kept.write_text(json.dumps(settings))
+    elif json.loads(kept.read_text()) != settings:
         sys.exit(f"{work} holds trainings with other arguments ({kept}); use another folder.")
 
 
