@@ -114,7 +114,7 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--models", nargs="+", choices=PRESETS, default=PRESETS, help="(default: all)")
     made.add_argument("--pooled", type=int, default=128, help="vectors that a document is pooled to (default: 128)")
-    made.set_defaults(embed_dim=128, ffn_embed_dim=512, source=512, updates=1000)
+    made.set_defaults(embed_dim=128, ffn_embed_dim=512, source=512, updates=1500)
     args = made.parse_args()
     models = {name: {"arch": name, "pooling_lengths": f"None,{args.pooled}"} for name in PRESETS}
     found = run(Trainings(args, models), args.models, args.seeds)
