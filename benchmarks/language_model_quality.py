@@ -137,7 +137,7 @@ class Training:
         """Return bits per character of the validation stream, and what its boundaries are like."""
         path = self.folder / "valid.json"
         if not path.exists():
-            found = self._scored()
+            found: dict[str, Any] = self._scored()
             drawing = [part for part in self.model.modules() if isinstance(part, GumbelBoundaries)]
             if drawing:
                 for part in drawing:
