@@ -1,5 +1,7 @@
 """Tiny language models of every kind, with the same weights each time."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -7,6 +9,7 @@ from torch import Tensor
 
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
 from pyramidions.nn import LanguageModel
+from pyramidions.text.alphabets import ALPHABETS
 
 VOCABULARY, PAD, SPACE = 12, 1, 4
 #: by name: a preset, and the fields that differ
@@ -49,3 +52,24 @@ def texts(*lengths: int, seed: int = 0) -> Tensor:
     for row, length in enumerate(lengths):
         tokens[row, length:] = PAD
     return tokens
+
+
+def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, **overrides: Any) -> Path:
+    """Return a checkpoint of an English model, as fairseq-train saves it as far as it concerns us."""
+    name, chosen = fields(kind, **overrides)
+    config = language_model_preset(name, **chosen)
+    torch.manual_seed(seed)
+    model = build_language_model(config, ALPHABETS["en"].vocab_size, PAD, SPACE)
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    state = {
+        "cfg": {
+            "model": {"_name": name, **asdict(config)},
+            "task": {"_name": "character_language_modeling", "tokens_per_sample": window},
+        },
+        "model": {f"decoder.core.{each}": weight for each, weight in model.state_dict().items()},
+        "task_state": {"characters": "en"},
+    }
+    torch.save(state, folder / "model.pt")
+    return folder / "model.pt"

@@ -152,13 +152,16 @@ def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
     assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
 
 
-def test_a_language_model_of_characters_is_trained(tmp_path: Path) -> None:
+def test_a_language_model_of_characters_is_trained_and_its_segments_are_shown(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text(papers("train", 1)[0]["article"])
     # The hub of text8 cannot be reached from a test.
     prepare = ["mine.txt" if word == "text8" else word for word in command("pyramidions", "prepare", "text8")]
     run_in(tmp_path, prepare, "--out", "text8", "--valid-characters", "500")
     tiny = ["--cpu", "--tokens-per-sample", "64", "--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"]
     assert "shortening_factor" in run_in(tmp_path, command("fairseq-train", "text8"), *tiny, "--max-update", "2")
+    (tmp_path / "paper.txt").write_text(papers("test", 1)[0]["article"][:500])
+    assert "paper.txt:\n" in run_in(tmp_path, command("pyramidions", "segments"))
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_hydra_reads_quoted_values_as_the_readme_writes_them() -> None:

@@ -32,6 +32,7 @@ _COMMANDS = {
     "reproduce": "pyramidions.cli.reproduce:reproduce",
     "report": "pyramidions.cli.report:report",
     "score": "pyramidions.cli.score:score",
+    "segments": "pyramidions.cli.segments:segments",
     "summarize": "pyramidions.cli.summarize:summarize",
     "time": "pyramidions.cli.time:time_command",
     "train": "pyramidions.cli.train:train",

@@ -54,10 +54,11 @@ def export(
     datasets: tuple[str, ...],
     to: str,
 ) -> None:
-    """Write a model, a summarizer or an extractor, as files that need neither fairseq nor pickle.
+    """Write a model as files that need neither fairseq nor pickle.
 
-    CHECKPOINT is a checkpoint of fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights
-    (model.safetensors), config.json, the tokenizer (sentencepiece.model or tokenizer.json) and a model card
+    The model is a summarizer, an extractor or a language model of characters. CHECKPOINT is a checkpoint of
+    fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights (model.safetensors),
+    config.json, the tokenizer (sentencepiece.model or tokenizer.json), if the model has one, and a model card
     (README.md). It appears whole or not at all, and replaces only an older export.
 
     With --to hf, transformers reads FOLDER: `AutoModelForSeq2SeqLM.from_pretrained("FOLDER")`. Models with pooling or
@@ -68,11 +69,14 @@ def export(
       pyramidions export checkpoints my-summarizer --data prepared --scores scores.json --license MIT --language en
       pyramidions export checkpoints my-led --to hf
     """
+    from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference import export_model
     from pyramidions.inference.export_folder import CARD, refuse_foreign
+    from pyramidions.inference.language_model_card import language_model_card
     from pyramidions.inference.model_card import model_card
-    from pyramidions.inference.saved_model import load_either, write_export
+    from pyramidions.inference.saved_language_model import SavedLanguageModel
+    from pyramidions.inference.saved_model import load_any, write_export
     from pyramidions.pretrained.exporting import hugging_face_files
 
     # Checked before the work.
@@ -84,18 +88,24 @@ def export(
         for text in given:
             if not rule.fullmatch(text):
                 raise UserError(f"--{name} must be of the form {form}, but is {text!r}.")
-    model = load_either(checkpoint)
-    for_transformers = to == "hf"
-    card = model_card(
-        model,
-        folder.resolve().name,
-        None if data is None else DataFolder(data),
-        scores,
-        licence,
-        for_transformers=for_transformers,
-        languages=languages,
-        datasets=datasets,
-    )
+    model = load_any(checkpoint)
+    name, for_transformers = folder.resolve().name, to == "hf"
+    if isinstance(model, SavedLanguageModel):
+        if scores is not None:
+            raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
+        characters = None if data is None else CharacterFolder(data)
+        card = language_model_card(model, name, characters, licence, languages=languages, datasets=datasets)
+    else:
+        card = model_card(
+            model,
+            name,
+            None if data is None else DataFolder(data),
+            scores,
+            licence,
+            for_transformers=for_transformers,
+            languages=languages,
+            datasets=datasets,
+        )
     if for_transformers:
         write_export(folder, {**hugging_face_files(model), CARD: card.encode()})
     else:

@@ -61,8 +61,8 @@ const onScreen = () => [firstBelow(panelEnd()), firstBelow(innerHeight)];
 const EDGE = 24, SANS = "system-ui, sans-serif";
 const canvas = document.createElement("canvas").getContext("2d");
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// The words of the summary are given as {text, apart: a space precedes, ground: its colour, if any}.
-function drawFigure({note, shown, words}) {
+// The words below the text are given as {text, apart: a space precedes, ground: its colour, if any}.
+function drawFigure({note, shown, words, heading = "Summary"}) {
   const column = byId("document").getBoundingClientRect(), wide = Math.max(column.width, 340);
   const svg = drawn("svg", {width: wide + 2 * EDGE}), serif = getComputedStyle(document.body).fontFamily;
   svg.append(drawn("rect", {width: "100%", height: "100%", fill: colour("--paper")}));
@@ -89,7 +89,7 @@ function drawFigure({note, shown, words}) {
   lines(apart(note), 13, SANS, colour("--quiet"));
   y += excerpt(svg, shown, column, y + 10, serif) + 20;
   y += 13 * 1.4;
-  svg.append(drawn("text", {x: EDGE, y: y - .35 * 13, "font-size": 13, "font-family": SANS, fill: colour("--quiet"), "font-weight": 600}, "Summary"));
+  svg.append(drawn("text", {x: EDGE, y: y - .35 * 13, "font-size": 13, "font-family": SANS, fill: colour("--quiet"), "font-weight": 600}, heading));
   lines(words, 16, serif, colour("--ink"));
   y += 14;
   const chart = paintedChart(), box = byId("curve").viewBox.baseVal, width = Math.min(wide, Math.max(480, box.width)), height = width * box.height / box.width;
@@ -111,13 +111,14 @@ function excerpt(svg, elements, column, top, family) {
   canvas.font = `16px ${family}`;
   let height = 0;
   for (const element of elements) {
-    const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), pad = parseFloat(style.paddingLeft);
+    const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), side = parseFloat(style.borderRightWidth), pad = parseFloat(style.paddingLeft);
     for (const {text, box} of boxes(element)) {
       const x = EDGE + box.left - column.left, y = top + box.top - first;
       svg.append(drawn("rect", {x, y, width: box.width, height: box.height, rx: 2, fill: style.backgroundColor}));
       if (rule) svg.append(drawn("rect", {x, y: y + box.height - rule, width: box.width, height: rule, fill: style.borderBottomColor}));
+      if (side) svg.append(drawn("rect", {x: x + box.width - side, y, width: side, height: box.height, fill: style.borderRightColor}));
       svg.append(drawn("text", {x: x + pad, y: y + box.height * .78, "font-size": parseFloat(style.fontSize), "font-weight": style.fontWeight,
-        "font-family": family, fill: style.color, textLength: box.width - 2 * pad, lengthAdjust: "spacingAndGlyphs"}, text));
+        "font-family": family, fill: style.color, textLength: box.width - 2 * pad - side, lengthAdjust: "spacingAndGlyphs"}, text));
       height = Math.max(height, y + box.height - top);
     }
   }

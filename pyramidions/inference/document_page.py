@@ -15,9 +15,13 @@ class DocumentPage:
         name: of the page's own .html, .css and .js file, which follow what all pages share.
         most: bytes of all documents.
         parts: names of further .css and .js files, which stand before the page's own.
+        title: of the page until it shows a document.
     """
 
-    def __init__(self, name: str, most: int = MOST, parts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, most: int = MOST, parts: Sequence[str] = (), title: str = "Documents and their summaries"
+    ) -> None:
+        self._title = title
         self._name = name
         self._scripts = ("document_page", *parts, name)
         self._most = most
@@ -47,7 +51,7 @@ class DocumentPage:
         body = _text("document_page.html").replace("@PARTS@", _text(f"{self._name}.html"), 1)
         style, script = ("".join(_text(f"{name}.{end}") for name in self._scripts) for end in ("css", "js"))
         documents = ",".join(self._documents)
-        return framed("Documents and their summaries", body, style, script, f'{data[:-1]},"documents":[{documents}]}}')
+        return framed(self._title, body, style, script, f'{data[:-1]},"documents":[{documents}]}}')
 
 
 def full(page: Path, left_out: int, most_of_one: str) -> UserError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
-from pyramidions.inference.model_kinds import KINDS, SUMMARIZER
+from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER
 from pyramidions.models.config import shown
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
@@ -48,11 +48,15 @@ def read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} must be of format 1 or {FORMAT}, but is of {shown(about['format'])}.")
     config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise UserError(f"{path} is damaged: `kind` must be {' or '.join(KINDS)}, but is {shown(kind)}.")
+        raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")
     if not isinstance(config, dict):
         raise UserError(f"{path} is damaged: `model` must hold the model's settings.")
-    if hashes != {} and not (isinstance(hashes, dict) and any(hashes.keys() == {WEIGHTS, t} for t in TOKENIZERS)):
-        raise UserError(f"{path} is damaged: `sha256` must hold the hashes of {WEIGHTS} and {TOKENIZERS[0]}.")
+    if kind == LANGUAGE_MODEL.name:
+        whole, hashed = [{WEIGHTS}], f"the hash of {WEIGHTS}"
+    else:
+        whole, hashed = [{WEIGHTS, t} for t in TOKENIZERS], f"the hashes of {WEIGHTS} and {TOKENIZERS[0]}"
+    if hashes != {} and not (isinstance(hashes, dict) and hashes.keys() in whole):
+        raise UserError(f"{path} is damaged: `sha256` must hold {hashed}.")
     if about["format"] == 1:
         # An axis of one kind in 0.1.0; it is called `stack` today.
         config.pop("residual", None)

@@ -45,7 +45,7 @@ def card_fields(
         "pipeline_tag": "summarization",
         "tags": [*_tags(model), *([origin.family] if origin else [])],
         "language": list(languages),
-        **_licence(licence),
+        **licence_fields(licence),
         "base_model": origin.source if origin and origin.on_hub else None,
         "datasets": list(datasets) or ([trained_on] if trained_on else []),
         "metrics": list(dict.fromkeys(map(metric_of, next(iter(scores.values()))))) if scores else [],
@@ -73,7 +73,7 @@ def front_matter(values: Mapping[str, Any]) -> str:
     return "\n".join(["---", *_lines(known), "---"])
 
 
-def _licence(licence: str | None) -> dict[str, str]:
+def licence_fields(licence: str | None) -> dict[str, str]:
     """Return the fields that say a licence: by its name on the hub, or as "other"."""
     if licence is None or not licence.strip():
         return {}

@@ -21,19 +21,41 @@ from pyramidions.inference.export_folder import (
     read_config,
     require,
 )
-from pyramidions.inference.model_kinds import KINDS, SUMMARIZER, ModelKind
+from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin, origin_of
 from pyramidions.models.config import shown
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How an extractor selects sentences; checkpoints and exports may lack it.
 SELECTION = ("extract_words", "redundancy", "mmr_weight")
+#: How a language model calls the characters that it reads at once.
+WINDOW = "tokens_per_sample"
 #: In this order a folder's checkpoint is chosen.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
 
+class FoundFile(NamedTuple):
+    """What a file says about a model of any kind, as it was found: none of it has been checked but the weights.
+
+    Attributes:
+        path: of the file or folder.
+        kind: of the model.
+        config: its fields by name.
+        settings: by name: what the task says of itself, or all of an export's config.json.
+        weights: by name.
+        arch: as fairseq calls the architecture; None of an export.
+    """
+
+    path: Path
+    kind: ModelKind
+    config: dict[str, Any]
+    settings: Mapping[str, Any]
+    weights: dict[str, Tensor]
+    arch: Any = None
+
+
 class FoundModel(NamedTuple):
-    """What a file says about a model, as it was found: none of the settings has been checked.
+    """What a file says about a model of documents, as it was found: none of the settings has been checked.
 
     Attributes:
         path: of the file or folder.
@@ -60,7 +82,7 @@ class FoundModel(NamedTuple):
     queries: Any = False
 
 
-def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
+def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     """Read a checkpoint of fairseq-train, the best in a folder of them, or an exported folder, here or on the hub.
 
     Args:
@@ -88,46 +110,76 @@ def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
     )
 
 
-def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
+def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
+    """Read a model of documents with its tokenizer; arguments and errors are those of `find_file`."""
+    return with_tokenizer(find_file(path, *wanted))
+
+
+def with_tokenizer(found: FoundFile) -> FoundModel:
+    """Return a model of documents with its tokenizer.
+
+    Raises:
+        UserError: the tokenizer is damaged.
+    """
+    path, settings = found.path, found.settings
+    from_file = path.is_dir()
+    return FoundModel(
+        path,
+        found.kind,
+        found.config,
+        settings.get("max_source_positions"),
+        settings.get("max_target_positions"),
+        found.weights,
+        Tokenizer.from_file(path / _tokenizer_file(settings)) if from_file else _tokenizer(path, settings["tokenizer"]),
+        {name: settings[name] for name in SELECTION if name in settings},
+        origin_of(settings.get("source")),
+        settings.get("queries", False),
+    )
+
+
+def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     state = read_checkpoint(path)
-    task, settings = state.get("task_state"), state.get("cfg") or {}
-    config = settings.get("model")
-    tasks = " or ".join(kind.task for kind in wanted)
-    if not isinstance(task, dict) or "tokenizer" not in task or not config:
-        raise UserError(f"{path} must be a checkpoint of --task {tasks}, but is none.")
-    trained = settings.get("task")
+    said, settings = state.get("task_state"), state.get("cfg") or {}
+    config, task = settings.get("model"), settings.get("task")
     # Old checkpoints do not say it.
-    name = trained.get("_name", SUMMARIZER.task) if isinstance(trained, Mapping) else SUMMARIZER.task
+    name = task.get("_name", SUMMARIZER.task) if isinstance(task, Mapping) else SUMMARIZER.task
     kind = next((kind for kind in KINDS.values() if kind.task == name), None)
+    tasks = " or ".join(kind.task for kind in wanted)
+    if not isinstance(said, dict) or (kind or SUMMARIZER).vocabulary not in said or not config:
+        raise UserError(f"{path} must be a checkpoint of --task {tasks}, but is none.")
     if kind is None:
         raise UserError(
             f"{path} must be a checkpoint of --task {tasks}, but was trained with --task {name}: train it on with "
             "--finetune-from-model."
         )
     _refuse_other(path, kind, wanted)
+    if kind is LANGUAGE_MODEL and isinstance(task, Mapping):
+        said = {WINDOW: task.get(WINDOW), **said}
+    elif "source" in state:
+        said = {**said, "source": state["source"]}
     # fairseq's own fields stand among the model's.
     known = {field.name for field in fields(kind.config)}
-    # What fairseq's face calls encoder.core.x is encoder.x of the model itself; of an extractor core.x is x.
-    weights = {
-        name.replace(".core.", ".", 1).removeprefix("core."): value
-        for name, value in state["model"].items()
-        if name != "vocabulary"
-    }
-    return FoundModel(
+    return FoundFile(
         path,
         kind,
         {name: value for name, value in config.items() if name in known},
-        task.get("max_source_positions"),
-        task.get("max_target_positions"),
-        weights,
-        _tokenizer(path, task["tokenizer"]),
-        _selection(task),
-        origin_of(state.get("source", task.get("source"))),
-        task.get("queries", False),
+        said,
+        {_own_name(name, kind): value for name, value in state["model"].items() if name != "vocabulary"},
+        config.get("_name"),
     )
 
 
-def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundModel:
+def _own_name(name: str, kind: ModelKind) -> str:
+    """Return what a model itself calls a weight: encoder.x is encoder.core.x of fairseq's face.
+
+    Of an extractor, x is core.x; of a language model, decoder.core.x.
+    """
+    if kind is LANGUAGE_MODEL:
+        return name.removeprefix("decoder.core.")
+    return name.replace(".core.", ".", 1).removeprefix("core.")
+
+
+def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
     # The weights of another kind of model are not worth their download.
     folder, commit = fetch(name, [CONFIG])
     config = folder / CONFIG
@@ -144,12 +196,11 @@ def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundModel:
     return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
 
 
-def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
+def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     require(folder, CONFIG)
     about = read_config(folder / CONFIG)
-    vocabulary = next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
-    require(folder, WEIGHTS, vocabulary)
     kind = _kind(about)
+    require(folder, WEIGHTS, *([] if kind is LANGUAGE_MODEL else [_tokenizer_file(about)]))
     _refuse_other(folder, kind, wanted)
     check_hashes(folder, about.get("sha256", {}))
     try:
@@ -157,24 +208,21 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundModel:
     except SafetensorError as error:
         raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
     check_weights(weights, folder / WEIGHTS)
-    tokenizer = Tokenizer.from_file(folder / vocabulary)
-    lengths = (about.get("max_source_positions"), about.get("max_target_positions"))
-    origin = origin_of(about.get("source"))
-    queries = about.get("queries", False)
-    return FoundModel(folder, kind, about["model"], *lengths, weights, tokenizer, _selection(about), origin, queries)
+    return FoundFile(folder, kind, about["model"], about, weights)
 
 
 def _kind(about: Mapping[str, Any]) -> ModelKind:
     return KINDS[about.get("kind", SUMMARIZER.name)]
 
 
-def _selection(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: settings[name] for name in SELECTION if name in settings}
+def _tokenizer_file(about: Mapping[str, Any]) -> str:
+    return next((name for name in TOKENIZERS if name in about.get("sha256", {})), TOKENIZERS[0])
 
 
 def _refuse_other(path: Path, kind: ModelKind, wanted: tuple[ModelKind, ...]) -> None:
     if kind not in wanted:
-        raise UserError(f"The model {path} {kind.purpose.format(path=path)}.")
+        lacks = "draws no segments of characters, but " if wanted == (LANGUAGE_MODEL,) else ""
+        raise UserError(f"The model {path} {lacks}{kind.purpose.format(path=path)}.")
 
 
 def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:

@@ -1,8 +1,9 @@
-"""The kinds of models: those that write summaries, and those that extract sentences."""
+"""The kinds of models: those that write summaries, extract sentences, or predict characters."""
 
 from typing import NamedTuple
 
-from pyramidions.models import ExtractorConfig, PyramidionConfig
+from pyramidions.data.folder import CHARACTERS
+from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig
 from pyramidions.models.config import EncoderConfig
 
 
@@ -13,12 +14,14 @@ class ModelKind(NamedTuple):
         name: as config.json of an export says.
         task: of fairseq, that trains it.
         config: has its fields.
+        vocabulary: the key of what a checkpoint's task says about its tokens.
         purpose: what it does, and how to use it, as an error says of the model ``path``.
     """
 
     name: str
     task: str
-    config: type[EncoderConfig]
+    config: type[EncoderConfig] | type[LanguageModelConfig]
+    vocabulary: str
     purpose: str
 
 
@@ -26,12 +29,22 @@ SUMMARIZER = ModelKind(
     "summarizer",
     "long_document_summarization",
     PyramidionConfig,
+    "tokenizer",
     "writes summaries: use `pyramidions summarize {path}`, or Summarizer in Python",
 )
 EXTRACTOR = ModelKind(
     "extractor",
     "extractive_summarization",
     ExtractorConfig,
+    "tokenizer",
     "extracts sentences: use `pyramidions extract --method {path}`, or Extractor in Python",
 )
-KINDS = {kind.name: kind for kind in (SUMMARIZER, EXTRACTOR)}
+LANGUAGE_MODEL = ModelKind(
+    "language model",
+    "character_language_modeling",
+    LanguageModelConfig,
+    CHARACTERS,
+    "predicts characters: use `pyramidions segments {path}`, or Segmenter in Python",
+)
+#: All by name.
+KINDS = {kind.name: kind for kind in (SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)}

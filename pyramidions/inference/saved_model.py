@@ -1,14 +1,12 @@
 """Trained models from disk, ready to compute, and their export."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 from safetensors.torch import save
 from torch import nn
 
@@ -16,9 +14,11 @@ from pyramidions.errors import UserError
 from pyramidions.extract.selection import MMR_WEIGHT, REDUNDANCY
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, FORMAT, WEIGHTS, refuse_foreign
-from pyramidions.inference.model_files import SELECTION, FoundModel, find_model
-from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER, ModelKind
+from pyramidions.inference.filling import building, fill
+from pyramidions.inference.model_files import SELECTION, FoundModel, find_file, find_model, with_tokenizer
+from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin
+from pyramidions.inference.saved_language_model import SavedLanguageModel, language_model_of
 from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
 from pyramidions.models.config import LONGEST_TEXT, check_lengths, config_as, shown
 from pyramidions.models.names_0_1 import rename_from_0_1
@@ -53,6 +53,16 @@ class SavedModel:
     origin: Origin | None = None
     queries: bool = False
 
+    def settings(self) -> dict[str, Any]:
+        """Return what an export says of it beside its shape."""
+        said: dict[str, Any] = {
+            "max_source_positions": self.max_source_positions,
+            "max_target_positions": self.max_target_positions,
+        }
+        if self.origin is not None:
+            said["source"] = self.origin.known()
+        return {**said, "queries": True} if self.queries else said
+
     @property
     def network(self) -> nn.Module:
         """What computes."""
@@ -82,6 +92,10 @@ class SavedExtractor:
     redundancy: str = "none"
     mmr_weight: float = MMR_WEIGHT
 
+    def settings(self) -> dict[str, Any]:
+        """Return what an export says of it beside its shape."""
+        return {name: getattr(self, name) for name in ("max_source_positions", *SELECTION)}
+
     @property
     def network(self) -> nn.Module:
         """What computes."""
@@ -104,15 +118,17 @@ def load_extractor(path: str | Path) -> SavedExtractor:
     return _extractor(find_model(path, EXTRACTOR))
 
 
-def load_either(path: str | Path) -> SavedModel | SavedExtractor:
-    """Read a model of either kind; arguments and errors are those of `load_model`."""
-    found = find_model(path, SUMMARIZER, EXTRACTOR)
-    return _summarizer(found) if found.kind is SUMMARIZER else _extractor(found)
+def load_any(path: str | Path) -> SavedModel | SavedExtractor | SavedLanguageModel:
+    """Read a model of any kind; arguments and errors are those of `load_model`."""
+    found = find_file(path, SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)
+    if found.kind is LANGUAGE_MODEL:
+        return language_model_of(found)
+    return _summarizer(with_tokenizer(found)) if found.kind is SUMMARIZER else _extractor(with_tokenizer(found))
 
 
 def _summarizer(found: FoundModel) -> SavedModel:
     source, target, tokenizer = found.source, found.target, found.tokenizer
-    with _damaged_settings(found):
+    with building(found.path):
         check_lengths(source, target)
         if not isinstance(found.queries, bool):
             raise UserError(f"`queries` must be true or false, but is {shown(found.queries)}.")
@@ -122,18 +138,18 @@ def _summarizer(found: FoundModel) -> SavedModel:
     rename_from_0_1(found.weights)
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
-    _fill(transformer, found)
+    fill(transformer, found.weights, found.path)
     return SavedModel(transformer, config, tokenizer, source, target, found.origin, found.queries)
 
 
 def _extractor(found: FoundModel) -> SavedExtractor:
     source, tokenizer = found.source, found.tokenizer
-    with _damaged_settings(found):
+    with building(found.path):
         check_lengths(source, LONGEST_TEXT)
         _check_selection(**found.selection)
         config = config_as(ExtractorConfig, {**found.config, "max_source_positions": source})
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
-    _fill(ranker, found)
+    fill(ranker, found.weights, found.path)
     return SavedExtractor(ranker, config, tokenizer, source, **found.selection)
 
 
@@ -146,42 +162,7 @@ def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_we
         raise UserError(f"`mmr_weight` must be from 0 to 1, but is {shown(mmr_weight)}.")
 
 
-@contextmanager
-def _damaged_settings(found: FoundModel) -> Iterator[None]:
-    """Build a model without memory, since what is damaged may ask for any amount of it; name the file in an error."""
-    try:
-        with torch.device("meta"):
-            yield
-    except UserError as error:
-        raise UserError(f"The settings of {found.path} are damaged: {error}") from None
-
-
-def _fill(network: nn.Module, found: FoundModel) -> None:
-    """Give a model its weights, in evaluation mode and in float32.
-
-    Raises:
-        UserError: they do not fit.
-    """
-    expected, weights = network.state_dict(), found.weights
-    head = f"The weights of {found.path} do not fit its settings:"
-    for name in [*expected, *weights]:
-        if name not in weights:
-            raise UserError(f"{head} {name} is missing.")
-        if name not in expected:
-            raise UserError(f"{head} {name} has no place in the model.")
-        if (given := tuple(weights[name].shape)) != (shape := tuple(expected[name].shape)):
-            raise UserError(f"{head} {name} must be {shape}, but is {given}.")
-        if not weights[name].is_floating_point():
-            raise UserError(f"{head} {name} must be floating-point numbers, but is {weights[name].dtype}.")
-    network.load_state_dict(weights, assign=True)
-    # A part that keeps values which are no weights would compute with none: a mistake of the part, not of the file.
-    for name, values in network.named_buffers():
-        if values.is_meta:
-            raise RuntimeError(f"{name} must be saved with the weights or computed when it is needed, but is neither.")
-    network.float().eval()
-
-
-def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: str) -> None:
+def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder: str | Path, card: str) -> None:
     """Write a model as a folder of files that need no pickle; it appears whole or not at all.
 
     Args:
@@ -197,22 +178,17 @@ def export_model(model: SavedModel | SavedExtractor, folder: str | Path, card: s
     weights = {name: value.contiguous() for name, value in model.network.state_dict().items()}
     if _OWNER in weights:
         del weights[_SHARED]
+    # Of the names of one weight, as all layers share one of relative attention, the last stays.
+    names = {weight.data_ptr() or name: name for name, weight in weights.items()}
     # The library's own writing would leave a file that only its owner may read.
-    files = {WEIGHTS: save(weights), model.tokenizer.file_name: model.tokenizer.model_bytes}
-    settings: dict[str, Any] = {"max_source_positions": model.max_source_positions}
-    if isinstance(model, SavedModel):
-        settings["max_target_positions"] = model.max_target_positions
-        if model.origin is not None:
-            settings["source"] = model.origin.known()
-        if model.queries:
-            settings["queries"] = True
-    else:
-        settings |= {name: getattr(model, name) for name in SELECTION}
+    files = {WEIGHTS: save({name: weights[name] for name in names.values()})}
+    if not isinstance(model, SavedLanguageModel):
+        files[model.tokenizer.file_name] = model.tokenizer.model_bytes
     about = {
         "format": FORMAT,
         "kind": model.kind.name,
         "model": asdict(model.config),
-        **settings,
+        **model.settings(),
         "sha256": {name: sha256(content).hexdigest() for name, content in files.items()},
     }
     files |= {CONFIG: (json.dumps(about, indent=1) + "\n").encode(), CARD: card.encode()}

@@ -61,6 +61,18 @@ class Hourglass(nn.Module):
         added, segmentations = self.shortened(x, tokens, padding_mask, stack)
         return stack(_layers(self.after), x + added, context), segmentations
 
+    def mark(
+        self, x: Tensor, tokens: Tensor, padding_mask: Tensor | None, stack: Stack, start: int
+    ) -> Segmentation | None:
+        """Return where the segments of the shortened part end, without running it; None if there is none.
+
+        ``start`` is the position of the first token; other arguments are those of `forward`.
+        """
+        if self.shortened is None:
+            return None
+        x = stack(_layers(self.before), x, LayerContext())
+        return self.shortened.boundaries(x, tokens, padding_mask, start)
+
     def new_state(self) -> HourglassState:
         """Return the state before the first cached step."""
         before, after = ([layer.new_states() for layer in _layers(layers)] for layers in (self.before, self.after))

@@ -104,6 +104,19 @@ class LanguageModel(nn.Module):
             segmentations = []
         return Features(x if self.norm is None else self.norm(x), tuple(segmentations))
 
+    def mark(self, tokens: Tensor, start: int = 0) -> Segmentation | None:
+        """Return where segments of tokens end, by the layers before the outermost shortened part alone.
+
+        Args:
+            tokens: (B, T), padded on the right if at all.
+            start: the position of the first token in its text.
+
+        Returns:
+            What `features` returns first; None if the model shortens nothing.
+        """
+        padding_mask = tokens.eq(self.padding_idx)
+        return self.hourglass.mark(self.embedder(tokens), tokens, padding_mask, self.stack, start)
+
     def logits(self, features: Tensor) -> Tensor:
         """Score the vocabulary: (B, T, D) -> (B, T, V)."""
         logits: Tensor = self.output(features, self.embedder.tokens.weight)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyramidions.errors import UserError
 from pyramidions.inference.export_folder import HASHES
+from pyramidions.inference.saved_language_model import SavedLanguageModel
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
@@ -20,15 +21,15 @@ from pyramidions.pretrained.transfer import POSITIONS, TIED, extended
 from pyramidions.pretrained.written_tokenizers import written_tokenizer
 
 
-def hugging_face_files(model: SavedModel | SavedExtractor) -> dict[str, bytes]:
+def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, bytes]:
     """Return the files of a model of transformers that computes what ours computes, but for its card.
 
     Raises:
         UserError: no class of transformers holds the model; it says which setting is in the way.
     """
-    if isinstance(model, SavedExtractor):
+    if not isinstance(model, SavedModel):
         raise UserError(
-            "The model must write summaries, but extracts sentences, which no class of transformers does; "
+            f"The model must write summaries for --to hf, but {model.kind.purpose.partition(':')[0]}; "
             "--to pyramidions, the default, holds it."
         )
     # The config goes first: what it says of attention and pooling matters more than a tokenizer.

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,6 +54,13 @@ class Alphabet:
         for digit, word in enumerate(self.digits.split()):
             text = text.replace(str(digit), f" {word} ")
         return self._others.sub(" ", text)
+
+    def outside(self, text: str) -> Counter[str]:
+        """Count what `clean` turns into spaces: all but letters, spaces, digits, which become words, and points."""
+        text = normalize(_MARKERS.sub(" ", text)).lower()
+        if self.points:
+            text = self._points.sub("", text)
+        return Counter(each for each in self._foreign.findall(text) if each not in "0123456789")
 
     @property
     def symbols(self) -> list[str]:

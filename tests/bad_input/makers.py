@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from small_language_models import saved
 
 
 def changed(values: Any, path: str, value: Any) -> Any:
@@ -165,6 +166,13 @@ class Code:
         return os.remove, ("paper.txt",)
 
 
+def language_model(path: Path, whole: Path, kind: str, *change: Any) -> None:
+    """Make a checkpoint of a language model of characters; one value may be another."""
+    saved(path.parent, kind).rename(path)
+    if change:
+        torch.save(changed(torch.load(path, weights_only=True), *change), path)
+
+
 MAKERS: dict[str, Callable[..., None]] = {
     "export": export,
     "export file": export_file,
@@ -179,4 +187,5 @@ MAKERS: dict[str, Callable[..., None]] = {
     "folder": folder,
     "pipe": pipe,
     "pickled": pickled,
+    "language model": language_model,
 }

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from fairseq_commands import run
+from small_language_models import saved
 
+from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference import Summarizer
 
@@ -52,3 +55,18 @@ def test_a_folder_of_other_things_is_not_replaced(checkpoint: Path, tmp_path: Pa
     done = run("pyramidions", "export", checkpoint, tmp_path)
     assert done.returncode == 1 and "must be new, empty or an older export" in done.stdout
     assert (tmp_path / "thesis.tex").exists()
+
+
+def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Path) -> None:
+    data, flags = tmp_path / "data", ["--valid-characters", "20", "--test-characters", "20"]
+    (tmp_path / "text.txt").write_text("the cat sat on the mat " * 20)
+    path = saved(tmp_path, "gumbel")
+    invoke = CliRunner().invoke
+    made = invoke(main, ["prepare", str(tmp_path / "text.txt"), "--characters", "en", "--out", str(data), *flags])
+    assert made.exit_code == 0, made.output
+    done = invoke(main, ["export", str(path), str(tmp_path / "mine"), "--data", str(data), "--license", "MIT"])
+    assert done.stdout.endswith("mine: README.md, config.json, model.safetensors\n"), done.output
+    card = (tmp_path / "mine" / "README.md").read_text()
+    assert "\nlanguage:\n  - en\nlicense: mit\n" in card and "pyramidions segments mine paper.txt" in card
+    assert "| alphabet | en, 26 letters and the space |" in card and "| train | " in card
+    assert invoke(main, ["segments", str(tmp_path / "mine")], input="the cat").exit_code == 0

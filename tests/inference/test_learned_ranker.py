@@ -222,7 +222,8 @@ def test_a_kind_that_does_not_exist_is_named(kind: Any, model: SavedExtractor, t
     config.write_text(json.dumps({**json.loads(config.read_text()), "kind": kind}))
     with pytest.raises(UserError) as error:
         load_extractor(tmp_path / "model")
-    assert str(error.value) == f"{config} is damaged: `kind` must be summarizer or extractor, but is {kind!r}."
+    kinds = "summarizer, extractor, language model"
+    assert str(error.value) == f"{config} is damaged: `kind` must be one of {kinds}, but is {kind!r}."
 
 
 def test_a_tokenizer_without_markers_is_refused(state: dict[str, Any], tmp_path: Path) -> None:

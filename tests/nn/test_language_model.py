@@ -254,3 +254,14 @@ def test_under_autocast_a_model_trains() -> None:
     assert added is not None
     (logits.float().sum() + added.sum()).backward()
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in model.parameters())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_boundaries_are_marked_without_reading_segments(kind: str) -> None:
+    model, tokens = small(kind), texts(9, 6)
+    marked, whole = model.mark(tokens), model.features(tokens).segmentations
+    assert (marked is None) == (not whole)
+    if marked is not None:
+        torch.testing.assert_close(marked.boundaries, whole[0].boundaries)
+        torch.testing.assert_close(marked.logits, whole[0].logits)

@@ -80,3 +80,9 @@ def test_characters_outside_the_alphabet_are_named() -> None:
 def test_an_unknown_language_is_named() -> None:
     with pytest.raises(UserError, match=r"^`characters` must be one of en, fi, he, vi, but is 'de'\.$"):
         alphabet_of("de")
+
+
+def test_what_becomes_a_space_is_counted_without_digits_white_space_and_vowel_signs() -> None:
+    assert ALPHABETS["en"].outside("Café 12,\n_NEWLINE_ (café)") == {"é": 2, ",": 1, "(": 1, ")": 1}
+    assert ALPHABETS["fi"].outside("\u00c4iti, a\u0308iti") == {",": 1}
+    assert ALPHABETS["he"].outside("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd!") == {"!": 1}

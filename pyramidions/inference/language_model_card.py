@@ -1,0 +1,84 @@
+"""The model card of an exported language model of characters."""
+
+from collections.abc import Sequence
+from shlex import quote
+
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.errors import UserError
+from pyramidions.inference.card_scores import table
+from pyramidions.inference.front_matter import front_matter, licence_fields
+from pyramidions.inference.saved_language_model import SavedLanguageModel
+from pyramidions.markdown import plain
+
+
+def language_model_card(
+    model: SavedLanguageModel,
+    name: str,
+    data: CharacterFolder | None = None,
+    licence: str | None = None,
+    *,
+    languages: Sequence[str] = (),
+    datasets: Sequence[str] = (),
+) -> str:
+    """Return a model card in Markdown, which also states what is unknown.
+
+    Args:
+        model: the model.
+        name: its heading.
+        data: what it was trained on.
+        licence: of the weights.
+        languages: of its texts, as ISO 639 codes; its alphabet's if empty.
+        datasets: names on the Hugging Face hub of the datasets that it was trained on.
+
+    Raises:
+        UserError: the data have another alphabet, or a file is damaged.
+    """
+    fields = {
+        "library_name": "pyramidions",
+        "tags": ["character-language-model", "dynamic-pooling"],
+        "language": list(languages) or [model.alphabet.language],
+        **licence_fields(licence),
+        "datasets": list(datasets),
+    }
+    sections = [
+        front_matter(fields),
+        f"# {plain(name)}\n\nPredicts characters, and draws segments in texts; a language model with dynamic pooling "
+        "(Nawrot et al. 2023).",
+        f"```bash\npyramidions segments {quote(name)} paper.txt --page page.html\n```",
+        f"## Model\n\n{table(('', ''), _rows(model).items())}",
+        f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
+        f"## Licence\n\n{plain(licence or '') or 'Not said.'}",
+        "## Limits\n\nIt reads the letters of one alphabet and spaces; all else is cleaned away. Segments help to "
+        "predict the next character, and need not be words.",
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _rows(model: SavedLanguageModel) -> dict[str, str]:
+    config, millions = model.config, sum(p.numel() for p in model.network.parameters()) / 1e6
+    return {
+        "parameters": f"{millions:.1f}M",
+        "layers": f"{plain(config.layers)}, {config.embed_dim} wide",
+        "attention": plain(f"{config.self_attention} {config.self_attention_args}"),
+        "boundaries": plain(f"{config.boundaries} {config.boundaries_args}"),
+        "segments": plain(config.segments),
+        "alphabet": f"{model.alphabet.language}, {len(model.alphabet.letters)} letters and the space",
+        "window": f"{model.window:,} characters",
+    }
+
+
+def _data(model: SavedLanguageModel, data: CharacterFolder) -> str:
+    if data.alphabet != model.alphabet:
+        raise UserError(
+            f"The data folder {data.path} must be of the model's alphabet {model.alphabet.language!r}, but is of "
+            f"{data.alphabet.language!r}."
+        )
+    rows = []
+    for split in data.splits:
+        count, digest = data.manifest["splits"][split].get("characters"), data.manifest["files"].get(f"{split}.bin")
+        if not isinstance(count, int) or not isinstance(digest, str):
+            raise UserError(
+                f"{data.manifest_path} must be as written by `pyramidions prepare`, but lacks what it says of {split}."
+            )
+        rows.append((split, f"{count:,}", plain(digest)))
+    return table(("split", "characters", "SHA-256 of their ids"), rows)

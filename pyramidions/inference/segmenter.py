@@ -1,0 +1,134 @@
+"""Segments that a language model of characters draws in texts."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pyramidions.device import found_device
+from pyramidions.errors import UserError
+from pyramidions.inference.saved_language_model import SavedLanguageModel, load_language_model
+from pyramidions.models.config import NONE
+from pyramidions.text.tokenizer import EOS
+
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class SegmentedText:
+    """A text, and where segments of it end.
+
+    Attributes:
+        text: in letters and single spaces.
+        ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
+        probabilities: (characters,), of a boundary behind each; None if the model predicts none.
+        outside: how often each character stood in the text that is not in the alphabet.
+    """
+
+    text: str
+    ends: np.ndarray
+    probabilities: np.ndarray | None
+    outside: Counter[str]
+
+    @cached_property
+    def segments(self) -> list[str]:
+        """All segments, in order."""
+        ends = np.flatnonzero(self.ends) + 1
+        begins = [0, *ends[:-1]]
+        return [self.text[begin:end] for begin, end in zip(begins, ends, strict=True)] if len(ends) else []
+
+    @property
+    def rest(self) -> str:
+        """What follows the last segment."""
+        return self.text[sum(map(len, self.segments)) :]
+
+    @property
+    def shortening_factor(self) -> float | None:
+        """Characters over segments; None without segments."""
+        return len(self.text) / len(self.segments) if self.segments else None
+
+    @property
+    def boundaries_at_spaces(self) -> float | None:
+        """The share of boundaries that stand at spaces; None without boundaries."""
+        return sum(segment[-1] == " " for segment in self.segments) / len(self.segments) if self.segments else None
+
+    @property
+    def spaces_at_boundaries(self) -> float | None:
+        """The share of spaces that are boundaries; None without spaces."""
+        spaces = self.text.count(" ")
+        return sum(segment[-1] == " " for segment in self.segments) / spaces if spaces else None
+
+    def most_frequent(self, most: int) -> list[tuple[str, int]]:
+        """Return so many segments with their counts, the most frequent first; of equal counts the earlier first."""
+        return Counter(self.segments).most_common(most)
+
+
+class Segmenter:
+    """Shows where a language model of characters ends segments: those of its outermost shortened part.
+
+    >>> from pyramidions.inference import Segmenter
+    >>> Segmenter.from_pretrained("checkpoints").segment("A long text").segments   # doctest: +SKIP
+
+    Args:
+        model: the model.
+        device: that it runs on; None for a GPU if there is one.
+
+    Raises:
+        UserError: the model has no boundaries, or there is no such device.
+    """
+
+    def __init__(self, model: SavedLanguageModel, device: str | torch.device | None = None) -> None:
+        if not model.network.boundaries:
+            raise UserError(f"The model must draw boundaries, but its `boundaries` are {NONE!r}.")
+        self.model = model
+        self.device = found_device(device)
+        model.network.to(self.device)
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "Segmenter":
+        """Load a model: a checkpoint, or the best in a folder of them; errors as in `load_language_model`."""
+        return cls(load_language_model(path), device)
+
+    def segment(
+        self, text: str, name: str = "The text", on_progress: Callable[[float], object] | None = None
+    ) -> SegmentedText:
+        """Find the segments of a text.
+
+        The text is cleaned as `pyramidions prepare --characters` does. Long texts are read in windows as long as those
+        of training, of which the last quarter counts. Boundaries that a model draws at random are the same in each
+        call.
+
+        Args:
+            text: any string.
+            name: what an error calls it.
+            on_progress: called with the share of the text that was read since the last call.
+
+        Raises:
+            UserError: the text holds no letter of the alphabet.
+        """
+        alphabet = self.model.alphabet
+        clean = alphabet.clean(text).strip()
+        if not clean:
+            raise UserError(f"{name} holds no letter of the alphabet {alphabet.language!r}.")
+        # In front of a text stands its end, as in training.
+        tokens = torch.from_numpy(np.concatenate([[EOS], alphabet.encode(clean)]).astype(np.int64))
+        counted = -(-self.model.window // 4)
+        ends, logits = [], []
+        of_gpu = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(of_gpu), torch.inference_mode():
+            torch.manual_seed(_SEED)
+            for begin in range(0, len(tokens), counted):
+                shown, end = max(0, begin + counted - self.model.window), min(begin + counted, len(tokens))
+                found = self.model.network.mark(tokens[None, shown:end].to(self.device), shown)
+                assert found is not None
+                ends.append((found.boundaries[0, begin - shown :] != 0).cpu())
+                if found.logits is not None:
+                    logits.append(found.logits[0, begin - shown :].cpu())
+                if on_progress is not None:
+                    on_progress((end - begin) / len(tokens))
+        probabilities = torch.cat(logits).sigmoid()[1:].numpy() if logits else None
+        return SegmentedText(clean, torch.cat(ends)[1:].numpy(), probabilities, alphabet.outside(text))

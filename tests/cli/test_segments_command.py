@@ -1,0 +1,99 @@
+"""`pyramidions segments`: texts in, segments out."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from explanations import page_data
+from small_language_models import saved
+
+from pyramidions.cli import main
+from pyramidions.inference import Segmenter
+
+TEXT = "The cat, the hat and 1 cat."
+
+
+def segments(*arguments: object, text: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["segments", *map(str, arguments)], input=text)
+
+
+@pytest.fixture(scope="module")
+def whitespace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("whitespace"), "whitespace")
+
+
+def test_standard_input_is_one_text_whose_segments_end_at_bars(whitespace: Path) -> None:
+    done = segments(whitespace, text=TEXT)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines() == [
+        "standard input:",
+        "the |cat |the |hat |and |one |cat",
+        "  27 characters in 6 segments: 4.50 characters each (shortening factor)",
+        "  100.0% of boundaries stand at spaces, 100.0% of spaces are boundaries",
+        "  most frequent: the␣ 2, cat␣ 1, hat␣ 1, and␣ 1, one␣ 1",
+        "",
+    ]
+    assert done.stderr == ("standard input: 2 characters outside the alphabet 'en' became spaces: “,” 1, “.” 1.\n")
+
+
+def test_objects_have_what_the_segmenter_finds(tmp_path: Path) -> None:
+    model = saved(tmp_path, "gumbel")
+    (tmp_path / "papers.jsonl").write_text(json.dumps({"id": "a7", "article": TEXT}) + '\n{"article": "Zwei"}\n')
+    done = segments(model, tmp_path / "papers.jsonl", "--json")
+    assert done.exit_code == 0, done.output
+    first, second = map(json.loads, done.stdout.splitlines())
+    found = Segmenter.from_pretrained(model).segment(TEXT)
+    assert found.probabilities is not None
+    assert first == {
+        "id": "a7",
+        "name": f"{tmp_path}/papers.jsonl:1",
+        "segments": found.segments,
+        "rest": found.rest,
+        "probabilities": pytest.approx(found.probabilities.tolist(), abs=1e-4),
+        "shortening_factor": found.shortening_factor,
+        "boundaries_at_spaces": found.boundaries_at_spaces,
+        "spaces_at_boundaries": found.spaces_at_boundaries,
+        "outside": {",": 1, ".": 1},
+    }
+    assert (second["id"], second["spaces_at_boundaries"]) == ("2", None)
+
+
+def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("123...")
+    (tmp_path / "b.txt").write_text("?!")
+    (tmp_path / "c.txt").write_text("ab")
+    done = segments(whitespace, tmp_path, "--page", tmp_path / "page.html")
+    assert done.exit_code == 1
+    assert f"Error: {tmp_path}/b.txt holds no letter of the alphabet 'en'.\n" in done.stderr
+    assert "one |two |three\n" in done.stdout and "ab\n  no boundary\n" in done.stdout
+    data = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [Path(text["name"]).name for text in data["documents"]] == ["a.txt", "c.txt"]
+
+
+def test_the_page_names_the_model_and_its_settings(whitespace: Path, tmp_path: Path) -> None:
+    segments(whitespace, "--page", tmp_path / "page.html", text=TEXT)
+    settings = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))["settings"]
+    assert settings["model"] == f"{whitespace.parent.name}/model.pt" and settings["boundaries"] == "whitespace"
+    assert settings["alphabet"] == "en" and settings["window"] == "64 characters"
+
+
+def test_without_any_text_an_older_page_stays(whitespace: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("old")
+    assert segments(whitespace, "--page", tmp_path / "page.html", text="?").exit_code == 1
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
+def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
+    whitespace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyramidions.cli import segments as module
+
+    found = Segmenter.from_pretrained(whitespace, "cpu").segment("one two three four five")
+    assert list(module._lines(found.segments, 11)) == [["one ", "two "], ["three "], ["four "]]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert module._is_coloured()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not module._is_coloured()

@@ -1,0 +1,149 @@
+"""Segments that a saved language model draws in texts."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_language_models import saved
+
+from pyramidions.errors import UserError
+from pyramidions.inference import SegmentedText, Segmenter, export_model, load_language_model, load_model
+from pyramidions.inference.export_folder import check_export
+
+TEXT = "the cat sat on the mat and saw a rat that sat on a hat"
+
+
+def segment(folder: Path, kind: str, text: str, window: int = 64, **overrides: Any) -> SegmentedText:
+    return Segmenter.from_pretrained(saved(folder, kind, window, **overrides), "cpu").segment(text)
+
+
+def test_segments_of_whitespace_end_with_a_space_and_have_no_probabilities(tmp_path: Path) -> None:
+    found = segment(tmp_path, "whitespace", "The cat, the hat.")
+    assert (found.text, found.segments, found.rest) == ("the cat the hat", ["the ", "cat ", "the "], "hat")
+    assert found.probabilities is None
+    assert found.outside == {",": 1, ".": 1}
+    assert (found.shortening_factor, found.boundaries_at_spaces, found.spaces_at_boundaries) == (5.0, 1.0, 1.0)
+    assert found.most_frequent(1) == [("the ", 2)]
+
+
+@pytest.mark.parametrize("window", [64, 7])
+def test_fixed_segments_go_on_from_window_to_window(window: int, tmp_path: Path) -> None:
+    found = segment(tmp_path, "fixed_3", "abcdefghijklm", window)
+    # The end of a text, which stands in front, is the first of the first three.
+    assert (found.segments, found.rest) == (["ab", "cde", "fgh", "ijk"], "lm")
+    assert (found.boundaries_at_spaces, found.spaces_at_boundaries) == (0.0, None)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "unigram", "entropy"])
+def test_boundaries_of_a_predictor_stand_where_it_is_above_a_half(kind: str, tmp_path: Path) -> None:
+    found = segment(tmp_path, kind, TEXT)
+    assert found.probabilities is not None and 0 < found.ends.sum() < len(TEXT)
+    np.testing.assert_array_equal(found.ends, found.probabilities > 0.5)
+    assert "".join(found.segments) + found.rest == TEXT
+
+
+@torch.no_grad()
+def test_a_text_of_one_window_has_the_boundaries_of_the_whole_model(tmp_path: Path) -> None:
+    # A quarter of the window holds it.
+    path = saved(tmp_path, "gumbel", 400)
+    found, model = Segmenter.from_pretrained(path, "cpu").segment(TEXT), load_language_model(path)
+    tokens = torch.tensor([[2, *model.alphabet.encode(TEXT).tolist()]])
+    (marked,) = model.network.features(tokens).segmentations
+    assert marked.probabilities is not None and found.probabilities is not None
+    np.testing.assert_allclose(found.probabilities, marked.probabilities[0, 1:].numpy(), atol=1e-6)
+
+
+@torch.no_grad()
+def test_of_each_window_the_last_quarter_counts(tmp_path: Path) -> None:
+    path = saved(tmp_path, "gumbel", 8)
+    found, model = Segmenter.from_pretrained(path, "cpu").segment(TEXT), load_language_model(path)
+    tokens = torch.tensor([[2, *model.alphabet.encode(TEXT).tolist()]])
+    assert found.probabilities is not None
+    # The text begins at position 1: 20 and 21 are the last quarter of 14 to 21.
+    marked = model.network.mark(tokens[:, 14:22])
+    assert marked is not None and marked.probabilities is not None
+    np.testing.assert_allclose(found.probabilities[19:21], marked.probabilities[0, 6:].numpy(), atol=1e-6)
+
+
+def test_boundaries_that_are_drawn_at_random_are_the_same_in_each_call(tmp_path: Path) -> None:
+    path = saved(tmp_path, "gumbel", boundaries_args='{"evaluation": "sample"}')
+    segmenter = Segmenter.from_pretrained(path, "cpu")
+    first, second = segmenter.segment(TEXT), segmenter.segment(TEXT)
+    np.testing.assert_array_equal(first.ends, second.ends)
+    assert first.probabilities is not None and (first.ends != (first.probabilities > 0.5)).any()
+
+
+def test_a_text_without_any_boundary_is_all_rest() -> None:
+    found = SegmentedText("ab", np.zeros(2, bool), None, Counter())
+    assert (found.segments, found.rest, found.shortening_factor, found.boundaries_at_spaces) == ([], "ab", None, None)
+
+
+def test_progress_adds_up_to_the_whole_text(tmp_path: Path) -> None:
+    shares: list[float] = []
+    Segmenter.from_pretrained(saved(tmp_path, "fixed_2", 8), "cpu").segment(TEXT, on_progress=shares.append)
+    assert len(shares) > 1 and sum(shares) == pytest.approx(1)
+
+
+def test_a_text_without_letters_and_a_model_without_boundaries_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^a\.txt holds no letter of the alphabet 'en'\.$"):
+        Segmenter.from_pretrained(saved(tmp_path, "fixed_2"), "cpu").segment("...", "a.txt")
+    with pytest.raises(UserError, match=r"^The model must draw boundaries, but its `boundaries` are 'none'\.$"):
+        Segmenter.from_pretrained(saved(tmp_path, "vanilla"), "cpu")
+
+
+def test_an_export_draws_the_same_segments_and_holds_no_pickle(tmp_path: Path) -> None:
+    path, folder = saved(tmp_path, "gumbel"), tmp_path / "export"
+    export_model(load_language_model(path), folder, "# A model\n")
+    assert sorted(file.name for file in folder.iterdir()) == ["README.md", "config.json", "model.safetensors"]
+    about = json.loads((folder / "config.json").read_text())
+    assert (about["kind"], about["characters"], about["tokens_per_sample"]) == ("language model", "en", 64)
+    check_export(folder)
+    first, second = (Segmenter.from_pretrained(each, "cpu").segment(TEXT) for each in (path, folder))
+    assert first.probabilities is not None and second.probabilities is not None
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    with pytest.raises(UserError, match=r"export predicts characters: use `pyramidions segments "):
+        load_model(folder)
+
+
+def test_a_model_of_another_kind_is_told_from_a_language_model(tmp_path: Path) -> None:
+    path = saved(tmp_path, "fixed_2")
+    with pytest.raises(UserError, match=r"predicts characters: use `pyramidions segments .*model\.pt`"):
+        load_model(path)
+    state = torch.load(path, weights_only=True)
+    state["cfg"]["model"] = {"_name": "transformer_lm"}
+    torch.save(state, path)
+    with pytest.raises(UserError, match=r"must be of --arch hourglass_\.\.\., but is of --arch 'transformer_lm'\.$"):
+        load_language_model(path)
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "value", "sentence"),
+    [
+        ("task_state", "characters", "xx", "`characters` must be one of en, fi, he, vi, but is 'xx'."),
+        ("task_state", "characters", ["en"], "`characters` must be a language, but is a list."),
+        ("task", "tokens_per_sample", 0, "`tokens_per_sample` must be from 1 to 16,777,216, but is 0."),
+        ("task", "tokens_per_sample", "9", "`tokens_per_sample` must be from 1 to 16,777,216, but is '9'."),
+        ("model", "embed_dim", 7, "`embed_dim` must be even for sinusoids of distances, but is 7."),
+    ],
+)
+def test_damaged_settings_are_told(group: str, name: str, value: object, sentence: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, "fixed_2")
+    state = torch.load(path, weights_only=True)
+    (state if group == "task_state" else state["cfg"])[group][name] = value
+    torch.save(state, path)
+    with pytest.raises(UserError) as error:
+        load_language_model(path)
+    assert str(error.value) == f"The settings of {path} are damaged: {sentence}"
+
+
+def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    path = saved(tmp_path, "fixed_2")
+    state = torch.load(path, weights_only=True)
+    del state["model"]["decoder.core.output.linear.bias"]
+    torch.save(state, path)
+    with pytest.raises(UserError, match=r"do not fit its settings: output\.linear\.bias is missing\.$"):
+        load_language_model(path)
