@@ -18,9 +18,11 @@ class SegmentsPooler(Pooler, Regularised):
     """Hands on the mean of each segment; where segments end is learned.
 
     This is the dynamic pooling of a language model (Nawrot et al. 2023, sections 3.1.1 and 3.2) in an encoder. A
-    predictor gives each position the probability that a segment ends there; training draws from it, evaluation rounds.
-    The end of the text always ends a segment, so no position is lost. Of more than k segments, the most probable
-    boundaries stay. The binomial prior is added to the loss of training, in nats for each position.
+    predictor gives each position the probability that a segment ends there. Training draws from it. Evaluation takes
+    the most probable positions, as many as the probabilities sum to: rounded ones would leave next to nothing while a
+    prior keeps all of them small. The end of the text always ends a segment, so no position is lost. Of more than k
+    segments, the most probable boundaries stay. The binomial prior is added to the loss of training, in nats for each
+    position.
 
     The text decides how many vectors there are, so that the host waits for a GPU once. Padding must come after the
     text.
@@ -77,16 +79,19 @@ class SegmentsPooler(Pooler, Regularised):
         return loss
 
     def _kept_boundaries(self, drawn: Segmentation, padding_mask: Tensor) -> Tensor:
-        """Return the end of the text, and the k - 1 other boundaries with the greatest logits: (B, L)."""
+        """Return the end of the text, and the k - 1 other boundaries with the greatest logits at most: (B, L)."""
         assert drawn.logits is not None
         real = ~padding_mask
         last = real & (real.cumsum(dim=1) == real.sum(dim=1, keepdim=True))
-        marked = (drawn.boundaries != 0) | last
+        marked = (drawn.boundaries != 0) | last if self.training else real
         ranked = drawn.logits.detach().masked_fill(~marked, -math.inf).masked_fill(last, math.inf)
         best = ranked.topk(min(self.k, ranked.size(1)), dim=1).indices
-        dropped = marked.scatter(1, best, False)
+        most = marked if self.training else drawn.logits.float().sigmoid().masked_fill(~real, 0.0)
+        taken = torch.arange(best.size(1), device=best.device) < most.sum(dim=1, keepdim=True).round()
+        kept = torch.zeros_like(marked).scatter(1, best, taken)
         # A boundary that is dropped learns nothing, and a position that was none does.
-        return torch.where(last, 1.0, drawn.boundaries.masked_fill(dropped, 0.0))
+        learns = (drawn.boundaries - drawn.boundaries.detach()).masked_fill(marked & ~kept, 0.0)
+        return torch.where(last, 1.0, kept + learns)
 
     def _known(self, sizes: Tensor) -> list[int]:
         """Return how many segments each document has, and the size of the longest: (B, K) -> B + 1 integers."""

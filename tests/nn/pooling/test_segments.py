@@ -35,11 +35,22 @@ def pool(k: int, *logits: list[float], real: tuple[int, ...] | None = None) -> t
     return pooler(given, NO_CONTEXT), given, pooler
 
 
-def test_segments_end_where_a_boundary_is_more_likely_than_not_and_at_the_end_of_the_text() -> None:
-    pooled, given, _ = pool(4, [-1.0, 2.0, -1.0, -1.0, 1.0, -3.0])
+def test_as_many_segments_as_probabilities_sum_to_end_at_the_most_probable_positions() -> None:
+    pooled, given, _ = pool(4, [-1.0, 2.0, -1.0, -1.0, 1.0, 0.5])
     expected = [given.x[0, :2].mean(0), given.x[0, 2:5].mean(0), given.x[0, 5]]
     torch.testing.assert_close(pooled.x[0], torch.stack(expected))
     assert pooled.lengths == [3]
+
+
+def test_boundaries_that_are_all_unlikely_still_end_segments() -> None:
+    # 0.27 each but one, 2.3 in all.
+    pooled, given, _ = pool(4, [-1.0, -1.0, -0.5, -1.0, -1.0, -1.0, -1.0, -1.0])
+    torch.testing.assert_close(pooled.x[0], torch.stack([given.x[0, :3].mean(0), given.x[0, 3:].mean(0)]))
+
+
+def test_the_end_of_the_text_ends_a_segment_however_unlikely() -> None:
+    pooled, given, _ = pool(4, [2.0, -9.0, -9.0, -9.0])
+    torch.testing.assert_close(pooled.x[0], given.x[0].mean(0)[None])
 
 
 def test_of_more_boundaries_than_k_the_most_probable_stay() -> None:
@@ -58,7 +69,7 @@ def test_a_boundary_at_the_end_of_the_text_does_not_take_the_place_of_another() 
 
 
 def test_documents_of_fewer_segments_are_padded_with_zeros() -> None:
-    pooled, _, _ = pool(4, [1.0, 1.0, 1.0], [-1.0, -1.0, 5.0], [5.0, 5.0, 5.0], real=(3, 2, 0))
+    pooled, _, _ = pool(4, [2.0, 2.0, 2.0], [-1.0, -1.0, 5.0], [5.0, 5.0, 5.0], real=(3, 2, 0))
     assert pooled.lengths == [3, 1, 0]
     assert pooled.padding_mask.tolist() == [[False] * 3, [False, True, True], [True] * 3]
     assert not pooled.x[pooled.padding_mask].any()
@@ -68,9 +79,12 @@ def test_documents_of_fewer_segments_are_padded_with_zeros() -> None:
 
 
 def test_a_dropped_boundary_learns_nothing_and_a_position_without_one_does() -> None:
-    pooled, _, pooler = pool(2, [1.0, 3.0, -0.5, 2.0, -1.0])
-    pooled.x.square().sum().backward()
-    grad = pooler.boundaries.predictor.logits.grad
+    torch.manual_seed(0)
+    pooler = SegmentsPooler(2, 4, DIM, 16)
+    # So sure that noise changes none.
+    predictor = pooler.boundaries.predictor = Given(torch.tensor([[6.0, 8.0, -6.0, 7.0, -6.0]]))
+    pooler(Sequence(vectors(1, 5, DIM), ends_after(5, width=5)), NO_CONTEXT).x.square().sum().backward()
+    grad = predictor.logits.grad
     assert grad is not None
     assert (grad[0] != 0).tolist() == [False, True, True, False, False]
 
