@@ -19,6 +19,7 @@ from pyramidions.nn.pooling import POOLING
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
 _VOCABULARY = 61
+_ALMOST_ALL = 1 - 1e-6
 
 
 class Comparison(NamedTuple):
@@ -81,6 +82,11 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         {**options, **_dividing(kind, options, ffn_embed_dim)}
         for kind, options in _in_pairs(config.feed_forward.split(","), _options(config.feed_forward_args))
     ]
+    # Where a text decides how many vectors it becomes, it becomes as many as there may be, which is what is counted.
+    pooling = [
+        {**options, "prior": _ALMOST_ALL} if POOLING.takes(kind.strip(), "prior") else options
+        for kind, options in _in_pairs(config.pooling.split(","), _options(config.pooling_args))
+    ]
     lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2))
     of_output = signature(OUTPUT[config.output]).parameters.get("modules")
     modules = 1 if of_output is None else loads(config.output_args).get("modules", of_output.default)
@@ -101,6 +107,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         max_source_positions=-(-longest // by),
         scorer_args=_text(scorers),
         feed_forward_args=_text(fed),
+        pooling_args=_text(pooling),
         dropout=0.0,
         attention_dropout=0.0,
         activation_dropout=0.0,

@@ -253,10 +253,11 @@ def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths
     assert sum(comparison.measured.products.values()) > 0
 
 
-#: options that fit the small widths
+#: options that fit the small widths, and as many segments as there may be
 OPTIONS = {
-    "sparse": {"feed_forward_args": '{"block_size": 16}'},
-    "experts": {"feed_forward_args": '{"experts": 16}'},
+    ("feed_forward", "sparse"): {"feed_forward_args": '{"block_size": 16}'},
+    ("feed_forward", "experts"): {"feed_forward_args": '{"experts": 16}'},
+    ("pooling", "segments"): {"pooling_args": '{"prior": 0.999}'},
 }
 
 
@@ -265,7 +266,7 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
     shape: dict[str, Any] = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
     shape["normalize_before"] = axis == "stack"
     comparison = compare(
-        *small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind, **OPTIONS.get(kind, {})})
+        *small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind, **OPTIONS.get((axis, kind), {})})
     )
     assert comparison.agrees(), comparison
 

@@ -32,7 +32,9 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch find
 presets = pytest.mark.parametrize("name", PRESETS)
 #: models that look for the units of a text in its tokens, which a GPU holds
 OF_UNITS = ("hat", "hmnet")
-foreseen = pytest.mark.parametrize("name", [name for name in PRESETS if name not in OF_UNITS])
+#: models that learn how many vectors a text becomes, by how often they do
+OF_SEGMENTS = {"transpooler_segments": 1, "pyramidion_segments": 2}
+foreseen = pytest.mark.parametrize("name", [name for name in PRESETS if name not in (*OF_UNITS, *OF_SEGMENTS)])
 
 
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_gpu)])
@@ -126,6 +128,12 @@ def test_the_host_never_waits_in_a_step_whose_lengths_it_knows(
 def test_the_host_waits_once_in_a_forward_pass_whose_lengths_it_does_not_know(name: str) -> None:
     trained, source = model(name), documents()
     assert work_of(lambda: trained.encoder(source, source.eq(PAD))).waits.total() == 1
+
+
+@pytest.mark.parametrize(("name", "waits"), OF_SEGMENTS.items())
+def test_the_host_waits_once_for_each_layer_that_pools_segments(name: str, waits: int) -> None:
+    trained, source = model(name), documents()
+    assert work_of(lambda: trained.encoder(source, source.eq(PAD), LENGTHS)).waits.total() == waits
 
 
 @presets
