@@ -221,7 +221,11 @@ def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> No
     document = torch.randint(5, 100, (600,))
     document[::15] = 4
     found = trace(model, document, torch.randint(4, 100, (7,)), 2)
-    assert found.memory == (600 if lengths is None or name == "funnel" else 40)
+    if preset(name).pooling == "segments":
+        # The text decides, within what there may be.
+        assert 1 < found.memory <= 40
+    else:
+        assert found.memory == (600 if lengths is None or name == "funnel" else 40)
     if name == "terraformer":
         # Buckets do not tell weights.
         assert found.attention is None
