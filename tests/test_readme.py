@@ -285,7 +285,7 @@ def test_no_command_is_left_out() -> None:
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
-        ("pyramidions", "extract"), ("pyramidions", "import"),
+        ("pyramidions", "extract"), ("pyramidions", "import"), ("pyramidions", "segments"),
         ("fairseq-train",), ("fairseq-generate",),
         ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),
