@@ -23,6 +23,7 @@ KINDS: dict[str, dict[str, object]] = {
         "decoder_self_attention_args": '{"bucket_size": 1, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
         '"window": 1}',
     },
+    "relative": {"decoder_self_attention": "relative"},
 }
 kinds = pytest.mark.parametrize("kind", KINDS)
 
