@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-# On its own the C library keeps freed tensors of up to 32 MB, and the peak is then partly its own.
-_ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "1000000"}
+# On its own the C library keeps freed tensors of up to 32 MB, and the peak is then partly its own. The vectors of a few
+# hundred segments have less than a megabyte.
+_ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "100000"}
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "DefaultCPUAllocator")
 
 
