@@ -6,21 +6,22 @@
 Nawrot et al. 2023, table 1, in a small size: models of 8 layers, 128 wide, 2,4,2 of them in an hourglass, read the
 papers of SumPubMed as a stream of letters and spaces (`pyramidions prepare --characters`). Segments have two to four
 characters (fixed), or end at spaces, where the language model itself wants them (gumbel), or where a predictor expects
-the end of a Unigram piece or a character that is hard to predict (entropy). Each model trains for the same number of
-seconds that the processor worked, so that one with fewer operations for a character reads more of them. Models of a
-seed take turns in training: a machine that is slow for a while is slow for all. No character is read twice in the
-default time, so there is no dropout.
+the end of a Unigram piece or a character that is hard to predict (entropy). Each model trains for as many updates as
+it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an update takes is
+measured once, before all trainings, with all models in turns, so what else the machine does later changes nothing.
+Hardly a character is read twice in the default time, so there is no dropout.
 
 Reported are bits per character of the validation stream, each scored once behind --context others; shortening factors
 there; and the F1 of boundaries against spaces and against what their predictor learns from. Gumbel draws its
 boundaries, as in the published figures; those for rounded ones stand beside them.
 
-An interrupted run goes on at its last turn, and what is finished is not run again.
+An interrupted run goes on where it last saved, and what is finished is not run again.
 """
 
 import argparse
 import json
 import math
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,14 @@ from pyramidions.tasks.character_windows import CharacterWindows
 from pyramidions.tasks.config import CharacterLanguageModelingConfig
 
 VANILLA, FIXED, WHITESPACE, GUMBEL, UNIGRAM = "vanilla", "fixed_4", "whitespace", "gumbel", "unigram"
-ROWS = (VANILLA, "fixed_2", "fixed_3", FIXED, WHITESPACE, GUMBEL, UNIGRAM, "entropy")
+LEARNED = (GUMBEL, UNIGRAM, "entropy")
+ROWS = (VANILLA, "fixed_2", "fixed_3", FIXED, WHITESPACE, *LEARNED)
 PRIOR = 0.2
 #: What is asked: bits that whitespace is below others with each seed; how far gumbel's shortening factor may be from
 #: one over its prior; the F1 of the predictor against pieces.
 LESS, NEAR, F1 = 0.03, 0.25, 0.8
-_WARMUP = 0.05  # of the time
+_WARMUP = 0.05  # of the updates
+_SAVED_EVERY = 50  # updates
 _CLIP = 0.25
 
 
@@ -58,12 +61,12 @@ class Training:
         args: of the command line.
         row: of `ROWS`.
         seed: of weights and windows.
+        most: updates of the training.
     """
 
-    def __init__(self, args: argparse.Namespace, row: str, seed: int) -> None:
-        self.args, self.row, self.seed = args, row, seed
+    def __init__(self, args: argparse.Namespace, row: str, seed: int, most: int) -> None:
+        self.args, self.row, self.seed, self.most = args, row, seed, most
         self.folder: Path = args.work / f"{row}-{seed}"
-        self.folder.mkdir(exist_ok=True)
         self.data = CharacterFolder(args.work / "data")
         task = CharacterLanguageModelingTask(CharacterLanguageModelingConfig(data=str(self.data.path)))
         self.criterion = BoundaryCrossEntropyCriterion(task, boundary_weight=1.0, sentence_avg=False)
@@ -84,32 +87,23 @@ class Training:
         core = build_language_model(config, len(dictionary), PAD, space_of(dictionary))
         self.model = PyramidionLanguageModel(PyramidionLanguageDecoder(dictionary, core))
         self.optimizer = torch.optim.Adam(self.model.parameters())
-        self.updates, self.seconds = 0, 0.0
+        self.updates = 0
         self.course: list[dict[str, float]] = []
+        self._training = self.windows("train", args.length)
         self._load()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether its time is over."""
-        return self.seconds >= self.args.seconds
-
-    def turn(self) -> None:
-        """Train for a turn, or what is left of the time."""
-        limit = min(self.args.seconds, self.seconds + self.args.turn)
-        windows = self.windows("train", self.args.length)
-        self.model.train()
-        nats = read = 0.0
-        while self.seconds < limit:
-            begin = time.process_time()
-            log = self._update(windows)
-            self.seconds += time.process_time() - begin
-            nats, read = nats + float(log["nll_loss"]), read + log["ntokens"]
-        bits = nats / read / math.log(2)
-        self.course.append({"seconds": self.seconds, "updates": self.updates, "train_bpc": round(bits, 4)})
-        self._save()
-        print(
-            f"{self.row}, seed {self.seed}: {self.seconds:.0f} s, {self.updates} updates, {bits:.3f} bits", flush=True
-        )
+    def train(self) -> None:
+        """Make the updates that are left."""
+        self.folder.mkdir(exist_ok=True)
+        while self.updates < self.most:
+            nats = read = 0.0
+            for _ in range(min(_SAVED_EVERY, self.most - self.updates)):
+                log = self.update()
+                nats, read = nats + float(log["nll_loss"]), read + log["ntokens"]
+            bits = nats / read / math.log(2)
+            self.course.append({"updates": self.updates, "train_bpc": round(bits, 4)})
+            self._save()
+            print(f"{self.row}, seed {self.seed}: {self.updates} of {self.most} updates, {bits:.3f} bits", flush=True)
 
     def windows(self, split: str, length: int, context: int = 0) -> CharacterWindows:
         """Return the windows of a split; those of training are rolled and shuffled."""
@@ -117,9 +111,12 @@ class Training:
         seed = self.seed if split == "train" else None
         return CharacterWindows(tokens, length, context=context, boundaries=ends, seed=seed)
 
-    def _update(self, windows: CharacterWindows) -> dict[str, Any]:
-        args, done = self.args, self.seconds / self.args.seconds
-        # The paper's schedule, by time: up to the rate, and down to nothing in a cosine.
+    def update(self) -> dict[str, Any]:
+        """Make an update; return what the criterion logs."""
+        args, done = self.args, self.updates / self.most
+        self.model.train()
+        windows = self._training
+        # The paper's schedule: up to the rate, and down to nothing in a cosine.
         rate = done / _WARMUP if done < _WARMUP else 0.5 + 0.5 * math.cos(math.pi * (done - _WARMUP) / (1 - _WARMUP))
         for group in self.optimizer.param_groups:
             group["lr"] = args.lr * rate
@@ -171,7 +168,7 @@ class Training:
 
     def _save(self) -> None:
         parts = {name: getattr(self, name).state_dict() for name in ("model", "optimizer")}
-        about = {name: getattr(self, name) for name in ("updates", "seconds", "course")}
+        about = {name: getattr(self, name) for name in ("updates", "course")}
         with atomic_file(self.folder / "state.pt") as file:
             torch.save({**parts, **about, "random": torch.get_rng_state()}, file)
 
@@ -199,22 +196,39 @@ def prepare(args: argparse.Namespace) -> None:
     )
 
 
-def trained(args: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
-    """Train the models of a seed in turns; return what came out of each."""
-    rows = [row for row in args.rows if seed == args.seeds[0] or row not in args.once]
-    names = list(rows)
-    while names:
-        for row in tuple(names):
-            training = Training(args, row, seed)
-            if training.is_done:
-                names.remove(row)
-            else:
-                training.turn()
+def updates_of(args: argparse.Namespace) -> dict[str, int]:
+    """Return how many updates each model makes in the time, measured in turns unless that was done before."""
+    path = args.work / "updates.json"
+    if not path.exists():
+        trainings = {row: Training(args, row, args.seeds[0], most=1000) for row in ROWS}
+        # At first every second character ends a segment where that is learned, which makes updates slow.
+        for row in LEARNED:
+            for _ in range(args.settle):
+                trainings[row].update()
+        seconds: dict[str, list[float]] = {row: [] for row in ROWS}
+        for turn in range(1 + args.turns):
+            for row, training in trainings.items():
+                begin = time.process_time()
+                training.update()
+                seconds[row].append(time.process_time() - begin)
+            print(f"turn {turn}:", *(f"{row} {took[-1]:.2f} s" for row, took in seconds.items()), flush=True)
+        # The first turn does not count.
+        found = {row: max(1, round(args.seconds / statistics.median(took[1:]))) for row, took in seconds.items()}
+        with atomic_file(path) as file:
+            file.write(json.dumps(found).encode())
+    updates: dict[str, int] = json.loads(path.read_text())
+    return updates
+
+
+def trained(args: argparse.Namespace, seed: int, updates: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """Train the models of a seed; return what came out of each."""
     found = {}
-    for row in rows:
-        training = Training(args, row, seed)
-        read = training.updates * args.batch * args.length
-        found[row] = {**training.validated(), "updates": training.updates, "read": read, "course": training.course}
+    for row in args.rows:
+        if seed == args.seeds[0] or row not in args.once:
+            training = Training(args, row, seed, updates[row])
+            training.train()
+            read = training.updates * args.batch * args.length
+            found[row] = {**training.validated(), "updates": training.updates, "read": read, "course": training.course}
     return found
 
 
@@ -265,8 +279,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for data and models")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="which to train (default: all)")
     parser.add_argument("--once", nargs="+", choices=ROWS, default=[], help="rows with the first seed alone")
-    parser.add_argument("--seconds", type=float, default=600, help="of the processor for each training (default: 600)")
-    parser.add_argument("--turn", type=float, default=60, help="seconds of a turn (default: 60)")
+    parser.add_argument("--seconds", type=float, default=600, help="whose updates a training makes (default: 600)")
+    parser.add_argument("--turns", type=int, default=20, help="updates of each model that are timed (default: 20)")
+    parser.add_argument("--settle", type=int, default=150, help="updates before, where ends are learned (default: 150)")
     parser.add_argument("--embed-dim", type=int, default=128, help="(default: 128)")
     parser.add_argument("--num-heads", type=int, default=4, help="(default: 4)")
     parser.add_argument("--layers", default="2,4,2", help="vanilla has as many in all (default: 2,4,2)")
@@ -283,13 +298,14 @@ def main() -> None:
     args = parser.parse_args()
     if not 0 <= args.context < args.length:
         parser.error(f"--context must be at least 0 and below --length ({args.length}), but is {args.context}.")
-    check_settings(args.work, args, free=("rows", "once", "seeds", "turn", "batch_valid", "work", "out"))
+    check_settings(args.work, args, free=("rows", "once", "seeds", "batch_valid", "work", "out"))
     prepare(args)
-    runs = {seed: trained(args, seed) for seed in args.seeds}
+    updates = updates_of(args)
+    runs = {seed: trained(args, seed, updates) for seed in args.seeds}
     figures = judged(runs)
     report(runs, figures)
     args.device, args.seed = "cpu", args.seeds[0]
-    record(args, seeds=args.seeds, figures=figures, runs=runs)
+    record(args, seeds=args.seeds, figures=figures, updates=updates, runs=runs)
 
 
 if __name__ == "__main__":
