@@ -9,7 +9,7 @@ characters (fixed), or end at spaces, where the language model itself wants them
 the end of a Unigram piece or a character that is hard to predict (entropy). Each model trains for as many updates as
 it makes in --seconds, so that one with fewer operations for a character reads more of them. How long an update takes is
 measured once, before all trainings, with all models in turns, so what else the machine does later changes nothing.
-Hardly a character is read twice in the default time, so there is no dropout.
+Few characters, if any, are read twice in the default time, so there is no dropout.
 
 Reported are bits per character of the validation stream, each scored once behind --context others; shortening factors
 there; and the F1 of boundaries against spaces and against what their predictor learns from. Gumbel draws its
@@ -50,7 +50,7 @@ PRIOR = 0.2
 #: one over its prior; the F1 of the predictor against pieces.
 LESS, NEAR, F1 = 0.03, 0.25, 0.8
 _WARMUP = 0.05  # of the updates
-_SAVED_EVERY = 50  # updates
+_SAVES = 20  # of a training, at least
 _CLIP = 0.25
 
 
@@ -95,9 +95,10 @@ class Training:
     def train(self) -> None:
         """Make the updates that are left."""
         self.folder.mkdir(exist_ok=True)
+        every = max(1, self.most // _SAVES)
         while self.updates < self.most:
             nats = read = 0.0
-            for _ in range(min(_SAVED_EVERY, self.most - self.updates)):
+            for _ in range(min(every, self.most - self.updates)):
                 log = self.update()
                 nats, read = nats + float(log["nll_loss"]), read + log["ntokens"]
             bits = nats / read / math.log(2)
@@ -113,9 +114,8 @@ class Training:
 
     def update(self) -> dict[str, Any]:
         """Make an update; return what the criterion logs."""
-        args, done = self.args, self.updates / self.most
+        args, windows, done = self.args, self._training, self.updates / self.most
         self.model.train()
-        windows = self._training
         # The paper's schedule: up to the rate, and down to nothing in a cosine.
         rate = done / _WARMUP if done < _WARMUP else 0.5 + 0.5 * math.cos(math.pi * (done - _WARMUP) / (1 - _WARMUP))
         for group in self.optimizer.param_groups:
@@ -279,9 +279,9 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="folder for data and models")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="which to train (default: all)")
     parser.add_argument("--once", nargs="+", choices=ROWS, default=[], help="rows with the first seed alone")
-    parser.add_argument("--seconds", type=float, default=600, help="whose updates a training makes (default: 600)")
+    parser.add_argument("--seconds", type=float, default=600, help="of a core: as many updates fit (default: 600)")
     parser.add_argument("--turns", type=int, default=20, help="updates of each model that are timed (default: 20)")
-    parser.add_argument("--settle", type=int, default=150, help="updates before, where ends are learned (default: 150)")
+    parser.add_argument("--settle", type=int, default=150, help="untimed ones, if ends are learned (default: 150)")
     parser.add_argument("--embed-dim", type=int, default=128, help="(default: 128)")
     parser.add_argument("--num-heads", type=int, default=4, help="(default: 4)")
     parser.add_argument("--layers", default="2,4,2", help="vanilla has as many in all (default: 2,4,2)")
