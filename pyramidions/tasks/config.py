@@ -141,6 +141,13 @@ class SpanDenoisingConfig(DocumentTaskConfig):
     )
     corrupted_share: float = field(default=0.15, metadata={"help": "share of a passage's tokens that is missing"})
     mean_span: float = field(default=3.0, metadata={"help": "mean number of tokens of a missing span"})
+    copy_spans: bool = field(
+        default=False,
+        metadata={
+            "help": "leave spans in the passage, between two sentinels: the decoder learns to copy them. Small models "
+            "that begin so come to read a document in minutes"
+        },
+    )
 
 
 @dataclass

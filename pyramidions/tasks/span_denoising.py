@@ -28,7 +28,8 @@ class SpanDenoisingTask(DocumentTask):
 
     Each epoch reads a random passage of each document. Random spans of it are replaced by one sentinel each, the
     token for unknown characters, and the decoder writes them, each behind a sentinel. T5's sentinels are numbered;
-    here their order says which is which, so that any vocabulary will do. Summaries are not read.
+    here their order says which is which, so that any vocabulary will do. With `copy_spans` the spans stay,
+    marked, and the decoder copies them. Summaries are not read.
 
     Args:
         cfg: what the user said.
@@ -50,7 +51,7 @@ class SpanDenoisingTask(DocumentTask):
             "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
         }
         self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths)
-        self.noise = SpanNoise(cfg.corrupted_share, cfg.mean_span)
+        self.noise = SpanNoise(cfg.corrupted_share, cfg.mean_span, cfg.copy_spans)
 
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of what is left of a passage, and of its missing spans."""

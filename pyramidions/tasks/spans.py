@@ -1,4 +1,4 @@
-"""Span corruption: parts of a text are replaced by sentinels, and a model writes the parts."""
+"""Span corruption: parts of a text are replaced by sentinels, or marked by them, and a model writes the parts."""
 
 from typing import NamedTuple
 
@@ -14,10 +14,12 @@ class SpanNoise(NamedTuple):
     Attributes:
         share: of its tokens.
         mean: tokens of a span.
+        copies: whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
     """
 
     share: float
     mean: float
+    copies: bool = False
 
     def counts(self, length: int) -> tuple[int, int]:
         """Return how many of ``length`` tokens, at least 2, are corrupted, and in how many spans."""
@@ -28,7 +30,7 @@ class SpanNoise(NamedTuple):
     def sizes(self, length: int) -> tuple[int, int]:
         """Return the tokens of source and target of ``length`` tokens, without what ends them."""
         corrupted, spans = self.counts(length)
-        return length - corrupted + spans, corrupted + spans
+        return (length + 2 * spans if self.copies else length - corrupted + spans), corrupted + spans
 
     def longest(self, source: int, target: int) -> int:
         """Return the most tokens whose source and target fit; 0 if not even those of 2 do."""
@@ -41,7 +43,7 @@ class SpanNoise(NamedTuple):
         return low if low > 1 else 0
 
     def corrupt(self, tokens: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Replace random spans by `SENTINEL`.
+        """Replace random spans by `SENTINEL`, or put one before and one behind each.
 
         All ways to cut the corrupted tokens into spans, and the others into what lies between, are equally likely. The
         text begins with a token that is not corrupted.
@@ -51,7 +53,8 @@ class SpanNoise(NamedTuple):
             random: draws the spans.
 
         Returns:
-            What is left, with a sentinel for each span; and each span behind a sentinel.
+            What is left, with a sentinel for each span, or the text with its spans marked; and each span behind a
+            sentinel.
         """
         corrupted, spans = self.counts(len(tokens))
         kept_parts = _partition(len(tokens) - corrupted, spans, random)
@@ -60,8 +63,9 @@ class SpanNoise(NamedTuple):
         target: list[np.ndarray] = []
         sentinel, place = np.array([SENTINEL], dtype=tokens.dtype), 0
         for kept, lost in zip(kept_parts, lost_parts, strict=True):
-            source += [tokens[place : place + kept], sentinel]
-            target += [sentinel, tokens[place + kept : place + kept + lost]]
+            span = tokens[place + kept : place + kept + lost]
+            source += [tokens[place : place + kept], sentinel, *((span, sentinel) if self.copies else ())]
+            target += [sentinel, span]
             place += kept + lost
         return np.concatenate(source), np.concatenate(target)
 

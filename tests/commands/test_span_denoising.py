@@ -35,6 +35,13 @@ def test_a_pretrained_model_resumes_bit_for_bit_and_learns_to_summarize(data: Da
     assert written.returncode == 0 and "Generate test with" in written.stdout
 
 
+@pytest.mark.slow
+def test_spans_that_are_copied_stay_in_the_source(data: DataFolder, tmp_path: Path) -> None:
+    log = train(data, tmp_path, *SPANS, "--copy-spans", "--max-update", "1")
+    # 231 tokens, and a sentinel on both sides of 12 spans; missing ones leave 213 of 236 tokens.
+    assert "train: passages of up to 231 tokens: 255 and 47 in source and target" in log
+
+
 def test_an_extractor_is_refused(data: DataFolder, tmp_path: Path) -> None:
     failed = run(
         *("fairseq-train", data.path, "--user-dir", USER_DIR, "--cpu", *SPANS, "--arch", "pyramidion_extractor"),

@@ -53,6 +53,17 @@ def test_source_and_target_hold_the_text_and_have_the_sizes_that_were_said(
     assert not ((target[:-1] == SENTINEL) & (target[1:] == SENTINEL)).any() and target[-1] != SENTINEL
 
 
+def test_spans_to_copy_stay_in_the_text_between_two_sentinels() -> None:
+    text = np.arange(10, 18)
+    missing, spans = SpanNoise(0.5, 2.0).corrupt(text, np.random.default_rng(3))
+    noise = SpanNoise(0.5, 2.0, copies=True)
+    source, target = noise.corrupt(text, np.random.default_rng(3))
+    assert missing.tolist() == [10, 11, 12, 3, 14, 3]
+    assert source.tolist() == [10, 11, 12, 3, 13, 3, 14, 3, 15, 16, 17, 3]
+    assert target.tolist() == spans.tolist() == [3, 13, 3, 15, 16, 17]
+    assert (len(source), len(target)) == noise.sizes(8)
+
+
 def test_568_tokens_become_the_512_and_114_of_t5() -> None:
     # With the end of each text (Raffel et al. 2020, section 3.1.4, and their code).
     assert T5.longest(511, 255) == 568
