@@ -106,6 +106,7 @@ MAY_IMPORT = {
         *("criterions", "data.labels", "errors", "nn.boundaries", "nn.pooling", "text.tokenizer"),
     ),
     "pyramidions.tasks": (
+        "criterions.collapse",
         "data",
         "errors",
         "extract.selection",

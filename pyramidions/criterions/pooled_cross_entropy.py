@@ -12,6 +12,7 @@ from fairseq.logging import metrics
 from omegaconf import II
 from torch import Tensor
 
+from pyramidions.criterions.collapse import SPREAD, means
 from pyramidions.nn.pooling import Pooled
 
 
@@ -29,6 +30,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
 
     It also logs ``sharpness_N`` for each encoder layer N (from 1) that pools: the largest weight within a pooled
     vector, averaged over the vectors of two members or more. 1 is hard selection; equal scores give 1/G for G members.
+    ``spread_N`` is how far apart the best and the worst score of a document are, on average over documents.
 
     Args:
         task: the task.
@@ -59,6 +61,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         }
         for layer, pooled in (net_output[1].get("pooled") or {}).items():
             logging_output.update(_sharpness(f"sharpness_{layer + 1}", pooled))
+            logging_output.update(_spread(f"{SPREAD}{layer + 1}", pooled))
         return loss, sample_size, logging_output
 
     def _losses(self, log_probs: Tensor, target: Tensor, reduce: bool) -> tuple[Tensor, Tensor]:
@@ -86,11 +89,8 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
         metrics.log_scalar("nll_loss", total("nll_loss") / tokens / math.log(2), tokens, round=3)
         metrics.log_derived("ppl", _perplexity)
-        names = {key.removesuffix("_sum") for log in logging_outputs for key in log if key.startswith("sharpness_")}
-        for name in sorted(name for name in names if not name.endswith("_count")):
-            count = total(f"{name}_count")
-            if count > 0:
-                metrics.log_scalar(name, total(f"{name}_sum") / count, count, round=3)
+        for name, mean, count in means(logging_outputs, "sharpness_", SPREAD):
+            metrics.log_scalar(name, mean, count, round=3)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
@@ -109,3 +109,10 @@ def _sharpness(name: str, pooled: Pooled) -> dict[str, Any]:
         return {}
     largest, counted = sharpness
     return {f"{name}_sum": (largest.float() * counted).sum().data, f"{name}_count": counted.sum()}
+
+
+def _spread(name: str, pooled: Pooled) -> dict[str, Any]:
+    """Return the sum of the spreads of documents' scores, and the number of documents that have one."""
+    if pooled.spread is None:
+        return {}
+    return {f"{name}_sum": pooled.spread.nansum(), f"{name}_count": (~pooled.spread.isnan()).sum()}

@@ -19,7 +19,8 @@ def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
     A post-norm layer ends in a norm with gains g and biases b, whose output has about the mean b and the variance g
     squared in each of its dimensions. With weights w the logits then have the variance of the sum of (w g) squared, and
     the mean of the sum of w b, which the scorer's bias takes away. No document is needed. A pre-norm layer ends in a
-    sum, of which nothing is known without documents: its scorers stay as they are, and `calibrate` scales them.
+    sum, of which nothing is known without documents: its scorers stay as they are, and `calibrate` scales them. A
+    scorer with a norm of its own reads the output of that one, whatever the layer.
 
     Args:
         encoder: of the model.
@@ -32,8 +33,10 @@ def spread_scores(encoder: Encoder, new: set[str]) -> list[str]:
     for number, pooler in encoder.poolers.items():
         scorer = getattr(pooler, "scorer", None)
         name = f"poolers.{number}.scorer.linear"
-        norm = _last_norm(encoder, int(number))
-        if not isinstance(scorer, LinearScorer) or f"{name}.weight" not in new or norm is None:
+        if not isinstance(scorer, LinearScorer) or f"{name}.weight" not in new:
+            continue
+        norm = scorer.norm or _last_norm(encoder, int(number))
+        if norm is None:
             continue
         _spread(scorer.linear, norm.weight.detach(), norm.bias.detach())
         done.append(name)

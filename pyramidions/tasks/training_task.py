@@ -6,9 +6,10 @@ from typing import Any, Optional
 
 from fairseq.tasks import FairseqTask
 
+from pyramidions.criterions.collapse import CollapseWatch
 from pyramidions.tasks.regularising import WithRegulariser, log_regulariser
 from pyramidions.tasks.run_checkpoints import check_given
-from pyramidions.tasks.run_config import run_of
+from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.training_run import TrainingRun
 
 
@@ -25,6 +26,7 @@ class TrainingTask(FairseqTask, ABC):
         super().__init__(cfg)
         check_given(run_of(cfg))
         self._training: Optional[TrainingRun] = None
+        self._scorers = CollapseWatch()
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> Any:
@@ -112,3 +114,5 @@ class TrainingTask(FairseqTask, ABC):
         """Log the criterion's metrics, and the losses that parts of the model have."""
         super().reduce_metrics(logging_outputs, criterion)
         log_regulariser(logging_outputs)
+        if is_first_worker(self.cfg):
+            self._scorers.look(logging_outputs)

@@ -28,6 +28,17 @@ def test_the_nonlinear_score_is_robertas_head() -> None:
     assert not torch.equal(dropped(Sequence(x, NO_MASK), NO_CONTEXT), dropped(Sequence(x, NO_MASK), NO_CONTEXT))
 
 
+def test_a_linear_scorer_with_a_norm_rates_vectors_of_any_size_alike() -> None:
+    scorer, x = make("linear", layer_norm=True), torch.randn(2, 5, 8)
+    expected = torch.nn.functional.layer_norm(x, (8,)) @ scorer.linear.weight[0]
+    scores = scorer(Sequence(x, NO_MASK), NO_CONTEXT)
+    torch.testing.assert_close(scores, expected.sigmoid() + 1e-5)
+    torch.testing.assert_close(scorer(Sequence(1000 * x, NO_MASK), NO_CONTEXT), scores, atol=1e-4, rtol=1e-4)
+    # Without one, the sigmoid saturates.
+    plain = make("linear")(Sequence(1000 * x, NO_MASK), NO_CONTEXT)
+    assert ((plain < 0.01) | (plain > 0.99)).all()
+
+
 def test_the_embedding_score_is_one_coordinate() -> None:
     x = torch.randn(2, 5, 8)
     torch.testing.assert_close(

@@ -187,6 +187,15 @@ def test_a_scorer_behind_a_sum_stays_as_it_is(saved: dict[str, tuple[Any, Path]]
     assert import_model(saved["pegasus"][1], changes={"pooling_lengths": "None,8"}).spread == []
 
 
+def test_scores_behind_a_norm_of_the_scorer_spread_whatever_the_layer(saved: dict[str, tuple[Any, Path]]) -> None:
+    changes = {"pooling_lengths": "None,8", "scorer_args": '{"layer_norm": true}'}
+    found = import_model(saved["pegasus"][1], changes=changes)
+    assert found.spread == ["poolers.1.scorer.linear"]
+    with torch.no_grad():
+        logits = found.model.transformer.encoder.poolers["1"].scorer.logits(100 * torch.randn(5000, 16))
+    assert logits.var().item() == pytest.approx(2.0, rel=0.15) and logits.mean().item() == pytest.approx(0, abs=0.15)
+
+
 def test_second_projections_begin_as_the_first(saved: dict[str, tuple[Any, Path]]) -> None:
     changes = {"self_attention": "sliding_window", "self_attention_args": '{"window": 8}'}
     found = import_model(saved["bart"][1], changes={**changes, "global_tokens": 1, "global_projections": "dense"})

@@ -20,6 +20,8 @@ class Pooled(NamedTuple):
         weights: (B, K, G), how much of each; None likewise.
         lengths: number of real vectors of each document, B integers on the host, from a kind whose `Pooler.kept` cannot
             tell; padding comes after them. None otherwise.
+        spread: (B,), the highest less the lowest score of each document, NaN for one whose vectors are all handed on;
+            None without a scorer that learns.
     """
 
     x: Tensor
@@ -27,6 +29,7 @@ class Pooled(NamedTuple):
     sources: Tensor | None = None
     weights: Tensor | None = None
     lengths: list[int] | None = None
+    spread: Tensor | None = None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
         """Return the share of each vector's strongest member, and for which vectors that is meaningful.

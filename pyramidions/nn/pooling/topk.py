@@ -41,10 +41,18 @@ class TopKPooler(Pooler):
         x = top.x.clone() if top.x.size(1) == scores.size(1) else top.x
         # The scorer stays in the graph even if the selection does not depend on the scores (batches too short to be
         # pooled, hard selection): data-parallel training waits for the gradient of every parameter.
-        return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights)
+        spread = self._spread(scores.detach(), sequence.padding_mask)
+        return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights, spread=spread)
 
     def kept(self, length: int) -> int:
         return min(length, self._most)
+
+    def _spread(self, scores: Tensor, padding_mask: Tensor) -> Tensor | None:
+        if not any(weight.requires_grad for weight in self.scorer.parameters()):
+            return None
+        highest = scores.masked_fill(padding_mask, -torch.inf).amax(1)
+        lowest = scores.masked_fill(padding_mask, torch.inf).amin(1)
+        return torch.where((~padding_mask).sum(1) > self._most, highest - lowest, torch.nan)
 
     @property
     def _most(self) -> int:
