@@ -41,6 +41,7 @@ def _json_from(*keys: str) -> Callable[[bytes], object]:
 _KINDS: dict[str, Callable[[bytes], object]] = {
     "a text": _is_text,
     "an older file of scores": _json_from("signature"),
+    "an older file of losses": _json_from("losses"),
     "an older file of costs": _json_from("configs", "claims"),
     "an older file of times": _json_from("overrides"),
     "an older file of summaries": re.compile(rb'\{"id": "[^\n]*?", "name": ').match,

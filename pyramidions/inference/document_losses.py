@@ -1,0 +1,113 @@
+"""How well a model predicts summaries: from their own document, and from another one."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.indexed import IndexedReader
+from pyramidions.device import found_device
+from pyramidions.errors import UserError
+from pyramidions.inference.saved_model import SavedModel
+from pyramidions.nn import Transformer
+from pyramidions.text.tokenizer import EOS
+
+
+class Losses(NamedTuple):
+    """The loss on one document's summary, the mean of its tokens in nats, `</s>` included.
+
+    Attributes:
+        id: of the document.
+        own: where the model reads the document.
+        another: where it reads the next document of the split instead.
+    """
+
+    id: str
+    own: float
+    another: float
+
+
+class FolderLosses:
+    """Measures a model on the first documents of a split, which it reads as in training: truncated.
+
+    Args:
+        model: the model.
+        folder: made by `pyramidions prepare`, with the model's tokenizer.
+        split: one of its splits.
+        documents: how many; all if there are fewer.
+        device: of the model, which is moved there; a GPU if it is None and there is one.
+
+    Raises:
+        UserError: the folder lacks the split or a file, was made with another tokenizer, or has queries where the model
+            answers none, or the other way round; the split has fewer than two documents; or there is no such device.
+    """
+
+    def __init__(
+        self, model: SavedModel, folder: DataFolder, split: str, documents: int, device: str | None = None
+    ) -> None:
+        tokenizer = model.tokenizer
+        if folder.tokenizer().model_bytes != tokenizer.model_bytes:
+            raise UserError(f"The model was trained with another tokenizer than that of the data folder {folder.path}.")
+        if folder.has_queries != model.queries:
+            having, trained = ("have", "without") if folder.has_queries else ("have no", "with")
+            raise UserError(f"The documents of {folder.path} {having} queries, but the model was trained {trained}.")
+        self._device = found_device(device)
+        self._transformer = model.transformer.eval().to(self._device)
+        self._tokenizer = tokenizer
+        self._most_source = tokenizer.room(model.max_source_positions, "max_source_positions")
+        self._most_target = tokenizer.room(model.max_target_positions, "max_target_positions")
+        self._sources = IndexedReader(folder.indexed(split, "source"))
+        self._targets = IndexedReader(folder.indexed(split, "target"))
+        self._ids = [reference.id for reference in folder.references(split)]
+        self._queries = folder.has_queries
+        self._documents = min(documents, len(self._sources))
+        if self._documents < 2:
+            raise UserError(
+                f"The split {split} of {folder.path} must have at least 2 documents, one to stand for the other, but "
+                f"has {self._documents}."
+            )
+
+    def __len__(self) -> int:
+        return self._documents
+
+    def __iter__(self) -> Iterator[Losses]:
+        # For parts that draw at random, such as the scorer `random`.
+        torch.manual_seed(1)
+        for index, name in enumerate(self._ids[: self._documents]):
+            target = self._tokenizer.framed(self._targets[index][:-1][: self._most_target])
+            query, own = self._parts(index)
+            # The last document gets the first one.
+            _, another = self._parts((index + 1) % self._documents)
+            yield Losses(name, *(self._loss(query, text, target) for text in (own, another)))
+
+    def _parts(self, index: int) -> tuple[list[int], list[int]]:
+        """Return the ids of a document's query, its `</s>` included, and of its text."""
+        ids = self._sources[index][:-1]
+        begin = ids.index(EOS) + 1 if self._queries else 0
+        return ids[:begin], ids[begin:]
+
+    def _loss(self, query: list[int], text: list[int], target: list[int]) -> float:
+        source = self._tokenizer.framed([*query, *text][: self._most_source])
+        found = token_losses(self._transformer, *(torch.tensor([ids], device=self._device) for ids in (source, target)))
+        return float(found.mean())
+
+
+@torch.inference_mode()
+def token_losses(transformer: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    """Return how improbable a model finds each token of a summary, in nats.
+
+    Args:
+        transformer: in evaluation mode.
+        source: ids of the document, (1, L).
+        target: ids of the summary, `</s>` included, (1, T).
+
+    Returns:
+        (T,) in float32.
+    """
+    given = torch.cat([torch.full_like(target[:, :1], EOS), target[:, :-1]], dim=1)
+    # (1, T, V) -> (T, V)
+    log_probs = transformer(source, given)[0].float().log_softmax(-1)
+    # (T, V) -> (T,)
+    return -log_probs.gather(1, target[0, :, None])[:, 0]

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.readers import Document
+from pyramidions.errors import UserError
+from pyramidions.inference.document_losses import FolderLosses, token_losses
+from pyramidions.inference.saved_model import load_model
+from pyramidions.pretrained.likelihood import log_likelihood
+from pyramidions.scoring.folder_documents import FolderDocuments
+
+
+def test_the_loss_is_that_of_the_text_and_of_the_next_ones(data: DataFolder, checkpoint: Path) -> None:
+    model = load_model(checkpoint)
+    found = list(FolderLosses(model, data, "valid", 3, "cpu"))
+    references, texts = data.references("valid"), FolderDocuments(data, "valid")
+    assert [each.id for each in found] == [reference.id for reference in references[:3]]
+
+    def loss(text: int, summary: int) -> float:
+        document = Document("", texts[text], references[summary].summary)
+        lengths = (model.max_source_positions, model.max_target_positions)
+        return -log_likelihood(model.transformer, model.tokenizer, [document], *lengths)
+
+    assert [each.own for each in found] == pytest.approx([loss(n, n) for n in range(3)], rel=1e-4)
+    # The last one gets the first one's.
+    assert [each.another for each in found] == pytest.approx([loss(1, 0), loss(2, 1), loss(0, 2)], rel=1e-4)
+
+
+def test_the_loss_of_a_token_is_its_negative_log_probability(checkpoint: Path) -> None:
+    transformer = load_model(checkpoint).transformer
+    source, target = torch.tensor([[7, 8, 9, 2]]), torch.tensor([[10, 11, 2]])
+    log_probs = transformer(source, torch.tensor([[2, 10, 11]])).log_softmax(-1)[0].detach()
+    expected = [-float(log_probs[n, token]) for n, token in enumerate((10, 11, 2))]
+    assert np.allclose(token_losses(transformer, source, target), expected, atol=1e-6)
+
+
+def test_a_split_with_fewer_documents_gives_all_of_them(data: DataFolder, checkpoint: Path) -> None:
+    assert len(FolderLosses(load_model(checkpoint), data, "valid", 100, "cpu")) == 6
+
+
+def test_another_tokenizer_is_refused(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    other = DataFolder(tmp_path)
+    for path in data.path.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    other.sentencepiece_path.unlink()
+    # A field that the library does not know and keeps.
+    other.sentencepiece_path.write_bytes(data.sentencepiece_path.read_bytes() + b"\xc2\x3e\x00")
+    with pytest.raises(UserError, match="^The model was trained with another tokenizer than that of the data folder "):
+        FolderLosses(load_model(checkpoint), other, "valid", 3)
