@@ -66,7 +66,7 @@ MAY_IMPORT = {
         *("nn.attention", "nn.block_layout", "nn.sequence", "nn.embedding", "nn.layer", "nn.marks", "nn.pooling"),
         *("nn.memory", "nn.roles", "nn.stack", "nn.stage", "nn.units"),
     ),
-    "pyramidions.nn.sentence_ranker": ("nn.encoder",),
+    "pyramidions.nn.sentence_ranker": ("nn.encoder", "nn.scorer"),
     "pyramidions.nn.hourglass_state": ("nn.functional", "nn.sublayer"),
     "pyramidions.nn.hourglass": (
         *("nn.boundaries", "nn.functional", "nn.hourglass_state", "nn.layer", "nn.segments", "nn.stack"),

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.encoder import Encoder
+from pyramidions.nn.scorer.core import at_least_float32, project
 
 
 class SentenceRanker(nn.Module):
@@ -48,7 +49,13 @@ class SentenceRanker(nn.Module):
         if units is None or unit is None:
             raise ValueError("A model that rates sentences needs poolings that tell what their vectors are made of.")
         # (B, K, D) -> (B, K)
-        scores = self.output(encoded.sequence.x).squeeze(-1).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
+        scores = self._rated(encoded.sequence.x).masked_fill(~encoded.sequence.leads_unit, -torch.inf)
         # (B, K) -> (B, U); a pooling may have torn a unit apart.
         unrated = scores.new_full((len(source), max(1, int(units.max()) + 1)), -torch.inf)
         return unrated.scatter_reduce(1, unit.clamp(min=0), scores, "amax")
+
+    def _rated(self, x: Tensor) -> Tensor:
+        if torch.is_autocast_enabled(x.device.type) or self.training:
+            return self.output(x).squeeze(-1)
+        # Half precision would give many sentences the same score.
+        return project(self.output, at_least_float32(x)).squeeze(-1)

@@ -26,12 +26,16 @@ class HeadsLinear(nn.Linear):
         """
         if num_heads is None:
             return super().forward(x)
-        # (H * E, D) -> (s, H/s * E, D)
-        weight, bias = (
-            each.unflatten(0, (num_heads // len(x), len(x), -1)).transpose(0, 1).flatten(1, 2)
-            for each in (self.weight, self.bias)
-        )
-        return torch.baddbmm(bias[:, None], x, weight.mT)
+        return rows_of_heads(x, self.weight, self.bias, num_heads)
+
+
+def rows_of_heads(x: Tensor, weight: Tensor, bias: Tensor, num_heads: int) -> Tensor:
+    """Transform the rows of each of several heads, as `HeadsLinear` with ``num_heads``."""
+    # (H * E, D) -> (s, H/s * E, D)
+    weight, bias = (
+        each.unflatten(0, (num_heads // len(x), len(x), -1)).transpose(0, 1).flatten(1, 2) for each in (weight, bias)
+    )
+    return torch.baddbmm(bias[:, None], x, weight.mT)
 
 
 @PROJECTIONS.register("dense")

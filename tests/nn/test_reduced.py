@@ -1,0 +1,116 @@
+"""Networks with weights of 16 and of 8 bits."""
+
+import pytest
+import torch
+from tiny_presets import tiny_fields
+from torch import Tensor, nn
+
+from pyramidions.models import PRESETS, build, preset
+from pyramidions.models.config import config_of
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.projections.dense import HeadsLinear
+from pyramidions.nn.reduced import Int8HeadsLinear, Int8Linear, in_bfloat16, in_int8
+from pyramidions.nn.scorer import Scorer
+
+WAYS = {"bfloat16": in_bfloat16, "int8": in_int8}
+
+
+def tiny(name: str, **changes: object) -> Transformer:
+    """Build a preset that reads 600 tokens and hands on 40."""
+    torch.manual_seed(0)
+    fields = {**tiny_fields(name), "max_source_positions": 600}
+    lengths = preset(name).pooling_lengths
+    if lengths is not None:
+        fields["pooling_lengths"] = lengths.replace("2048", "150").replace("1024", "40").replace("512", "40")
+    if preset(name).self_attention == "blockwise":
+        fields["self_attention_args"] = '{"block_size": 60}'
+    if preset(name).self_attention == "sliding_window":
+        fields["self_attention_args"] = '{"window": 60}'
+    return build(config_of({**fields, **changes}), 100, 1, marker_idx=4).eval()
+
+
+def documents() -> Tensor:
+    """Return two documents of several sentences, the second one shorter."""
+    tokens = torch.randint(5, 100, (2, 300), generator=torch.Generator().manual_seed(1))
+    tokens[:, ::15] = 4
+    tokens[1, 280:] = 1
+    return tokens
+
+
+def test_a_layer_of_8_bits_multiplies_rounded_numbers_exactly() -> None:
+    layer = Int8Linear(torch.tensor([[127.0, -50.0], [0.0, 0.0]]), torch.tensor([0.5, -1.0]))
+    # The largest number of each row is 127 steps, here of 1 and of 2: 53 is rounded to 52 or 54.
+    x = torch.tensor([[127.0, 3.0], [-254.0, 54.0], [0.0, 0.0]])
+    expected = [[127 * 127 - 150 + 0.5, -1.0], [-254 * 127 - 54 * 50 + 0.5, -1.0], [0.5, -1.0]]
+    assert layer(x).tolist() == expected
+
+
+def test_products_of_many_vectors_are_those_of_each() -> None:
+    layer = Int8Linear(torch.randn(24, 16))
+    x = torch.randn(2, 600, 16)
+    torch.testing.assert_close(
+        layer(x), torch.stack([torch.stack([layer(row[None])[0] for row in each]) for each in x])
+    )
+    assert layer(x[:, :0]).shape == (2, 0, 24)
+
+
+@pytest.mark.parametrize("largest", [127, 63])
+def test_a_layer_of_8_bits_is_close_to_the_one_it_stands_for(largest: int) -> None:
+    linear = nn.Linear(64, 32)
+    layer = Int8Linear(linear.weight, linear.bias, largest)
+    assert layer.weight_int8.abs().amax(dim=1).eq(largest).all()
+    x = torch.randn(10, 64)
+    error = (layer(x) - linear(x)).norm() / linear(x).norm()
+    assert 0 < error < 1.5 / largest
+
+
+def test_heads_read_rows_of_their_own_through_weights_of_8_bits() -> None:
+    linear = HeadsLinear(16, 16)
+    layer = Int8HeadsLinear(linear.weight, linear.bias)
+    x = torch.randn(2, 5, 16)
+    torch.testing.assert_close(layer(x, 4), linear(x, 4), atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_architecture_writes_with_fewer_bits(name: str, way: str) -> None:
+    model = tiny(name)
+    reduced = WAYS[way](model)
+    tokens, written = documents(), torch.randint(5, 100, (2, 7))
+    with torch.inference_mode():
+        logits = reduced.decoder(written, reduced.encoder(tokens, tokens.eq(1)).memories)
+        exact = model.decoder(written, model.encoder(tokens, tokens.eq(1)).memories)
+        (first, *_), _ = BeamSearch(2, 3, 8)(reduced, tokens)
+    assert logits.isfinite().all() and not torch.equal(logits.float(), exact)
+    # A tiny model with random weights selects other vectors where scores lie close together.
+    assert (logits.float() - exact).norm() < 0.3 * exact.norm()
+    assert 4 <= len(first.tokens) <= 9 and first.token_scores.dtype == torch.float32
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_model_itself_stays_as_it_is(way: str) -> None:
+    model = tiny("pyramidion")
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    WAYS[way](model)
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+
+
+def test_scorers_keep_their_digits() -> None:
+    model = tiny("pyramidion")
+    own = [part.state_dict() for part in model.modules() if isinstance(part, Scorer)]
+    for way in WAYS.values():
+        reduced = [part.state_dict() for part in way(model).modules() if isinstance(part, Scorer)]
+        assert own and len(own) == len(reduced)
+        for one, other in zip(own, reduced, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
+def test_embeddings_that_are_shared_stay_shared() -> None:
+    reduced = in_bfloat16(tiny("vanilla"))
+    assert reduced.encoder.embedder.tokens.weight is reduced.decoder.embedder.tokens.weight
+    assert reduced.encoder.embedder.tokens.weight.dtype == torch.bfloat16
+
+
+def test_a_network_without_dense_layers_has_nothing_to_quantize() -> None:
+    with pytest.raises(ValueError, match="int8 is for models with dense layers, but this one has none"):
+        in_int8(nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 1)))
