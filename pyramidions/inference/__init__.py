@@ -1,5 +1,6 @@
 """Summaries of documents, extracted or written by trained models, without fairseq."""
 
+from pyramidions.inference.batch_maps import ExtractorMap, SummarizerMap
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage, html_page
 from pyramidions.inference.extraction_page import ExtractionPage
@@ -17,6 +18,7 @@ __all__ = [
     "Explanation",
     "ExplanationPage",
     "Extractor",
+    "ExtractorMap",
     "LearnedRanker",
     "SamplingOptions",
     "SavedExtractor",
@@ -27,6 +29,7 @@ __all__ = [
     "SegmentedText",
     "Segmenter",
     "Summarizer",
+    "SummarizerMap",
     "Summary",
     "export_model",
     "html_page",

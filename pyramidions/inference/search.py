@@ -130,19 +130,14 @@ def decoding_settings(
     Raises:
         UserError: an argument breaks a rule.
     """
-    require_numbers(Integral, beam=beam, min_len=min_len, max_len=max_len, no_repeat_ngram=no_repeat_ngram)
-    require_numbers(Real, length_penalty=length_penalty)
-    if sampling is not None:
-        _check_sampling(sampling, beam=beam, length_penalty=length_penalty)
+    _check_kinds(beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
     config = model.config
     # One position is the end of the text.
     longest = model.max_target_positions - 1
     if max_len is not None and max_len > longest:
         raise UserError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
     penalty = config.decoding_length_penalty if length_penalty is None else length_penalty
-    # NaN fails this comparison, too.
-    if not abs(penalty) <= _PENALTIES:
-        raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
+    _check_penalty(penalty)
     vocabulary = model.tokenizer.vocab_size
     if beam is not None and beam > vocabulary - 2:
         raise UserError(
@@ -159,12 +154,59 @@ def decoding_settings(
         model.tokenizer.prefix,
         sampling,
     )
+    _check_bounds(found)
+    return found
+
+
+def check_decoding(
+    beam: int | None = None,
+    min_len: int | None = None,
+    max_len: int | None = None,
+    length_penalty: float | None = None,
+    no_repeat_ngram: int | None = None,
+    sampling: SamplingOptions | None = None,
+) -> None:
+    """Check what `decoding_settings` checks, as far as this needs no model.
+
+    Raises:
+        UserError: an argument breaks a rule, whatever the model.
+    """
+    _check_kinds(beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
+    penalty = 0.0 if length_penalty is None else length_penalty
+    _check_penalty(penalty)
+    # Values that break no rule stand for those of the model.
+    least, most = 0 if min_len is None else min_len, 2**30 if max_len is None else max_len
+    ngram = 0 if no_repeat_ngram is None else no_repeat_ngram
+    given = 1 if beam is None else beam, least, most, penalty, ngram
+    _check_bounds(DecodingSettings(*given, min_len is None, max_len is None, sampling=sampling))
+
+
+def _check_bounds(settings: DecodingSettings) -> None:
     # If the bounds of a long document keep the rules, so do those of a short one.
     try:
-        found.writer(found.for_length(2**30), [])
+        settings.writer(settings.for_length(2**30), [])
     except ValueError as error:
         raise UserError(str(error)) from None
-    return found
+
+
+def _check_penalty(penalty: float) -> None:
+    # NaN fails this comparison, too.
+    if not abs(penalty) <= _PENALTIES:
+        raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
+
+
+def _check_kinds(
+    beam: int | None,
+    min_len: int | None,
+    max_len: int | None,
+    length_penalty: float | None,
+    no_repeat_ngram: int | None,
+    sampling: SamplingOptions | None,
+) -> None:
+    require_numbers(Integral, beam=beam, min_len=min_len, max_len=max_len, no_repeat_ngram=no_repeat_ngram)
+    require_numbers(Real, length_penalty=length_penalty)
+    if sampling is not None:
+        _check_sampling(sampling, beam=beam, length_penalty=length_penalty)
 
 
 def _check_sampling(sampling: SamplingOptions, **of_search: float | None) -> None:

@@ -1,0 +1,163 @@
+"""What adds a column to batches by a model, in workers that read it themselves."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+
+from pyramidions.device import found_device
+from pyramidions.errors import UserError
+from pyramidions.hub import hub_name
+from pyramidions.inference.export_folder import CONFIG
+from pyramidions.inference.model_files import CHECKPOINTS
+
+# The process that imported this; a fork of it has another number.
+_IMPORTED_BY = os.getpid()
+
+Model = TypeVar("Model")
+#: Columns by name, as lists or as arrays of one value a row.
+Batch = Mapping[str, Sequence[Any] | np.ndarray]
+
+
+class BatchMap(ABC, Generic[Model]):
+    """Adds a column to a batch by a model, which is read at the first batch and never pickled.
+
+    Args:
+        files: the model's size and time of change by file, see `stamps`.
+        column: with the documents.
+        into: the new column.
+        skip_empty: a document without text gets None instead of an error.
+        device: of the model.
+        beside: further columns that are read, by the argument that names them.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, tuple[int, int]],
+        column: str,
+        into: str,
+        skip_empty: bool,
+        device: str | None,
+        **beside: str | None,
+    ) -> None:
+        names = {"column": column, **{name: value for name, value in beside.items() if value is not None}}
+        for name, value in {**names, "into": into}.items():
+            if not isinstance(value, str) or not value:
+                raise UserError(f"`{name}` must be the name of a column, but is {value!r}.")
+        if into in names.values():
+            raise UserError(f"`into` must be a new column, but {into!r} is read.")
+        if not isinstance(skip_empty, bool):
+            raise UserError(f"`skip_empty` must be True or False, but is {skip_empty!r}.")
+        if device is not None:
+            # A GPU may be the workers' only, so that nothing is asked of it here.
+            _check_device_name(device)
+        self._files = dict(files)
+        self._names = names
+        self._into = into
+        self._skip_empty = skip_empty
+        self._device = device
+        self._model: Model | None = None
+
+    def __call__(self, batch: Batch) -> dict[str, Any]:
+        """Return a batch with the new column.
+
+        Args:
+            batch: columns by name, of one length: lists, as `datasets.Dataset.map(batched=True)` gives them, or NumPy
+                arrays, as `map_batches` of Ray Data does.
+
+        Returns:
+            All of its columns and the new one, of the same kind as the documents' column.
+
+        Raises:
+            UserError: a column is missing or there already, or holds something else than text; or the model cannot be
+                read, or does not fit the options.
+        """
+        for name, column in self._names.items():
+            if column not in batch:
+                known = ", ".join(map(repr, batch)) or "none"
+                raise UserError(f"`{name}` must be a column of the batch ({known}), but is {column!r}.")
+        if self._into in batch:
+            raise UserError(f"`into` must be a new column, but the batch has {self._into!r} already.")
+        columns = {name: _texts(batch[column], column) for name, column in self._names.items()}
+        documents = columns["column"]
+        read = [index for index, text in enumerate(documents) if not self._skip_empty or self._can_read(text)]
+        found: list[str | None] = [None] * len(documents)
+        if read:
+            if self._model is None:
+                if os.getpid() != _IMPORTED_BY:
+                    # Workers of `datasets` are forks, where threads of the first process are gone: torch would wait
+                    # for them forever.
+                    torch.set_num_threads(1)
+                self._model = self._load()
+            of_read = {name: [texts[index] for index in read] for name, texts in columns.items()}
+            for index, text in zip(read, self._results(self._model, of_read), strict=True):
+                found[index] = text
+        is_array = isinstance(batch[self._names["column"]], np.ndarray)
+        return {**batch, self._into: np.array(found, dtype=object) if is_array else found}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the options; the model stays here."""
+        return {**vars(self), "_model": None}
+
+    @abstractmethod
+    def _load(self) -> Model:
+        """Read the model."""
+
+    @abstractmethod
+    def _can_read(self, text: str) -> bool:
+        """Whether a document holds what the model needs."""
+
+    @abstractmethod
+    def _results(self, model: Model, columns: Mapping[str, list[str]]) -> Iterable[str]:
+        """Return the new texts of documents, given the columns by the arguments that name them."""
+
+
+def _texts(values: Sequence[Any] | np.ndarray, column: str) -> list[str]:
+    """Return the values of a column; None, a missing text, is an empty one."""
+    texts = ["" if value is None else value for value in values]
+    for text in texts:
+        if not isinstance(text, str):
+            raise UserError(f"The column {column!r} must hold texts, but holds a {type(text).__name__}.")
+    # NumPy's strings are a class of their own.
+    return [str(text) for text in texts]
+
+
+def _check_device_name(device: str) -> None:
+    try:
+        kind = torch.device(device).type
+    except (RuntimeError, TypeError):
+        # It says what is wrong with the name.
+        found_device(device)
+        raise
+    if kind == "cpu":
+        found_device(device)
+
+
+def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
+    """Return size and time of change of each file of a model, so that a changed model is not taken for the same.
+
+    Raises:
+        UserError: there is nothing at the path, and it names nothing on the hub.
+    """
+    path = Path(model)
+    if hub_name(path):
+        return {}
+    if not path.exists():
+        raise UserError(f"The model {path} does not exist.")
+    if not path.is_dir():
+        return stamp(path)
+    if (path / CONFIG).exists():
+        files = [file for file in sorted(path.iterdir()) if file.is_file()]
+    else:
+        files = [path / name for name in CHECKPOINTS if (path / name).exists()][:1]
+    return {name: found for file in files for name, found in stamp(file).items()}
+
+
+def stamp(file: Path) -> dict[str, tuple[int, int]]:
+    """Return the size in bytes of a file and when it was changed, in nanoseconds, by its path."""
+    about = file.stat()
+    return {str(file): (about.st_size, about.st_mtime_ns)}

@@ -1,0 +1,179 @@
+"""Summarizers and extractors as maps over batches of columns, for `datasets.Dataset.map` and Ray Data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Unpack
+
+from pyramidions.data.section_types import section_types as table_of_types
+from pyramidions.errors import UserError
+from pyramidions.extract.extraction import extract
+from pyramidions.extract.methods import ORACLE, method_or_model
+from pyramidions.inference.batch_map import BatchMap, stamp, stamps
+from pyramidions.inference.extractor import Extractor, document_outline
+from pyramidions.inference.search import DecodingOptions, SamplingOptions, check_decoding, require_numbers
+from pyramidions.inference.summarizer import Summarizer
+from pyramidions.text.outline import outline
+from pyramidions.text.reading import LONG
+from pyramidions.text.text_windows import holds_text
+
+
+class SummarizerMap(BatchMap[Summarizer]):
+    """Adds the summaries of a trained model to batches of documents.
+
+    >>> from pyramidions.inference import SummarizerMap
+    >>> summarize = SummarizerMap("my-summarizer", column="article", beam=4)       # doctest: +SKIP
+    >>> dataset = dataset.map(summarize, batched=True, num_proc=2)                  # doctest: +SKIP
+
+    A worker gets the path of the model and the options, and reads the model when its first batch comes; a forked
+    worker, as those of ``num_proc`` are, computes in one thread. A sampled summary depends on the place of the
+    document in its batch.
+
+    Args:
+        model: as in `Summarizer.from_pretrained`. Where it changes, `datasets` computes its cached results anew.
+        column: with the documents.
+        into: the new column, with the texts of the summaries.
+        query_column: with the query of each document, for models that were trained with queries.
+        skip_empty: a document without text gets None instead of an error.
+        batch_size: documents or parts that the model reads at once.
+        long, section_types, select: as in `Summarizer.summarize`.
+        device: as in `Summarizer`.
+        decoding: as in `Summarizer.summarize`; None uses the model's defaults.
+
+    Raises:
+        UserError: an argument breaks a rule. What depends on the model, such as the most tokens that it writes, is
+            checked at the first batch.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        column: str = "text",
+        into: str = "summary",
+        query_column: str | None = None,
+        skip_empty: bool = False,
+        batch_size: int = 8,
+        long: str = "truncate",
+        section_types: str | Path | None = None,
+        select: str | Path | None = None,
+        device: str | None = None,
+        **decoding: Unpack[DecodingOptions],
+    ) -> None:
+        if unknown := sorted(set(decoding) - set(DecodingOptions.__annotations__)):
+            known = ", ".join(DecodingOptions.__annotations__)
+            raise UserError(f"SummarizerMap has no option {unknown[0]!r}; those of decoding are {known}.")
+        files = stamps(model)
+        if not isinstance(sampling := decoding.get("sampling"), SamplingOptions | None):
+            raise UserError(f"`sampling` must be SamplingOptions, but is {sampling!r}.")
+        check_decoding(**decoding)
+        require_numbers(Integral, batch_size=batch_size)
+        if batch_size < 1:
+            raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
+        if long not in LONG:
+            raise UserError(f"`long` must be one of {', '.join(LONG)}, but is {long!r}.")
+        if section_types is not None:
+            if long != "sections":
+                raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
+            table_of_types(Path(section_types))
+            files |= stamp(Path(section_types))
+        if select is not None:
+            if long != "extract":
+                raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
+            if isinstance(found := method_or_model(select, "select"), Path):
+                files |= stamps(found)
+        super().__init__(files, column, into, skip_empty, device, query_column=query_column)
+        self._path = str(model)
+        self._reading = {
+            "batch_size": batch_size,
+            "long": long,
+            "section_types": None if section_types is None else str(section_types),
+            "select": None if select is None else str(select),
+        }
+        self._decoding = {name: value for name, value in sorted(decoding.items()) if name != "sampling"}
+        # As plain values: `datasets` makes the key of its cache of them.
+        self._sampling = None if sampling is None else asdict(sampling)
+
+    def _load(self) -> Summarizer:
+        return Summarizer.from_pretrained(self._path, self._device)
+
+    def _can_read(self, text: str) -> bool:
+        return holds_text(text)
+
+    def _results(self, model: Summarizer, columns: Mapping[str, list[str]]) -> Iterable[str]:
+        sampling = None if self._sampling is None else SamplingOptions(**self._sampling)
+        queries = columns.get("query_column")
+        options: dict[str, Any] = {**self._decoding, **self._reading}
+        found = model.summarize(columns["column"], query=queries, sampling=sampling, **options)
+        return [summary.text for summary in found]
+
+
+class ExtractorMap(BatchMap[Extractor]):
+    """Adds extracts to batches of documents.
+
+    >>> from pyramidions.inference import ExtractorMap
+    >>> extract = ExtractorMap("hiporank", column="article", words=220)            # doctest: +SKIP
+    >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
+
+    A worker gets the method, or the path of a trained extractor, and the options; it reads the model when its first
+    batch comes.
+
+    Args:
+        method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies, as in `Extractor`. Where a
+            trained one changes, `datasets` computes its cached results anew.
+        options: of a method.
+        column: with the documents.
+        into: the new column, with the extracts.
+        reference_column: with the summaries that the method "oracle" chooses by.
+        skip_empty: a document without a sentence gets None instead of an error.
+        words, sentences, redundancy: as in `Extractor.extract`.
+        device: of a trained extractor, as in `Extractor`.
+
+    Raises:
+        UserError: an argument breaks a rule.
+    """
+
+    def __init__(
+        self,
+        method: str | Path = "hiporank",
+        options: Mapping[str, Any] | None = None,
+        *,
+        column: str = "text",
+        into: str = "summary",
+        reference_column: str | None = None,
+        skip_empty: bool = False,
+        words: int | None = None,
+        sentences: int | None = None,
+        redundancy: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        if (str(method) == ORACLE) != (reference_column is not None):
+            raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
+        learned = isinstance(found := method_or_model(method, "method", ORACLE), Path)
+        if learned and options:
+            raise UserError(
+                f"The method {str(method)!r} has no options, but was given {', '.join(map(repr, options))}."
+            )
+        # Without a model to read, the rules of any method are those of the extractor.
+        checked = Extractor() if learned else Extractor(method, options, device=device)
+        checked.rules(words, sentences, redundancy)
+        files = stamps(found) if isinstance(found, Path) else {}
+        super().__init__(files, column, into, skip_empty, device, reference_column=reference_column)
+        self._method = str(method)
+        self._options = dict(options or {})
+        self._rules = {"words": words, "sentences": sentences, "redundancy": redundancy}
+
+    def _load(self) -> Extractor:
+        return Extractor(self._method, self._options, device=self._device)
+
+    def _can_read(self, text: str) -> bool:
+        return bool(outline(text).sentences)
+
+    def _results(self, model: Extractor, columns: Mapping[str, list[str]]) -> Iterable[str]:
+        rules: dict[str, Any] = self._rules
+        selection = model.rules(**rules)
+        outlines = [document_outline(text) for text in columns["column"]]
+        references: Sequence[str | None] = columns.get("reference_column") or [None] * len(outlines)
+        scores = model.rank(zip(outlines, references, strict=True), selection.budget)
+        return [extract(found, each, selection).text for found, each in zip(outlines, scores, strict=True)]
