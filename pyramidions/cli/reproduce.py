@@ -1,6 +1,7 @@
 """`pyramidions reproduce`."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,27 +24,51 @@ _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and benchmarks lie
 
 
+def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    numbers = value.split(",")
+    # Not `isdigit`, which takes ², and not what has no place in a seed of 32 bits.
+    if not all(re.fullmatch(r"[0-9]{1,9}", number) for number in numbers):
+        raise click.BadParameter(f"{value!r} is no list of whole numbers like 1,2,3.")
+    found = tuple(map(int, numbers))
+    if len(set(found)) < len(found):
+        raise click.BadParameter(f"{value!r} names a seed twice.")
+    return found
+
+
 @click.command(
     short_help="Train, score and time the rows of the paper's tables.", epilog=f"TABLE is one of {', '.join(TARGETS)}."
 )
 @click.argument("targets", nargs=-1, required=True, type=click.Choice(TARGETS), metavar="TABLE...")
 @click.option(
     "--scale",
-    type=click.Choice(["paper", "tiny"]),
+    type=click.Choice(["paper", "small", "tiny"]),
     default="paper",
-    help="tiny divides lengths by 16 and widths by 8, for the sample papers and a CPU.",
+    help="small divides lengths and widths by 4, to compare rows on --data on a CPU in less than an hour each; tiny "
+    "divides lengths by 16 and widths by 8, for the sample papers.",
 )
 @click.option(
     "--rows", multiple=True, metavar="ROW,...", help="Rows to run, e.g. 3,5,16 or stride,hat.  [default: all]"
 )
-@click.option("--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; tiny: 0]")
+@click.option(
+    "--seeds",
+    callback=_numbers,
+    metavar="N,...",
+    help="Train each row for each of these seeds, and compare rows with each other.  [default: once, with the config's "
+    "seed; small: 1,2,3]",
+)
+@click.option(
+    "--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; small, tiny: 0]"
+)
 @click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --slurm.")
 @click.option("--slurm", is_flag=True, help="Run every step as a job of SLURM, and wait for it.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
     type=PATH,
-    help="Folder with arxiv, pubmed or govreport, prepared or not.  [default: from the hub; tiny: the sample]",
+    help="Folder with arxiv, pubmed or govreport, prepared or not; or one corpus for all rows.  [default: from the "
+    "hub; tiny: the sample]",
 )
 @click.option("--metrics", metavar="NAME,...", help="Metrics beside ROUGE, such as meteor,coverage.")
 @click.option("--out", type=PATH, help="Folder of results.  [default: reproduced/SCALE]")
@@ -53,6 +78,7 @@ def reproduce(
     targets: tuple[str, ...],
     scale: str,
     rows: tuple[str, ...],
+    seeds: tuple[int, ...] | None,
     gpus: int | None,
     nodes: int,
     slurm: bool,
@@ -66,19 +92,22 @@ def reproduce(
     """Train, generate, score and time the rows of tables and figures, and write a report beside the paper's figures.
 
     A row that is finished is skipped, an interrupted one goes on, and one that fails is reported while the rest go
-    on. Each has its folder with a log of every step and result.json; report.md puts them beside the paper.
+    on. Each has its folder with a log of every step and result.json; report.md puts them beside the paper. With several
+    seeds, and at the small scale, it compares rows with each other.
 
     \b
     Example:
       pyramidions reproduce table2 --scale tiny --rows 3,5,6
+      pyramidions reproduce table2 table4 --scale small --data papers --rows 5,8,mean,random
       pyramidions reproduce table2 table7 table8 --data corpora --gpus 8
       pyramidions reproduce table3 --data corpora --gpus 8 --nodes 2 --slurm
     """
     if scale == "tiny":
         # A second thread does not make models of this size faster, and much slower where the machine is shared.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
+    from pyramidions.reproduce.catalogue import SPARSE_TABLES, is_trained, jobs_for, read_catalogue
     from pyramidions.reproduce.plan import Machines, Planner
+    from pyramidions.reproduce.results import check_scale
     from pyramidions.reproduce.run import check_programs, run_step
     from pyramidions.reproduce.runner import Runner
     from pyramidions.reproduce.scale import SCALES, scaled_configs
@@ -91,12 +120,21 @@ def reproduce(
     tables = [target for target in targets if target not in _OPERATORS]
     if rows and not tables:
         raise UserError(f"--rows applies only to tables and figure4, not to {', '.join(targets)}.")
-    machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
+    chosen = SCALES[scale]
+    if seeds and (untrained := [target for target in targets if target not in tables or not is_trained(target)]):
+        raise UserError(f"--seeds applies only to tables whose rows are trained, not to {untrained[0]}.")
+    if chosen.starts:
+        if pretrained := [table for table in tables if table in SPARSE_TABLES]:
+            raise UserError(f"--scale must be paper or tiny for {pretrained[0]}, but is {scale}.")
+        # All rows begin alike.
+        catalogue = [row.model_copy(update={"starts_from": ""}) for row in catalogue]
     names = [name.strip() for given in rows for name in given.split(",")]
-    jobs = jobs_for(catalogue, tables, names) if tables else []
+    jobs = jobs_for(catalogue, tables, names, chosen.seeds if seeds is None else seeds) if tables else []
+    machines = Machines(_gpus(gpus, scale, elsewhere=slurm or dry_run), nodes, batch_size)
     corpora = _corpora(data, scale, {job.row.data for job in jobs if job.reads_corpus})
-    at_scale = out / "configs" if scale == "tiny" else configs
-    planner = Planner(out, at_scale, SCALES[scale], machines, Path(__file__).parents[1], corpora, _metrics(metrics))
+    check_scale(out, scale)
+    at_scale = configs if chosen.is_papers else out / "configs"
+    planner = Planner(out, at_scale, chosen, machines, Path(__file__).parents[1], corpora, _metrics(metrics))
     run: Run = run_step
     if slurm and not dry_run:
         from pyramidions.reproduce.slurm import Cluster
@@ -107,7 +145,7 @@ def reproduce(
     if dry_run:
         _print_commands(runner, jobs, others)
         return
-    scaled_configs(configs, at_scale, SCALES[scale])
+    scaled_configs(configs, at_scale, chosen)
     check_programs([*(step for job in jobs for step in runner.steps(job)), *others])
     _run(runner, jobs, others, out, configs)
 
@@ -148,7 +186,7 @@ def _folder(out: Path) -> Path:
 
 def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
     """Return how many GPUs to use, having looked for as many unless they are elsewhere."""
-    if scale == "tiny" and asked is None:
+    if scale != "paper" and asked is None:
         return 0
     if elsewhere and asked is not None:
         return asked
@@ -168,13 +206,28 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
 
 def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path | None]:
     """Return where each corpus lies; the hub has those without a place."""
+    from pyramidions.reproduce.scale import SCALES
+
     if data is None:
-        return dict.fromkeys(needed, _CHECKOUT / "data" / "sample" if scale == "tiny" else None)
+        if needed and SCALES[scale].starts:
+            raise UserError(f"--data must be given where --scale is {scale}: a corpus with some thousand documents.")
+        return dict.fromkeys(needed, _CHECKOUT / "data" / "sample" if SCALES[scale].sample else None)
     if not data.is_dir():
         raise UserError(f"--data must be a folder with arxiv and pubmed, but is {data}.")
+    if _is_corpus(data):
+        return dict.fromkeys(needed, data.absolute())
     if lacking := sorted(name for name in needed if not (data / name).is_dir()):
-        raise UserError(f"--data must hold a folder {lacking[0]}, but {data} has none.")
+        raise UserError(f"--data must be a corpus or hold a folder {lacking[0]}, but {data} does neither.")
     return {name: (data / name).absolute() for name in needed}
+
+
+def _is_corpus(folder: Path) -> bool:
+    """Whether a folder is prepared, or holds the documents of a training split itself."""
+    from pyramidions.data.folder import DataFolder
+    from pyramidions.data.records import FILE_ENDINGS
+
+    files = (folder / f"train{ending}" for ending in FILE_ENDINGS)
+    return DataFolder(folder).manifest_path.is_file() or any(map(os.path.lexists, files))
 
 
 def _metrics(given: str | None) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ FIGURES = (
 #: Files of the folder of configs that hold rows; the first must be there.
 _FILES = ("paper.csv", "lecture.csv", "sparse.csv", "dynamic_pooling.csv")
 #: Keys of base.yaml that pretraining has not: it has no summaries.
-_OF_SUMMARIES = tuple(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args"))
+OF_SUMMARIES = tuple(f"~task.eval_{name}" for name in ("rouge", "rouge_args", "metrics", "metric_args"))
 #: Behind the name of a corpus that is prepared with sentence markers.
 MARKED = "-with-markers"
 
@@ -44,8 +44,10 @@ _STEPS = {
     "table10": ("time",),
     "figure4": ("time-training",),
 }
+#: What is run of a row that is trained for several seeds: rows are compared with each other.
+_COMPARED = ("train", "loss", "generate", "score")
 #: The order of steps.
-ORDER = ("train", "generate", "score", "time", "time-training")
+ORDER = ("train", "loss", "generate", "score", "time", "time-training")
 
 
 _OptionalInt = Annotated[int | None, BeforeValidator(lambda cell: cell or None)]
@@ -106,7 +108,7 @@ class PaperRow(BaseModel, frozen=True):
         group, _, name = self.config.partition("/")
         # First the corpus: how long to train is said for a pretrained model there, and replaced.
         corpus = (f"+corpus={self.data}",) if self.table in LECTURE_TABLES else ()
-        deleted = _OF_SUMMARIES if self.table == "sparse_table8" else ()
+        deleted = OF_SUMMARIES if self.table == "sparse_table8" else ()
         return (*corpus, f"+{group}={name}", *deleted)
 
 
@@ -140,29 +142,40 @@ class Job(NamedTuple):
     Attributes:
         row: one of those rows.
         wanted: names of the steps to run.
+        seed: of its training; None for the config's.
     """
 
     row: PaperRow
     wanted: frozenset[str]
+    seed: int | None = None
 
     @property
     def name(self) -> str:
-        """Corpus and config."""
-        return f"{self.row.data}/{self.row.config}"
+        """Corpus, config and seed."""
+        return f"{self.row.data}/{self.row.config}" + ("" if self.seed is None else f", seed {self.seed}")
 
     @property
     def reads_corpus(self) -> bool:
         """Whether a step reads documents; timing makes up its own."""
-        return bool(self.wanted & {"train", "generate", "score"})
+        return bool(self.wanted & {*_COMPARED})
 
 
-def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = ()) -> list[Job]:
+def is_trained(table: str) -> bool:
+    """Whether rows of a table or figure are trained, and not only timed."""
+    return "train" in _STEPS[table]
+
+
+def jobs_for(
+    catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[str] = (), seeds: Iterable[int] = ()
+) -> list[Job]:
     """Return the jobs that tables need, each config once and after the one that it is fine-tuned from.
 
     Args:
         catalogue: all rows.
         tables: their names, and those of figures.
         only: rows of those tables, by the paper's number or name; none for all.
+        seeds: each row that is trained is so for each of them, all rows for the first one first; then its loss is
+            measured, and it is not timed. None for one training with the config's seed.
 
     Raises:
         UserError: none of the tables has such a row.
@@ -178,10 +191,14 @@ def jobs_for(catalogue: list[PaperRow], tables: Iterable[str], only: Iterable[st
     known = [row.row for _, row in found]
     if unknown := [name for name in only if name not in known]:
         raise UserError(f"--rows must be of {', '.join(dict.fromkeys(known))}, but one is {unknown[0]!r}.")
+    seeds = list(seeds)
     for table, row in found:
         if only and row.row not in only:
             continue
-        if row.starts_from and "train" in _STEPS[table]:
+        if row.starts_from and is_trained(table):
             want(next(r for r in catalogue if (r.config, r.data) == (row.starts_from, row.data)), ("train",))
-        want(row, _STEPS[table])
-    return list(wanted.values())
+        want(row, _COMPARED if seeds and "score" in _STEPS[table] else _STEPS[table])
+    if not seeds:
+        return list(wanted.values())
+    trained = [job._replace(seed=seed) for seed in seeds for job in wanted.values() if "train" in job.wanted]
+    return [*trained, *(job for job in wanted.values() if "train" not in job.wanted)]

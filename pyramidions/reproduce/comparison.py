@@ -9,7 +9,7 @@ from pyramidions.reproduce.results import PHASES, Interval, Result, Timing
 #: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
 PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
 #: Why a figure of the paper cannot be compared with ours.
-OBSTACLES = frozenset({"tiny model", "other data"})
+OBSTACLES = frozenset({"tiny model", "small model", "other data"})
 _NEAR = 0.02  # how much fewer they may be; empty ones are left out
 
 
@@ -58,7 +58,7 @@ class Line(NamedTuple):
     @property
     def time_obstacle(self) -> str:
         """Why our times cannot be compared with the paper's, in two words; empty if they can."""
-        return "tiny model" if self.result is not None and self.result.scale != "paper" else ""
+        return f"{self.result.scale} model" if self.result is not None and self.result.scale != "paper" else ""
 
     @property
     def score_obstacle(self) -> str:

@@ -6,7 +6,8 @@ from urllib.parse import quote
 
 from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES, SYSTEM_TABLES
+from pyramidions.reproduce import seeds_page
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES, SYSTEM_TABLES, PaperRow
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.notes import LEGEND, LEGEND_OF_THE_PAPER, NOTES, TITLES
 from pyramidions.reproduce.paper_tables import (
@@ -20,23 +21,31 @@ from pyramidions.reproduce.paper_tables import (
     systems_table,
 )
 from pyramidions.reproduce.results import Hardware, Result, TopK
+from pyramidions.reproduce.seeds import SeededRow
 
+TITLE = "# The paper's tables and figures, and ours"
 _WIDTH = 110
+#: What the trainings of a row have in common.
+_COMMON = ("Scale", "Hardware", "Commit", "Versions", "Data", "Scores")
 _PHASES = {"train_s": "Training step", "infer256_s": "Decoding 256 tokens", "infer512_s": "Decoding 512 tokens"}
 _CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed", "govreport": "GovReport"}
 _TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 
 
-def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str]) -> str:
+def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], seeded: Sequence[SeededRow] = ()) -> str:
     """Return the report in Markdown.
 
     Args:
         lines: all rows of the paper.
         topk: where figures 5 and 6 come from; None if they were not measured.
         plots: file names beside the page, by "figure4" and "topk".
+        seeded: rows that were trained for several seeds. Where nothing else was run, the page is about them alone.
     """
     results = list({id(line.result): line.result for line in lines if line.result}.values())
-    parts = ["# The paper's tables and figures, and ours", *_warnings(results, lines), _filled(summary(lines, topk))]
+    compared = _compared([line.row for line in lines], seeded) if seeded else []
+    if seeded and not results and topk is None:
+        return "\n\n".join([TITLE, *compared]) + "\n"
+    parts = [TITLE, *_warnings(results, lines), _filled(summary(lines, topk))]
     if results:
         comparable = any(not line.time_obstacle for line in lines if line.result)
         legend = (*LEGEND, *LEGEND_OF_THE_PAPER) if comparable else LEGEND
@@ -53,7 +62,21 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str]) -> 
         parts.append(_filled(f"From `topk/topk.csv`: {plain(topk.machine)}; commit {plain(topk.commit)}."))
         parts.append(_filled(f"What the benchmark says: {plain(topk.summary)}."))
     parts += ["## What is missing", _missing(lines, topk)]
+    if compared:
+        parts += ["# Rows compared with each other", *compared]
     return "\n\n".join(parts) + "\n"
+
+
+def _compared(catalogue: Sequence[PaperRow], seeded: Sequence[SeededRow]) -> list[str]:
+    """Return what is said of rows that were trained for several seeds."""
+    results = [result for row in seeded for result in row.results.values()]
+    parts = [*map(_warning, seeds_page.warnings(seeded)), _filled(seeds_page.summary(seeded)), _facts(results, _COMMON)]
+    parts += ["## How to read the comparison", _bullets(seeds_page.LEGEND)]
+    for title, table in seeds_page.sections(catalogue, seeded):
+        parts += [f"## {title}", "\n".join(table)]
+    if lacking := seeds_page.missing(seeded):
+        parts += ["## What seeds lack", _bullets(lacking)]
+    return parts
 
 
 def summary(lines: Sequence[Line], topk: TopK | None) -> str:
@@ -70,13 +93,14 @@ def summary(lines: Sequence[Line], topk: TopK | None) -> str:
 
 def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
     warnings = []
-    tiny = sum(result.scale == "tiny" for result in results)
+    tiny = sum(result.scale != "paper" for result in results)
+    size = next((result.scale for result in results if result.scale != "paper"), "tiny")
     useless = (
-        "ROUGE and times of tiny models say nothing about the paper's claims, only that every row runs; the paper's "
+        f"ROUGE and times of {size} models say nothing about the paper's claims, only that every row runs; the paper's "
         "figures are left out."
     )
     if tiny == len(results) > 0:
-        warnings.append(f"**Tiny models.** All results here are of tiny scale. {useless}")
+        warnings.append(f"**{size.capitalize()} models.** All results here are of {size} scale. {useless}")
     elif tiny:
         some = f"{tiny} of {counted(len(results), 'result')} {'is' if tiny == 1 else 'are'} of tiny scale"
         marked = "Do not compare rows marked “tiny” with others."
@@ -100,11 +124,15 @@ def _warnings(results: Sequence[Result], lines: Sequence[Line]) -> list[str]:
         warnings.append("**Unknown data.** A result does not say what it was trained on: ROUGE is not compared.")
     if others := [line for line in lines if not line.is_comparable and line.row.table != "table4"]:
         warnings.append(f"**Other references.** {counted(len(others), 'row')} timed against another than the paper's.")
-    return [textwrap.fill(text, _WIDTH, initial_indent="> ", subsequent_indent="> ") for text in warnings]
+    return [_warning(text) for text in warnings]
 
 
-def _facts(results: Sequence[Result]) -> str:
-    """Say what was run on what; where results differ in it, how many are of which kind."""
+def _warning(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent="> ", subsequent_indent="> ")
+
+
+def _facts(results: Sequence[Result], chosen: Sequence[str] | None = None) -> str:
+    """Say what was run on what; where results differ in it, how many are of which kind; None chooses all facts."""
     facts: list[tuple[str, Callable[[Result], str | None]]] = [
         ("Scale", lambda r: r.scale),
         ("Hardware", lambda r: _hardware(r.hardware)),
@@ -119,7 +147,7 @@ def _facts(results: Sequence[Result]) -> str:
         ("Seed", lambda r: str(r.seed)),
     ]
     bullets = []
-    for name, read in facts:
+    for name, read in (fact for fact in facts if chosen is None or fact[0] in chosen):
         found: dict[str, list[str]] = {}
         for result in results:
             if (value := read(result)) is not None:

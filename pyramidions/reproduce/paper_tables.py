@@ -137,9 +137,9 @@ def _shown(value: Interval | float | None, absent: str, show: Callable[[float], 
 
 
 def row_name(line: Line) -> str:
-    """The row as the page calls it: one of tiny models says so."""
-    tiny = line.result is not None and line.result.scale == "tiny"
-    return f"{cell(line.row.row)}{' (tiny)' if tiny else ''}"
+    """The row as the page calls it: one of smaller models says so."""
+    smaller = f" ({line.result.scale})" if line.result is not None and line.result.scale != "paper" else ""
+    return f"{cell(line.row.row)}{smaller}"
 
 
 def lengths(row: PaperRow, divisor: int = 1) -> str:

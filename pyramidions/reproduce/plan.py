@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyramidions.corpora import KNOWN
 from pyramidions.errors import UserError
 from pyramidions.files.processes import program
-from pyramidions.reproduce.catalogue import MARKED, PaperRow
+from pyramidions.reproduce.catalogue import MARKED, OF_SUMMARIES, PaperRow
 from pyramidions.reproduce.scale import Scale
 
 GENERATED = "generate-test.txt"
@@ -31,13 +31,14 @@ class Step(NamedTuple):
     """Commands that run side by side.
 
     Attributes:
-        name: "prepare", "train", "generate", "score", "time" or "time-training".
+        name: "prepare", that of a start, "train", "loss", "generate", "score", "time" or "time-training".
         commands: what is run.
         folder: holds its log and its mark.
         made: its output.
         parts: files that are joined to ``made`` in the end; empty if a command writes it itself.
         nodes: machines that it needs.
         gpus: GPUs that it needs on each.
+        trains: whether it is a training, whose peak memory is recorded.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Step(NamedTuple):
     parts: tuple[Path, ...] = ()
     nodes: int = 1
     gpus: int = 0
+    trains: bool = False
 
     @property
     def log(self) -> Path:
@@ -112,6 +114,7 @@ class Planner:
         corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
             a corpus that is missing or None is fetched from the hub.
         metrics: of the scores, ROUGE among them.
+        seed: of the trainings, each of which then has a folder of its own; None for the config's.
     """
 
     out: Path
@@ -121,10 +124,18 @@ class Planner:
     plugin: Path
     corpora: dict[str, Path | None]
     metrics: tuple[str, ...] = ("rouge",)
+    seed: int | None = None
 
     def folder(self, row: PaperRow) -> Path:
-        """Return where the results of a row lie."""
-        return self.out / row.data / row.config
+        """Return where the results of a row lie, or those of the seed."""
+        return self._folder_of(row.data, row.config)
+
+    def _folder_of(self, data: str, config: str) -> Path:
+        folder = self.out / data / config
+        return folder if self.seed is None else seed_folder(folder, self.seed)
+
+    def _trained(self, folder: Path) -> Path:
+        return folder / "checkpoints" / self.scale.checkpoint
 
     def data(self, corpus: str) -> Path:
         """Return the prepared folder of a corpus, with `MARKED` behind its name if it needs sentence markers."""
@@ -147,19 +158,53 @@ class Planner:
             words = (*words, "--sentence-markers")
         return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
+    def starts(self, row: PaperRow) -> list[Step]:
+        """Return the trainings that a row begins with, each from the one before and in a folder of its own."""
+        steps: list[Step] = []
+        for start in self.scale.starts:
+            folder, processes = self.folder(row) / start.name, self.machines.processes
+            overrides = (
+                *("task._name=span_denoising", "+task.copy_spans=true", *start.overrides),
+                # Hydra does not delete what is null.
+                *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={start.updates}"),
+            )
+            begun = steps[-1].made if steps else None
+            batch_size = max(1, round(start.documents / processes))
+            steps.append(self._training(start.name, folder, row, overrides, batch_size, 1, begun))
+        return steps
+
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
-        machines, folder = self.machines, self.folder(row)
-        freq = machines.update_freq(self.scale.documents, batch_size)
+        starts, begun = self.starts(row), None
+        if starts:
+            begun = starts[-1].made
+        elif row.starts_from:
+            begun = self._trained(self._folder_of(row.data, row.starts_from))
+        freq = self.machines.update_freq(self.scale.documents, batch_size)
+        return self._training("train", self.folder(row), row, (), batch_size, freq, begun)
+
+    def _training(
+        self,
+        name: str,
+        folder: Path,
+        row: PaperRow,
+        overrides: tuple[str, ...],
+        batch_size: int,
+        update_freq: int,
+        begun: Path | None,
+    ) -> Step:
+        """Return a training of a row's model that begins with a checkpoint, if there is one."""
+        machines = self.machines
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(*row.overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *(*row.overrides, *overrides, f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
-            *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{freq}]"),
+            *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]
-        if row.starts_from:
-            start = self.out / row.data / row.starts_from / "checkpoints" / "checkpoint_best.pt"
-            words.append(f"checkpoint.finetune_from_model={_quoted(start)}")
+        if self.seed is not None:
+            words.append(f"common.seed={self.seed}")
+        if begun is not None:
+            words.append(f"checkpoint.finetune_from_model={_quoted(begun)}")
         # Said in any case: fairseq would take every GPU that it sees.
         words.append(f"distributed_training.distributed_world_size={machines.processes}")
         if not machines.gpus:
@@ -171,8 +216,18 @@ class Planner:
                 *words,
             ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
-        made = folder / "checkpoints" / "checkpoint_best.pt"
-        return Step("train", (command,), folder, made, nodes=machines.nodes, gpus=machines.gpus)
+        made = self._trained(folder)
+        return Step(name, (command,), folder, made, nodes=machines.nodes, gpus=machines.gpus, trains=True)
+
+    def loss(self, row: PaperRow) -> Step:
+        """Return how the loss of a row is measured, with the right document and with another."""
+        made = self.folder(row) / "losses.json"
+        words = program(
+            *("pyramidions", "loss", self._trained(self.folder(row)), "--data", self.data(row.corpus)),
+            *("--documents", self.scale.loss_documents, "--device", "cuda" if self.machines.gpus else "cpu"),
+            *("--json", made),
+        )
+        return self._on_one("loss", words, made)
 
     def generate(self, row: PaperRow, batch_size: int) -> Step:
         """Return how the test documents are summarized: a share of them on each GPU."""
@@ -181,7 +236,7 @@ class Planner:
             "fairseq-generate",
             *(self.data(row.corpus), "--user-dir", self.plugin),
             *("--task", "long_document_summarization", "--gen-subset", "test"),
-            *("--path", folder / "checkpoints" / "checkpoint_best.pt", "--batch-size", batch_size),
+            *("--path", self._trained(folder), "--batch-size", batch_size),
         )
         gpus = self.machines.gpus
         results = [folder / "generate" / str(shard) for shard in range(max(gpus, 1))]
@@ -230,6 +285,11 @@ class Planner:
         """Return a step that computes on the first GPU, if there is any."""
         gpus = min(self.machines.gpus, 1)
         return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    """Return where the results of a seed of a row lie, in the row's folder."""
+    return folder / f"seed-{seed}"
 
 
 def _quoted(path: Path) -> str:

@@ -14,6 +14,9 @@ from pyramidions.reproduce.comparison import Line, compare, shown
 from pyramidions.reproduce.page import page, summary
 from pyramidions.reproduce.paper_tables import CLAIMED
 from pyramidions.reproduce.results import PHASES, ROUGE, Interval, read_results, read_topk
+from pyramidions.reproduce.seeds import SeededRow, read_seeds
+from pyramidions.reproduce.seeds_page import by_seed
+from pyramidions.reproduce.seeds_page import summary as summary_of_seeds
 
 
 class Report(NamedTuple):
@@ -21,7 +24,8 @@ class Report(NamedTuple):
 
     Attributes:
         page: the Markdown file.
-        files: the page, the CSV file with one line a row of the paper, and PNG files.
+        files: the page, the CSV file with one line a row of the paper, that with one line a seed if there are any, and
+            PNG files.
         summary: how many rows were run, in one sentence.
     """
 
@@ -48,6 +52,8 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
         raise UserError(f"--to must be a .md file in a folder that exists, but is {to}.")
     catalogue = read_catalogue(configs)
     lines = compare(catalogue, read_results(out, catalogue))
+    seeded = list(read_seeds(out, catalogue).values())
+    _check_scales(out, lines, seeded)
     topk = read_topk(out)
     images = {"figure4": _figure4(lines), "topk": (out / "topk" / "topk.png").read_bytes() if topk else None}
     drawn = {}
@@ -60,9 +66,27 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
             write_file(path, content)
             drawn[figure] = path.name
     write_file(to.with_suffix(".csv"), table(lines).encode())
-    write_file(to, page(lines, topk, drawn).encode())
-    files = [to, to.with_suffix(".csv"), *(to.with_name(name) for name in drawn.values())]
-    return Report(to, files, summary(lines, topk))
+    of_seeds = to.with_name(f"{to.stem}-seeds.csv")
+    if seeded:
+        write_file(of_seeds, by_seed(seeded).encode())
+    else:
+        of_seeds.unlink(missing_ok=True)
+    write_file(to, page(lines, topk, drawn, seeded).encode())
+    files = [
+        to,
+        to.with_suffix(".csv"),
+        *([of_seeds] if seeded else []),
+        *(to.with_name(name) for name in drawn.values()),
+    ]
+    told = summary_of_seeds(seeded) if seeded and not any(line.result for line in lines) else summary(lines, topk)
+    return Report(to, files, told)
+
+
+def _check_scales(out: Path, lines: Sequence[Line], seeded: Sequence[SeededRow]) -> None:
+    """Refuse small results beside others; the page tells tiny ones from the paper's itself."""
+    scales = {line.result.scale for line in lines if line.result} | {row.scale for row in seeded}
+    if len(scales) > 1 and ("small" in scales or seeded):
+        raise UserError(f"OUT must hold results of one scale, but {out} has some of {' and '.join(sorted(scales))}.")
 
 
 def _figure4(lines: Sequence[Line]) -> bytes | None:

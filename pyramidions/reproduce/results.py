@@ -146,6 +146,28 @@ class Training(Generation):
     best: Best | None = None
 
 
+class Start(Training):
+    """A training that a row began with."""
+
+    name: str
+
+
+class Memory(_Part):
+    """Peak memory of the trainings: what the process had on the CPU, or what it allocated on its first GPU."""
+
+    bytes: Positive
+    of: Literal["process", "gpu"]
+
+
+class Losses(_Part):
+    """Nats a token of the summaries of a split: with their own document, with another, and the difference."""
+
+    split: str
+    own: Interval
+    another: Interval
+    cost: Interval
+
+
 class Corpus(_Part):
     """The prepared folder that a row was trained and tested on: its name, and its documents by split."""
 
@@ -163,18 +185,22 @@ class Result(_Part):
         commit: of the code.
         versions: of Python and packages.
         seed: of the training.
+        starts: trainings that it began with, in order; their seconds and updates come on top of the last one's.
     """
 
     config: str
     data: str
     corpus: Corpus | None = None
-    scale: Literal["paper", "tiny"]
+    scale: Literal["paper", "small", "tiny"]
     data_hash: str | None = None
     commit: str
     versions: dict[str, str]
     hardware: Hardware
     seed: Count
+    starts: list[Start] = []
     training: Training | None
+    memory: Memory | None = None
+    losses: Losses | None = None
     generation: Generation | None
     scores: Scores | None
     times: Times | None
@@ -198,8 +224,8 @@ def read_results(out: Path, catalogue: list[PaperRow]) -> dict[tuple[str, str], 
         UserError: a file is damaged, or belongs to no row.
     """
     places = {out / row.data / row.config / "result.json": (row.data, row.config) for row in catalogue if row.config}
-    for path in sorted(out.glob("*/*/*/result.json")):
-        if path not in places:
+    for path in sorted((*out.glob("*/*/*/result.json"), *out.glob("*/*/*/seed-*/result.json"))):
+        if path not in places and path.parents[1] / path.name not in places:
             raise UserError(f"{path} must be the result of a row of paper.csv, but no row has this config and corpus.")
     return {key: read_result(path, *key) for path, key in places.items() if path.exists()}
 
@@ -215,6 +241,17 @@ def read_result(path: Path, data: str, config: str) -> Result:
         if (value := getattr(result, name)) != expected:
             raise UserError(f"{path}: `{name}` must be {expected}, but is {value!r}.")
     return result
+
+
+def check_scale(out: Path, scale: str) -> None:
+    """Refuse a folder with results of another scale.
+
+    Raises:
+        UserError: there is one, or a result is damaged.
+    """
+    for path in sorted((*out.glob("*/*/*/result.json"), *out.glob("*/*/*/seed-*/result.json"))):
+        if (found := read_object(path, Result).scale) != scale:
+            raise UserError(f"--out must hold results of the scale {scale} only, but {path} is of the scale {found}.")
 
 
 def read_topk(out: Path) -> TopK | None:

@@ -20,6 +20,7 @@ import click
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.files.processes import start_process, stop_processes
+from pyramidions.reproduce.peak import resident_peak, told, training_memory
 from pyramidions.reproduce.plan import Command, Step
 
 Say = Callable[[str], None]
@@ -114,6 +115,8 @@ def run_step(
         seconds = time.monotonic() - start
         _join(step)
         about = {"seconds": round(seconds, 1), "made_from": made_from, **_provenance(step)}
+        if step.trains:
+            about["memory"] = training_memory(step.log, step.gpus)
         # Last of all: output without a mark is made again.
         write_file(step.mark, (json.dumps(about, indent=1) + "\n").encode())
         return seconds
@@ -148,8 +151,13 @@ def run_commands(
         StepError: a command failed.
     """
     processes: list[subprocess.Popen[bytes]] = []
+    # Bytes of memory of a training on the CPU.
+    peak = 0
 
     def are_over() -> bool:
+        nonlocal peak
+        if step.trains and not step.gpus:
+            peak = max(peak, *(resident_peak(process.pid) for process in processes))
         codes = [process.poll() for process in processes]
         return None not in codes or any(codes)
 
@@ -166,6 +174,7 @@ def run_commands(
             watch(are_over, step.name, log, say)
         finally:
             stop_processes(processes)
+            output.write(told(peak))
     if any(process.returncode for process in processes):
         tail = "\n".join(f"    {line}" for line in log.read_text(errors="replace").splitlines()[-_LINES:])
         raise StepError(f"{step.name} failed; the end of {log}:\n{tail}")

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,19 @@ class Runner:
 
     def steps(self, job: Job) -> list[Step]:
         """Return the steps of a job, in order."""
-        planner, row = self.planner, job.row
+        planner, row = self._planner(job), job.row
         dataset, size = self._settings(job)["dataset"], self._batch_size(job)
-        trained = planner.train(row, size), planner.generate(row, dataset["batch_size_valid"]), planner.score(row)
-        steps = (*trained, planner.time(row, size), planner.time(row, size, decodes=False))
-        return [step for step in steps if step.name in job.wanted]
+        steps = (
+            *(planner.train(row, size), planner.loss(row)),
+            *(planner.generate(row, dataset["batch_size_valid"]), planner.score(row)),
+            *(planner.time(row, size), planner.time(row, size, decodes=False)),
+        )
+        starts = planner.starts(row) if "train" in job.wanted else []
+        return [*starts, *(step for step in steps if step.name in job.wanted)]
+
+    def _planner(self, job: Job) -> Planner:
+        """Return what plans the job's seed."""
+        return replace(self.planner, seed=job.seed)
 
     def corpora(self, jobs: list[Job]) -> list[str]:
         """Return the corpora that jobs read."""
@@ -71,7 +79,7 @@ class Runner:
                     if step.name == "score":
                         _score_again(step, made_from)
                     self._step(step, made_from)
-                    write_result(self.planner, job.row, self._settings(job)["common"]["seed"])
+                    write_result(self._planner(job), job.row, self._seed(job))
         for step in others:
             self.say(step.name)
             with self._reporting(step.name, failed):
@@ -87,7 +95,7 @@ class Runner:
             failed.append(name)
 
     def _before_training(self, job: Job) -> None:
-        start = self.planner.out / job.row.data / job.row.starts_from
+        start = self._planner(job).folder(job.row.model_copy(update={"config": job.row.starts_from}))
         if job.row.starts_from and not (start / "train.ran.json").is_file():
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
         wanted, size = self.planner.scale.documents, self._batch_size(job)
@@ -103,6 +111,8 @@ class Runner:
             read = [read_experiment(str(path)).run for path in files]
         else:
             read = [read_experiment(str(self.planner.configs / "base.yaml"), row.overrides).run]
+            # A start has other settings, and all later steps come from it.
+            read += [start._asdict() for start in self.planner.scale.starts]
         made_from = {"config": hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
         if not timing:
             made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
@@ -120,7 +130,12 @@ class Runner:
 
     def _batch_size(self, job: Job) -> int:
         """Return documents at a time on a GPU."""
-        return self.planner.machines.documents_per_gpu or int(self._settings(job)["dataset"]["batch_size"])
+        asked = self.planner.machines.documents_per_gpu or self.planner.scale.batch_size
+        return asked or int(self._settings(job)["dataset"]["batch_size"])
+
+    def _seed(self, job: Job) -> int:
+        """Return the seed of the job's training."""
+        return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return read_experiment(str(self.configs / "base.yaml"), job.row.overrides).run
@@ -142,10 +157,13 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     """
     folder = planner.folder(row)
     files = {name: folder / f"{name}.ran.json" for name in ORDER}
-    ran = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
+    ran: dict[str, Any] = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
     if not ran:
         return
     first = next(iter(ran.values()))
+    starts = [step for step in planner.starts(row) if step.is_done and "train" in ran]
+    # Of whatever was trained.
+    memories = [told["memory"] for told in (*map(_mark, starts), ran.get("train", {})) if told.get("memory")]
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -157,7 +175,10 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "versions": first["versions"],
         "hardware": first["hardware"],
         "seed": seed,
+        "starts": [{"name": step.name, **told} for step in starts if (told := training(step.made))],
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
+        "memory": max(memories, key=lambda memory: memory["bytes"], default=None),
+        "losses": _losses(folder / "losses.json") if "loss" in ran else None,
         "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
         "scores": _scores(folder / "scores.json") if "score" in ran else None,
         "times": _times(folder, planner.scale.decode_tokens) if timed else None,
@@ -178,6 +199,17 @@ def _corpus(folder: Path) -> dict[str, Any]:
     """Return the name of the corpus and its documents by split."""
     splits = DataFolder(folder).manifest["splits"]
     return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
+
+
+def _mark(step: Step) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(step.mark.read_text())
+    return told
+
+
+def _losses(path: Path) -> dict[str, Any]:
+    """Return the losses without those of each document, which stay in their file."""
+    losses = json.loads(path.read_text())
+    return {name: losses[name] for name in ("split", "own", "another", "cost")}
 
 
 def _scores(path: Path) -> dict[str, Any]:

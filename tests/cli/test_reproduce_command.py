@@ -67,7 +67,7 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
         (["figure5", "--rows", "1"], "--rows applies only to tables and figure4, not to figure5."),
         (["table2", "--configs", "nowhere"], "--configs must be the folder that holds paper.csv, but is "),
         (["table2", "--data", "nowhere"], "--data must be a folder with arxiv and pubmed, but is nowhere."),
-        (["table2", "--data", "."], "--data must hold a folder arxiv, but . has none."),
+        (["table2", "--data", "."], "--data must be a corpus or hold a folder arxiv, but . does neither."),
         (["table2", "--rows", ""], ", but one is ''."),
         (["table2", "--rows", "1,,2"], ", but one is ''."),
         (["table2", "--out", __file__], f"--out must be a folder, but {__file__} is a file."),

@@ -64,7 +64,7 @@ def test_training_alone_may_be_timed(tmp_path, changes):
     ("changes", "sentence"),
     [
         ({"seed": DELETED}, "PATH lacks `seed`."),
-        ({"scale": "huge"}, "PATH: `scale` must be 'paper' or 'tiny', but is 'huge'."),
+        ({"scale": "huge"}, "PATH: `scale` must be 'paper', 'small' or 'tiny', but is 'huge'."),
         ({"config": VANILLA}, f"PATH: `config` must be {POOLED}, but is '{VANILLA}'."),
         ({"data": "pubmed"}, "PATH: `data` must be arxiv, but is 'pubmed'."),
         ({"seed": True}, "PATH: `seed` must be a valid integer, but is True."),
