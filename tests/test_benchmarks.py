@@ -382,7 +382,9 @@ def test_the_campaign_of_faults_counts_what_held(tmp_path: Path) -> None:
         "killed at a random moment",
         *("killed at a chosen call", "killed at a chosen call", "disk full", "two at once"),
     ]
-    assert written["held"] == 5 and "| average | disk full | 1 | 1 |" in done.stdout
+    assert written["held"] == 5 and written["kills"] == 3 and not any(written["wrong"].values())
+    assert "| average | disk full | 1 | 1 |" in done.stdout and "| commands | 1 | 3 | 5 | 5 | 0 | 0 |" in done.stdout
+    assert written["commit"] and written["bad_input"] is None
 
 
 def test_infilling_hides_spans_behind_one_mask_each(monkeypatch: pytest.MonkeyPatch) -> None:
