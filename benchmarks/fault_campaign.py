@@ -2,19 +2,18 @@
 
 import json
 import os
-import random
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from fault_injection import FILLER, SMALL_DISK, STRUCK
 from fault_runs import Ran, run, start
 from fault_subjects import Subject
+from fault_tries import AGAIN, DIFFERS, HALF, LEFT, NOT_TRIED, RANDOM, STUCK, TWICE, Planned, Try, moment
 
 from pyramidions.files.atomic import atomic_folder, write_file
 
@@ -22,119 +21,7 @@ _KEPT = (".damaged", ".txt.partial")  # named where they are put aside, and left
 DISK = "12m"  # of a mounted disk; half a dozen checkpoints fit
 RUNS = 8  # of a command that ended before it was killed; each is killed earlier than the one before
 EARLIER = 0.6  # of the seconds before
-#: what may not hold
-HALF, STUCK, DIFFERS, LEFT, NOT_TRIED = (
-    "a part that looks whole",
-    "neither resumed nor ended in a sentence",
-    "a silent difference",
-    "something left behind",
-    "could not be tried",
-)
-RANDOM, TWICE, AGAIN = "random", "twice", "again"
-_HARMS = {
-    RANDOM: "killed at a random moment",
-    "kill": "killed at a chosen call",
-    "kill-in-copy": "killed while copying",
-    "full": "disk full",
-    "nearly-full": "disk full in mid-file",
-    "full-a-second": "disk full for a second",
-    TWICE: "two at once",
-    AGAIN: "started again after its end",
-}
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A try to come.
-
-    Attributes:
-        subject: what is harmed.
-        way: RANDOM, TWICE, AGAIN, or a fault of `fault_injection`.
-        where: event, pattern and number of the call at which it is harmed, or the number of the repeat.
-    """
-
-    subject: Subject
-    way: str
-    where: tuple[str, ...]
-
-    @property
-    def key(self) -> str:
-        """The name of the try, which also decides what is left to chance."""
-        return " ".join((self.subject.name, self.way, *self.where))
-
-    @property
-    def harm(self) -> str:
-        """The harm in words."""
-        return _HARMS[self.way]
-
-
-@dataclass(frozen=True)
-class Try:
-    """One harm, and whether all held.
-
-    Attributes:
-        command: the name of the subject.
-        group: of the subject.
-        harm: what was done to it.
-        where: at which call; empty where that is left to chance.
-        kind: of what did not hold: HALF, STUCK, DIFFERS, LEFT or NOT_TRIED; None if all held.
-        wrong: what did not hold, in words.
-        disk: what was full.
-        runs: how often the command ran before it could be killed.
-    """
-
-    command: str
-    group: str
-    harm: str
-    where: str = ""
-    kind: str | None = None
-    wrong: str | None = None
-    disk: str | None = None
-    runs: int = 1
-
-
 Wrong = tuple[str, str] | None  # kind and words of what did not hold
-
-
-def plan(subjects: Sequence[Subject], repeats: int, seed: int) -> list[Planned]:
-    """Return all tries.
-
-    Args:
-        subjects: what is harmed.
-        repeats: kills by chance of each: at a moment, and every second one at one of the calls of `drawn`.
-        seed: of what is left to chance.
-    """
-    made = []
-    for subject in subjects:
-        for number in range(repeats):
-            if subject.drawn and number % 2:
-                fault, *call = random.Random(f"{seed} {subject.name} {number}").choice(subject.drawn)
-                made.append(Planned(subject, fault, (*map(str, call), f"repeat {number + 1}")))
-            else:
-                made.append(Planned(subject, RANDOM, (str(number + 1),)))
-        made += [Planned(subject, fault, tuple(map(str, call))) for fault, *call in subject.calls]
-        if subject.trains:
-            made.append(Planned(subject, AGAIN, ()))
-        if subject.twice:
-            made.append(Planned(subject, TWICE, ()))
-    return made
-
-
-def moment(each: Planned, seed: int, began: float, took: float) -> float:
-    """Return a random moment at which a command works, in seconds from its start or from the line by which it begins.
-
-    Args:
-        each: the try.
-        seed: of the campaign.
-        began: seconds until an undisturbed run began to write.
-        took: seconds until its end.
-    """
-    share = random.Random(f"{seed} {each.key}").random()
-    if each.subject.begins is not None:
-        return share * (took - began)
-    # Most of the time passes before it writes. Its last second counts in any case: some write at their end alone.
-    earliest = min(began, max(took - 1, 0.0))
-    return earliest + share * (took - earliest)
 
 
 class Campaign:
@@ -151,6 +38,7 @@ class Campaign:
             folder / name for name in ("references", "places", "tries.json")
         )
         self._tries: dict[str, Try] = {}
+        self._failing: dict[str, str] = {}  # commands that fail by themselves
         if self._outcomes.exists():
             found = json.loads(self._outcomes.read_text())
             self._tries = {key: Try(**each) for key, each in found.items()}
@@ -167,13 +55,18 @@ class Campaign:
             made = self._try(each)
             print("held" if made.wrong is None else f"\n  {made.kind}: {made.wrong}", flush=True)
             self._tries[each.key] = made
-            kept = {key: asdict(done) for key, done in self._tries.items()}
+            # A command that fails by itself is tried again in the next sitting.
+            kept = {key: asdict(done) for key, done in self._tries.items() if done.command not in self._failing}
             write_file(self._outcomes, (json.dumps(kept, indent=1) + "\n").encode())
         return [self._tries[each.key] for each in planned]
 
     def _try(self, each: Planned) -> Try:
         subject, disk, runs = each.subject, None, 1
-        reference, began, took = self._undisturbed(subject)
+        try:
+            reference, began, took = self._undisturbed(subject)
+        except RuntimeError as error:
+            self._failing[subject.name] = str(error)
+            return Try(subject.name, subject.group, each.harm, "", NOT_TRIED, str(error))
         if each.way == RANDOM:
             harm, wrong, runs = self._killed(each, reference, began, took)
         elif each.way == AGAIN:
@@ -188,14 +81,21 @@ class Campaign:
         return Try(subject.name, subject.group, harm, where, kind, words, disk, runs)
 
     def _undisturbed(self, subject: Subject) -> tuple[Path, float, float]:
-        """Return what an undisturbed run made, when it began to write, and how long it took."""
+        """Return what an undisturbed run made, when it began to write, and how long it took.
+
+        Raises:
+            RuntimeError: it fails.
+        """
         kept = self._references / subject.name
+        if subject.name in self._failing:
+            raise RuntimeError(self._failing[subject.name])
         if not kept.exists():
             with atomic_folder(kept) as partial:
                 (partial / "made").mkdir()
                 done = run(subject.command(partial / "made"), writes=partial / "made", begins=subject.begins)
-                if done.status:
-                    sys.exit(f"{subject.name} fails without any harm:\n{done.output}")
+                if wrong := _fails(done):
+                    print(f"\n{done.output}")
+                    raise RuntimeError(f"without any harm, it {wrong}")
                 times = {"began": done.took if done.began is None else done.began, "took": done.took}
                 (partial / "times.json").write_text(json.dumps(times))
         times = json.loads((kept / "times.json").read_text())

@@ -30,11 +30,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fault_bad_input import BAD_INPUT, bad_input, counted_cases
-from fault_campaign import DIFFERS, HALF, LEFT, NOT_TRIED, STUCK, Campaign, Try, plan
+from fault_campaign import Campaign
 from fault_commands import commands
 from fault_materials import Materials
 from fault_subjects import COMMANDS, Subject
 from fault_trainings import FAMILIES, trainings
+from fault_tries import DIFFERS, HALF, LEFT, NOT_TRIED, STUCK, Try, plan
 from side_by_side import parser, record
 
 from pyramidions.environment import commit, versions

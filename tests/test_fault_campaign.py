@@ -57,7 +57,8 @@ def subject(tmp_path: Path) -> Make:
 
 def outcomes(folder: Path, subject: Any, repeats: int = 0, seed: int = 1) -> Iterator[tuple[str, str | None]]:
     """Harm a subject; yield each harm with the kind of what did not hold."""
-    from fault_campaign import Campaign, plan
+    from fault_campaign import Campaign
+    from fault_tries import plan
 
     for each in Campaign(folder / "work", seed).tries(plan([subject], repeats, seed)):
         yield each.harm, each.kind
@@ -109,7 +110,8 @@ def test_of_our_commands_a_full_disk_must_end_in_a_sentence() -> None:
 
 
 def test_a_call_that_is_not_reached_is_no_kill(subject: Make, tmp_path: Path) -> None:
-    from fault_campaign import Campaign, plan
+    from fault_campaign import Campaign
+    from fault_tries import plan
     from faults import kills
 
     never = ("kill", "os.rename", "*.part", 2)
@@ -120,7 +122,8 @@ def test_a_call_that_is_not_reached_is_no_kill(subject: Make, tmp_path: Path) ->
 def test_a_kill_that_comes_too_late_is_tried_again_earlier(
     subject: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fault_campaign import Campaign, plan
+    from fault_campaign import Campaign
+    from fault_tries import plan
 
     monkeypatch.setattr("fault_campaign.moment", lambda *_: 40.0)
     monkeypatch.setattr("fault_campaign.EARLIER", 0.001)
@@ -140,8 +143,22 @@ def test_a_training_that_goes_on_after_its_end_is_told(subject: Make, tmp_path: 
     assert list(outcomes(tmp_path / "2", subject(done + more, **changes))) == [(harm, None)]
 
 
+def test_a_program_that_fails_by_itself_is_told_and_tried_again_in_the_next_sitting(
+    subject: Make, tmp_path: Path
+) -> None:
+    from fault_campaign import Campaign
+    from fault_tries import plan
+
+    folder, harm = tmp_path / "work", "killed at a chosen call"
+    broken = plan([subject("sys.exit('no such file')", KILL_AT_END, FULL)], 0, 1)
+    found = Campaign(folder, 1).tries(broken)
+    assert [each.kind for each in found] == ["could not be tried"] * 2
+    assert found[1].wrong == "without any harm, it ends with status 1: no such file"
+    assert list(outcomes(tmp_path, subject(RIGHT, KILL_AT_END))) == [(harm, None)]
+
+
 def test_half_of_the_kills_of_a_training_strike_a_save(subject: Make) -> None:
-    from fault_campaign import plan
+    from fault_tries import plan
 
     training = subject(RIGHT, group="extractors", drawn=(KILL_AT_END,))
     planned = plan([training], 4, seed=1)
@@ -164,7 +181,7 @@ def test_a_campaign_goes_on_where_it_stopped(subject: Make, tmp_path: Path, caps
 
 
 def test_kills_are_counted_by_group_and_those_that_came_too_late_are_not() -> None:
-    from fault_campaign import DIFFERS, NOT_TRIED, Try
+    from fault_tries import DIFFERS, NOT_TRIED, Try
     from faults import groups, kills, table
 
     tries = [
@@ -202,10 +219,10 @@ def test_every_preset_is_trained() -> None:
 
 
 def test_there_are_a_hundred_kills_and_names_tell_all_subjects_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    from fault_campaign import plan
     from fault_commands import commands
     from fault_materials import Materials
     from fault_trainings import trainings
+    from fault_tries import plan
     from faults import chosen
 
     materials = Materials(Path("nowhere"))

@@ -22,15 +22,9 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
     Example:
       pyramidions report reproduced/paper --to report.md
     """
-    from pyramidions.errors import UserError
     from pyramidions.reproduce.report import write_report
 
     check_output("--to", to, "a report")
-    if to is not None and not to.exists():
-        # A report replaces the files of an older one: here, there is none.
-        beside = [to.with_suffix(".csv"), *(to.with_name(f"{to.stem}-{name}.png") for name in ("figure4", "topk"))]
-        if mine := next((path for path in beside if path.exists()), None):
-            raise UserError(f"--to must be a page beside which no other report's files lie, but there is {mine}.")
     written = write_report(out, configs, to)
     for path in written.files:
         click.echo(f"wrote {path}")

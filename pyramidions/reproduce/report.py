@@ -43,11 +43,12 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
         to: the page, a .md file; report.md in ``out`` where it is None.
 
     Raises:
-        UserError: a folder that is not there, or a damaged or foreign result file; nothing is written then.
+        UserError: a folder that is not there, a damaged or foreign result file, or a new page among files of another
+            report; nothing is written then.
     """
     if not out.is_dir():
         raise UserError(f"OUT must be a folder of results, but is {out}.")
-    to = out / "report.md" if to is None else to
+    asked, to = to, out / "report.md" if to is None else to
     if to.suffix != ".md" or to.is_dir() or not to.absolute().parent.is_dir():
         raise UserError(f"--to must be a .md file in a folder that exists, but is {to}.")
     catalogue = read_catalogue(configs)
@@ -56,28 +57,22 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     _check_scales(out, lines, seeded)
     topk = read_topk(out)
     images = {"figure4": _figure4(lines), "topk": (out / "topk" / "topk.png").read_bytes() if topk else None}
-    drawn = {}
-    for figure, content in images.items():
-        path = to.with_name(f"{to.stem}-{figure}.png")
+    beside: dict[Path, bytes | None] = {
+        to.with_suffix(".csv"): table(lines).encode(),
+        to.with_name(f"{to.stem}-seeds.csv"): by_seed(seeded).encode() if seeded else None,
+        **{to.with_name(f"{to.stem}-{figure}.png"): content for figure, content in images.items()},
+    }
+    if asked is not None and not to.exists():
+        _check_beside(beside)
+    for path, content in beside.items():
         if content is None:
             # One of an earlier report would show other results than the page.
             path.unlink(missing_ok=True)
         else:
             write_file(path, content)
-            drawn[figure] = path.name
-    write_file(to.with_suffix(".csv"), table(lines).encode())
-    of_seeds = to.with_name(f"{to.stem}-seeds.csv")
-    if seeded:
-        write_file(of_seeds, by_seed(seeded).encode())
-    else:
-        of_seeds.unlink(missing_ok=True)
+    drawn = {figure: f"{to.stem}-{figure}.png" for figure, content in images.items() if content is not None}
     write_file(to, page(lines, topk, drawn, seeded).encode())
-    files = [
-        to,
-        to.with_suffix(".csv"),
-        *([of_seeds] if seeded else []),
-        *(to.with_name(name) for name in drawn.values()),
-    ]
+    files = [to, *(path for path, content in beside.items() if content is not None)]
     told = summary_of_seeds(seeded) if seeded and not any(line.result for line in lines) else summary(lines, topk)
     return Report(to, files, told)
 
@@ -87,6 +82,13 @@ def _check_scales(out: Path, lines: Sequence[Line], seeded: Sequence[SeededRow])
     scales = {line.result.scale for line in lines if line.result} | {row.scale for row in seeded}
     if len(scales) > 1 and ("small" in scales or seeded):
         raise UserError(f"OUT must hold results of one scale, but {out} has some of {' and '.join(sorted(scales))}.")
+
+
+def _check_beside(files: Mapping[Path, bytes | None]) -> None:
+    """Refuse to write a new page beside files of another report; those of this one are of an interrupted run."""
+    for path, content in files.items():
+        if path.exists() and not (path.is_file() and path.read_bytes() == content):
+            raise UserError(f"--to must be a page beside which no other report's files lie, but there is {path}.")
 
 
 def _figure4(lines: Sequence[Line]) -> bytes | None:

@@ -47,6 +47,23 @@ def test_the_configs_of_the_repository_are_the_default(run, tmp_path, monkeypatc
     assert "Of 122 rows 0 run" in run("report", tmp_path).stdout
 
 
+def test_a_report_that_was_killed_before_its_page_is_written_again(run, fail, tmp_path, configs):
+    out, docs = tmp_path / "out", tmp_path / "docs"
+    write_topk(out)
+    docs.mkdir()
+    command = ["report", out, "--configs", configs, "--to", docs / "ours.md"]
+    assert run(*command).exit_code == 0
+    written = {path.name: path.read_bytes() for path in docs.iterdir()}
+    # The page comes last.
+    (docs / "ours.md").unlink()
+    assert run(*command).exit_code == 0
+    assert {path.name: path.read_bytes() for path in docs.iterdir()} == written
+    (docs / "ours.md").unlink()
+    (docs / "ours.csv").write_text("of another report")
+    sentence = f"--to must be a page beside which no other report's files lie, but there is {docs / 'ours.csv'}."
+    assert fail(*command) == sentence and sorted(path.name for path in docs.iterdir()) == ["ours-topk.png", "ours.csv"]
+
+
 def test_bad_input_is_one_sentence(fail, tmp_path, configs):
     assert fail("report", tmp_path / "no") == f"OUT must be a folder of results, but is {tmp_path / 'no'}."
     assert fail("report", tmp_path, "--configs", tmp_path).startswith("--configs must be the folder that holds paper")
