@@ -45,7 +45,7 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "--scale",
     type=click.Choice(["paper", "small", "tiny"]),
     default="paper",
-    help="small divides lengths and widths by 4, to compare rows on --data on a CPU in less than an hour each; tiny "
+    help="small divides lengths and widths by 4, to compare rows with each other on --data and a CPU; tiny "
     "divides lengths by 16 and widths by 8, for the sample papers.",
 )
 @click.option(

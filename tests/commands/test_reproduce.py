@@ -155,3 +155,24 @@ infer_init_method(cfg)
 spawned = cfg.distributed_num_procs if cfg.distributed_init_method else 1
 print(cfg.distributed_world_size, spawned)
 """
+
+
+@pytest.mark.slow
+def test_two_seeds_of_two_rows_go_from_start_to_a_comparison_and_are_not_run_again(tmp_path: Path) -> None:
+    words = [*command(tmp_path)[:3], "--rows", "4,6", "--seeds", "1,2", "--out", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [
+        f"arxiv/table2/{row}, seed {seed}" for seed in (1, 2) for row in ("04_blockwise_2k", "06_transpooler_2k_512")
+    ]
+    assert re.findall(r"^\d of 4: (.+)$", done.stdout, re.MULTILINE) == rows
+    folder = tmp_path / "arxiv" / "table2" / "06_transpooler_2k_512"
+    seeds = [json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (1, 2)]
+    assert [result["seed"] for result in seeds] == [1, 2]
+    assert all(result["training"]["updates"] == 25 and result["memory"]["of"] == "process" for result in seeds)
+    # Other weights to begin with.
+    assert seeds[0]["losses"]["own"]["mean"] != seeds[1]["losses"]["own"]["mean"]
+    page = (tmp_path / "report.md").read_text()
+    assert "| 6 | transpooler | 128 → 32 | 1, 2 | 25 |" in page and "**Tiny models.**" in page
+    again = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert again.stdout.count("done before") == 16 and again.returncode == 0
