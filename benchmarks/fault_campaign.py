@@ -84,7 +84,7 @@ class Campaign:
         """Return what an undisturbed run made, when it began to write, and how long it took.
 
         Raises:
-            RuntimeError: it fails.
+            RuntimeError: it fails, or does not make what it should.
         """
         kept = self._references / subject.name
         if subject.name in self._failing:
@@ -96,6 +96,8 @@ class Campaign:
                 if wrong := _fails(done):
                     print(f"\n{done.output}")
                     raise RuntimeError(f"without any harm, it {wrong}")
+                if missing := [name for name in subject.made if not (partial / "made" / name).exists()]:
+                    raise RuntimeError(f"without any harm, it does not make {', '.join(missing)}")
                 times = {"began": done.took if done.began is None else done.began, "took": done.took}
                 (partial / "times.json").write_text(json.dumps(times))
         times = json.loads((kept / "times.json").read_text())

@@ -1,5 +1,6 @@
 """Trainings of the campaign of faults: of every preset, in a size at which an update takes milliseconds."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -54,15 +55,14 @@ _TOY = [
     *("--examples", "24", "--test-examples", "8"),
 ]
 _LONG = {"max_source_positions": 256, "max_target_positions": 48}
-# The preset pools to more than a short document has.
-_DEEP = {"pooling_lengths": "None,64,16,None,None,None", "self_attention_args": '{"block_size": 32}'}
+_SHORTER = 32  # times: pooling lengths and blocks, so that 256 tokens are pooled and cut as 8,192 are
 
 
 def trainings(materials: Materials) -> list[Subject]:
     """Return a training of each preset, of one in depth, of other tasks, and from an imported model."""
     summarize = ["--task", "long_document_summarization"]
     cross_entropy = ["--criterion", "pooled_cross_entropy"]
-    deep = model_flags({**tiny_fields("deep_pyramidion"), **_LONG, **_DEEP})
+    deep = model_flags(_tiny("deep_pyramidion"))
     every = [
         _training(
             *("fairseq-train", POOLED, materials, "data", [*summarize, "--arch", "deep_pyramidion", *deep]),
@@ -72,7 +72,7 @@ def trainings(materials: Materials) -> list[Subject]:
     ]
     for name, fields in PRESETS.items():
         data = {"hat": "labelled", "hmnet": "turns"}.get(name, "data")
-        flags = ["--arch", name, *model_flags({**tiny_fields(name), **_LONG})]
+        flags = ["--arch", name, *model_flags(_tiny(name))]
         every.append(_training(name, _family(fields), materials, data, [*summarize, *flags], cross_entropy))
     sizes = ["--embed-dim", str(WIDTH), "--ffn-embed-dim", str(HIDDEN), "--num-heads", str(HEADS)]
     for name in EXTRACTOR_PRESETS:
@@ -150,6 +150,16 @@ def _started(materials: Materials) -> list[str]:
     fields = {name: value for name, value in asdict(model.config).items() if value != default[name]}
     start = ["--finetune-from-model", str(materials.imported), "--arch", "vanilla"]
     return [*start, *model_flags({**fields, **lengths})]
+
+
+def _tiny(name: str) -> dict[str, Any]:
+    """Return the fields of a preset that is narrow, and pools and cuts documents of 256 tokens all the same."""
+    fields = {**tiny_fields(name), **_LONG}
+    if pooled := fields.get("pooling_lengths"):
+        fields["pooling_lengths"] = re.sub(r"\d+", lambda length: str(int(length[0]) // _SHORTER), pooled)
+    if fields.get("self_attention_args") == '{"block_size": 512}':
+        fields["self_attention_args"] = f'{{"block_size": {512 // _SHORTER}}}'
+    return fields
 
 
 def _family(fields: dict[str, Any]) -> str:

@@ -154,6 +154,8 @@ def test_a_program_that_fails_by_itself_is_told_and_tried_again_in_the_next_sitt
     found = Campaign(folder, 1).tries(broken)
     assert [each.kind for each in found] == ["could not be tried"] * 2
     assert found[1].wrong == "without any harm, it ends with status 1: no such file"
+    (found,) = Campaign(folder, 1).tries(plan([subject(RIGHT, KILL_AT_END, made=("other.txt",))], 0, 1))
+    assert found.wrong == "without any harm, it does not make other.txt"
     assert list(outcomes(tmp_path, subject(RIGHT, KILL_AT_END))) == [(harm, None)]
 
 
