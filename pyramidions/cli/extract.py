@@ -11,6 +11,7 @@ import click
 
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
+from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
 
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     help="Compare sentences by the vectors of a trained summarizer's encoder.  [default: tf-idf]",
 )
 @click.option("--device", help="Device of a model, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@precision_option(None)
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
@@ -74,6 +76,7 @@ def extract(
     corpus: Path | None,
     encoder: Path | None,
     device: str | None,
+    precision: str | None,
     field: str | None,
     id_field: str | None,
     reference_field: str | None,
@@ -95,7 +98,7 @@ def extract(
       pyramidions extract papers.jsonl --words 220 -o extracts.jsonl
       pyramidions score extracts.jsonl --data prepared
     """
-    from pyramidions.extract.methods import ORACLE
+    from pyramidions.extract.methods import ORACLE, method_or_model
     from pyramidions.inference.documents import list_files, read_files
     from pyramidions.inference.extraction_stream import explain_extracts, extract_documents
     from pyramidions.inference.extractor import Extractor
@@ -106,12 +109,13 @@ def extract(
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting")) as report:
-        with naming_options("method", "device"):
-            vectors = _vectors(corpus, field, encoder, device, report)
-            # The device is the encoder's, if there is one.
-            extractor = Extractor(
-                method, _options(method_args), vectors=vectors, device=None if encoder is not None else device
-            )
+        with naming_options("method", "device", "precision"):
+            vectors = _vectors(corpus, field, encoder, device, precision, report)
+            if isinstance(method_or_model(method, "method", ORACLE), Path):
+                precision = precision or AUTO
+            # Device and precision are the encoder's, if there is one.
+            of_method: dict[str, Any] = {} if encoder is not None else {"device": device, "precision": precision}
+            extractor = Extractor(method, _options(method_args), vectors=vectors, **of_method)
         report.skip(skipped)
         documents = read_files(
             paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
@@ -125,6 +129,8 @@ def extract(
         first = next(results, None)
         if first is None:
             return 1
+        if extractor.precision is not None:
+            report.note(extractor.precision.said)
         results = chain([first], results)
         if page is not None:
             results = explain_extracts(results, page, extractor, rules, refuse=report.fail)
@@ -140,7 +146,12 @@ def _options(text: str) -> dict[str, Any]:
 
 
 def _vectors(
-    corpus: Path | None, field: str | None, encoder: Path | None, device: str | None, report: ReadingReport
+    corpus: Path | None,
+    field: str | None,
+    encoder: Path | None,
+    device: str | None,
+    precision: str | None,
+    report: ReadingReport,
 ) -> "SentenceVectors | None":
     if corpus is not None and encoder is not None:
         raise UserError("--idf and --vectors exclude each other.")
@@ -149,7 +160,7 @@ def _vectors(
     if encoder is not None:
         from pyramidions.inference.sentence_vectors import EncoderVectors
 
-        return EncoderVectors.from_pretrained(encoder, device)
+        return EncoderVectors.from_pretrained(encoder, device, precision or AUTO)
     return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.outputs import check_summary_outputs, write_lines
+from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
 from pyramidions.text.reading import BY_HEADINGS, LONG
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0), help="Random seed of --sampling.  [default: 1]")
 @click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
+@precision_option(AUTO)
 def summarize(
     model: Path,
     files: tuple[Path, ...],
@@ -111,6 +113,7 @@ def summarize(
     sampling: bool,
     batch_size: int,
     device: str | None,
+    precision: str,
     **decoding: Any,
 ) -> int:
     """Summarize documents.
@@ -153,10 +156,10 @@ def summarize(
     paths, skipped = list_files(files)
     check_summary_outputs(out, page, paths, as_json)
     with (
-        naming_options("device", "select", "query", *decoding, *of_sampling),
+        naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
         closing(ReadingReport(paths, "summarizing")) as report,
     ):
-        summarizer = Summarizer.from_pretrained(model, device)
+        summarizer = Summarizer.from_pretrained(model, device, precision)
         check_queries(summarizer.model.queries, bool(asked or query_field))
         for query in asked:
             summarizer.reader.asking(query)
@@ -174,6 +177,7 @@ def summarize(
         first = list(islice(documents, 2))
         if not first:
             return 1 if report.failed else 0
+        report.note(summarizer.precision.said)
         documents = chain(first, documents)
         options: dict[str, Any] = {"long": long, "types": section_types, "select": select, "on_progress": report.add}
         if page is None:

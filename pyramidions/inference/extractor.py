@@ -13,6 +13,8 @@ from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.inference.learned_ranker import LearnedRanker
+from pyramidions.inference.precision import FLOAT32
+from pyramidions.inference.sentence_vectors import EncoderVectors
 from pyramidions.text.outline import Outline, outline
 
 WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
@@ -31,9 +33,14 @@ class Extractor:
         options: of a method, as in its docstring: ``{"mu": 0.5}`` of `pyramidions.extract.HipoRank`.
         vectors: of sentences, for methods that compare them; tf-idf fitted to each document if None.
         device: of a trained extractor, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+        precision: of a trained extractor, as in `Summarizer`; float32 if None.
+
+    Attributes:
+        precision: of a trained extractor, or of the encoder that makes ``vectors``, and a sentence about that and the
+            machine; None without either.
 
     Raises:
-        UserError: there is no such method, option, or device; or the method takes none.
+        UserError: there is no such method, option, device or precision; or the method takes none.
     """
 
     def __init__(
@@ -43,9 +50,12 @@ class Extractor:
         *,
         vectors: SentenceVectors | None = None,
         device: str | torch.device | None = None,
+        precision: str | None = None,
     ) -> None:
         self.method = str(method)
-        self._ranker = _ranker(self.method, options or {}, vectors, device)
+        self._ranker = _ranker(self.method, options or {}, vectors, device, precision)
+        computes = vectors if vectors is not None else self._ranker
+        self.precision = computes.precision if isinstance(computes, EncoderVectors | LearnedRanker) else None
 
     def extract(
         self,
@@ -134,7 +144,11 @@ def document_outline(text: str) -> Outline:
 
 
 def _ranker(
-    method: str, options: Mapping[str, Any], vectors: SentenceVectors | None, device: str | torch.device | None
+    method: str,
+    options: Mapping[str, Any],
+    vectors: SentenceVectors | None,
+    device: str | torch.device | None,
+    precision: str | None,
 ) -> Ranker | None:
     """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
     learned = isinstance(method_or_model(method, "method", ORACLE), Path)
@@ -142,10 +156,11 @@ def _ranker(
         raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
     if options and (learned or method == ORACLE):
         raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")
-    if device is not None and not learned:
-        raise UserError(f"`device` is for trained extractors, but the method is {method!r}.")
+    for name, value in (("device", device), ("precision", precision)):
+        if value is not None and not learned:
+            raise UserError(f"`{name}` is for trained extractors, but the method is {method!r}.")
     if learned:
-        return LearnedRanker.from_pretrained(method, device)
+        return LearnedRanker.from_pretrained(method, device, precision or FLOAT32)
     if method == ORACLE:
         return None
     try:

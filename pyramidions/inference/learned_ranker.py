@@ -10,6 +10,7 @@ import torch
 from pyramidions.device import found_device
 from pyramidions.extract import Ranker
 from pyramidions.files.parallel import chunks
+from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING
@@ -48,30 +49,36 @@ class LearnedRanker(Ranker):
 
     Args:
         model: the trained model.
-        device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+        device, precision: as in `Summarizer`.
 
     Raises:
-        UserError: there is no such device.
+        UserError: as `Summarizer`.
     """
 
-    def __init__(self, model: SavedExtractor, device: str | torch.device | None = None) -> None:
+    def __init__(
+        self, model: SavedExtractor, device: str | torch.device | None = None, precision: str = FLOAT32
+    ) -> None:
         self.model = model
         self.device = found_device(device)
-        self._ranker = model.ranker.to(self.device).eval()
+        self.precision = found_precision(precision, self.device)
+        self._ranker = in_precision(model.ranker, self.precision).to(self.device)
         poolings = extractor_spec_of(model.config).encoder.poolings.values()
         limits = [pooling.length for pooling in poolings if POOLING[pooling.pooler.kind].reads_units]
         # Poolings at markers hand on no more units.
         self._most_units = min(limits, default=model.max_source_positions)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "LearnedRanker":
+    def from_pretrained(
+        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+    ) -> "LearnedRanker":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
 
         Raises:
-            UserError: there is none, or it is damaged, or it writes summaries; or there is no such device.
+            UserError: there is none, or it is damaged, or it writes summaries; or as the class.
         """
         found = found_device(device)
-        return cls(load_extractor(path), found)
+        found_precision(precision, found)
+        return cls(load_extractor(path), found, precision)
 
     def rank(self, outline: Outline) -> np.ndarray:
         (scores,) = self.rank_all([outline])

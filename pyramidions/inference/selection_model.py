@@ -11,6 +11,7 @@ from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.methods import method_or_model
 from pyramidions.files.parallel import ordered_map
 from pyramidions.inference.learned_ranker import LearnedRanker
+from pyramidions.inference.precision import FLOAT32
 from pyramidions.inference.saved_model import load_extractor
 
 
@@ -26,13 +27,15 @@ class Selection(NamedTuple):
     ranker: Ranker
 
 
-def selection(select: str | Path = "hiporank", device: str | torch.device | None = None) -> Selection:
+def selection(
+    select: str | Path = "hiporank", device: str | torch.device | None = None, precision: str = FLOAT32
+) -> Selection:
     """Return what selects sentences.
 
     Args:
         select: a method that needs no reference, or a trained extractor: a checkpoint, a folder of checkpoints (the
             best is taken), or an exported model.
-        device: of a trained extractor, as in `LearnedRanker`.
+        device, precision: of a trained extractor, as in `LearnedRanker`.
 
     Raises:
         UserError: there is no such method; or the errors of `LearnedRanker.from_pretrained`.
@@ -40,7 +43,7 @@ def selection(select: str | Path = "hiporank", device: str | torch.device | None
     found = method_or_model(select, "select")
     if isinstance(found, str):
         return Selection(found, RANKERS.build(found, {}))
-    return Selection(str(select), LearnedRanker.from_pretrained(found, device))
+    return Selection(str(select), LearnedRanker.from_pretrained(found, device, precision))
 
 
 def make_ranker(path: Path) -> Ranker:

@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.device import found_device
 from pyramidions.files.parallel import chunks
+from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD
 
@@ -19,29 +20,39 @@ class EncoderVectors:
 
     Args:
         model: a trained summarizer.
-        device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+        device, precision: as in `Summarizer`.
         batch_size: sentences that are read at once; those of like length share a batch.
 
     Raises:
-        UserError: there is no such device.
+        UserError: as `Summarizer`.
     """
 
-    def __init__(self, model: SavedModel, device: str | torch.device | None = None, batch_size: int = 64) -> None:
+    def __init__(
+        self,
+        model: SavedModel,
+        device: str | torch.device | None = None,
+        batch_size: int = 64,
+        precision: str = FLOAT32,
+    ) -> None:
         self._device = found_device(device)
-        self._encoder = model.transformer.encoder.to(self._device).eval()
+        self.precision = found_precision(precision, self._device)
+        self._encoder = in_precision(model.transformer.encoder, self.precision).to(self._device)
         self._tokenizer = model.tokenizer
         self._most = model.tokenizer.room(model.max_source_positions, "max_source_positions")
         self._batch_size = batch_size
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "EncoderVectors":
+    def from_pretrained(
+        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+    ) -> "EncoderVectors":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
 
         Raises:
-            UserError: there is none, or it is damaged; or there is no such device.
+            UserError: there is none, or it is damaged; or as the class.
         """
         found = found_device(device)
-        return cls(load_model(path), found)
+        found_precision(precision, found)
+        return cls(load_model(path), found, precision=precision)
 
     @torch.inference_mode()
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
@@ -58,4 +69,4 @@ class EncoderVectors:
         """Return (B, D) for (B, L)."""
         encoded = self._encoder(tokens, tokens.eq(PAD))
         real = (~encoded.sequence.padding_mask).unsqueeze(-1)
-        return torch.nn.functional.normalize((encoded.sequence.x * real).sum(dim=1).float(), dim=-1)
+        return torch.nn.functional.normalize((encoded.sequence.x.float() * real).sum(dim=1), dim=-1)

@@ -12,8 +12,8 @@ from pyramidions.nn.attention import CrossAttention
 _NO_SHAPE = ("dropout", "checkpoint_activations", "decoding_", "max_source_positions")
 
 
-def settings(model: SavedModel, writer: Writer) -> dict[str, str]:
-    """Return a description of a model and of its decoding, by name."""
+def settings(model: SavedModel, writer: Writer, precision: str) -> dict[str, str]:
+    """Return a description of a model, of the precision in which it computes, and of its decoding, by name."""
     config = model.config
     name, changes = _nearest(config)
     parameters = sum(p.numel() for p in model.transformer.parameters())
@@ -22,6 +22,7 @@ def settings(model: SavedModel, writer: Writer) -> dict[str, str]:
     return {
         "architecture": f"{name} with {changed}" if changed else name,
         "parameters": f"{parameters:,}",
+        "precision": precision,
         "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
         **reading_of(config),
         **_not_followed(model),

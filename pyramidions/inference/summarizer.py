@@ -17,6 +17,7 @@ from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, joined, merge
+from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
 from pyramidions.inference.queries import with_queries
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.saved_model import SavedModel, load_model
@@ -45,31 +46,40 @@ class Summarizer:
     Args:
         model: a trained model.
         device: where it computes, such as "cpu" or "cuda:1"; a GPU if there is one, if None.
+        precision: "float32", "bfloat16" or "int8" (weights, on a CPU); or "auto": bfloat16 where the machine has
+            instructions for it, else float32. In float32 summaries are the same on all machines but for rounding.
+
+    Attributes:
+        precision: which it is, and a sentence about that and the machine.
 
     Raises:
-        UserError: there is no such device.
+        UserError: there is no such device; or no such precision, or not on this device or of this model.
     """
 
-    def __init__(self, model: SavedModel, device: str | torch.device | None = None) -> None:
+    def __init__(self, model: SavedModel, device: str | torch.device | None = None, precision: str = FLOAT32) -> None:
         self.model = model
         self.device = found_device(device)
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries)
-        self._transformer = model.transformer.to(self.device).eval()
+        self.precision = found_precision(precision, self.device)
+        self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "Summarizer":
+    def from_pretrained(
+        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+    ) -> "Summarizer":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
 
         Args:
             path: of any of them; what is no path here may name an export on the Hugging Face hub, OWNER/NAME or
                 OWNER/NAME@REVISION, where the revision is a branch, a tag or a commit.
-            device: as in the class.
+            device, precision: as in the class.
 
         Raises:
-            UserError: there is none, or it is damaged, or the hub cannot be reached; or there is no such device.
+            UserError: there is none, or it is damaged, or the hub cannot be reached; or as the class.
         """
         found = found_device(device)
-        return cls(load_model(path), found)
+        found_precision(precision, found)
+        return cls(load_model(path), found, precision)
 
     def summarize(
         self,
@@ -159,7 +169,8 @@ class Summarizer:
         """
         if select is not None and long != "extract":
             raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
-        return LongReader(self.reader, long, types, None if select is None else selection(select, self.device))
+        found = None if select is None else selection(select, self.device, self.precision.name)
+        return LongReader(self.reader, long, types, found)
 
     @torch.inference_mode()
     def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: int) -> list[Summary]:
@@ -260,7 +271,7 @@ class Summarizer:
             [*prefix, *asked, *line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, ids.to(self.device), best.tokens, EOS),
-            about_model(self.model, writer),
+            about_model(self.model, writer, self.precision.name),
             len(prefix) + len(asked) if asked else 0,
         )
 

@@ -14,6 +14,7 @@ from pyramidions import Extractor
 from pyramidions.cli import main
 from pyramidions.extract import TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor
+from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
 PAPER = "# Start\n\nOne vector is enough. Two vectors are better.\n\n# End\n\nThree vectors are one too many.\n"
@@ -173,6 +174,7 @@ def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.M
     class OneByOne(LearnedRanker):
         def __init__(self) -> None:
             self.model = SavedExtractor(None, None, None, 64)
+            self.precision = Precision("float32", "Computes in float32.")
 
         def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
             for found in outlines:
@@ -180,7 +182,7 @@ def test_documents_are_not_kept_while_a_model_rates_others(monkeypatch: pytest.M
                 alive.append(sum(each() is not None for each in living))
                 yield np.zeros(len(found.sentences))
 
-    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device: OneByOne())
+    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device, precision: OneByOne())
     (tmp_path / "papers.jsonl").write_text((json.dumps({"text": PAPER}) + "\n") * 50)
     (tmp_path / "model").mkdir()
     extract(tmp_path / "papers.jsonl", "--method", tmp_path / "model")

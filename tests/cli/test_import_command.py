@@ -305,7 +305,7 @@ def test_an_imported_model_is_trained_resumed_and_summarizes(run: Run, bart: Pat
             "--min-len",
             1,
         ),
-        *("-o", summaries, "--explain", page),
+        *("-o", summaries, "--explain", page, "--precision", "float32"),
     )
     assert done.exit_code == 0, done.output
     ours = [json.loads(line)["summary"] for line in summaries.read_text().splitlines()]

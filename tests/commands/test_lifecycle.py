@@ -81,7 +81,7 @@ def test_a_killed_training_ends_bit_for_bit_like_a_whole_one_and_its_export_writ
     (tmp_path / "papers.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in articles))
     lines = pyramidions(
         *("summarize", tmp_path / "export", tmp_path / "papers.jsonl", *SHORT),
-        *("--max-len", "12", "--json", "--device", "cpu"),
+        *("--max-len", "12", "--json", "--device", "cpu", "--precision", "float32"),
     ).splitlines()
     hypotheses = dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", (tmp_path / "generate-test.txt").read_text(), re.MULTILINE))
     assert [json.loads(line)["summary"] for line in lines] == [hypotheses["0"], hypotheses["1"]]

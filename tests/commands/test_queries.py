@@ -59,8 +59,10 @@ def test_all_commands_write_the_same_summaries(prepared: DataFolder, tmp_path: P
     assert dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", typed.stdout, re.MULTILINE)) == written
     command("export", best, tmp_path / "export")
     assert load_model(tmp_path / "export").queries
-    decoding = ("--beam", 2, "--min-len", 4, "--max-len", 12, "--query-field", "query", "--json")
-    found = command("summarize", tmp_path / "export", prepared.path.parent / "test.jsonl", *decoding)
+    decoding = ("--beam", 2, "--min-len", 4, "--max-len", 12, "--precision", "float32", "--json")
+    found = command(
+        "summarize", tmp_path / "export", prepared.path.parent / "test.jsonl", *decoding, "--query-field", "query"
+    )
     answers = [json.loads(line) for line in found.stdout.splitlines()]
     assert [answer["summary"] for answer in answers] == [written[str(number)] for number in range(4)]
     assert [(answer["id"], answer["query"]) for answer in answers] == [

@@ -99,6 +99,7 @@ def test_a_document_is_tokenized_once(
 
 def test_an_explanation_names_the_model_and_how_it_wrote(explanation: Explanation) -> None:
     assert explanation.settings == {
+        "precision": "float32",
         "architecture": "deep_pyramidion with embed_dim 16, ffn_embed_dim 32, num_heads 2, encoder_layers 3, "
         'self_attention_args {"block_size": 32}, pooling_lengths None,64,16, decoder_layers 1',
         "parameters": "22,850",

@@ -285,7 +285,7 @@ def called(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["summarize", *map(str, arguments)], prog_name="pyramidions")
 
 
-OPTIONS = ("--beam", 1, "--min-len", 1, "--max-len", 8)
+OPTIONS = ("--beam", 1, "--min-len", 1, "--max-len", 8, "--precision", "float32")
 
 
 def rows(*arguments: object) -> Iterator[dict[str, object]]:

@@ -108,8 +108,9 @@ def command(summarizer: Summarizer, tmp_path: Path) -> Callable[..., str]:
     (tmp_path / "text.txt").write_text(TEXTS[0])
 
     def invoke(*flags: object) -> str:
-        files = (tmp_path / "bart.pt", tmp_path / "text.txt", "--min-len", 2, "--max-len", 12)
-        return CliRunner().invoke(main, ["summarize", *map(str, (*files, *flags))]).output
+        files = (tmp_path / "bart.pt", tmp_path / "text.txt", "--min-len", 2, "--max-len", 12, "--precision", "float32")
+        done = CliRunner().invoke(main, ["summarize", *map(str, (*files, *flags))])
+        return done.stdout if done.exit_code == 0 else done.stderr
 
     return invoke
 

@@ -40,8 +40,8 @@ def test_rows_have_length_1_in_the_order_of_the_sentences_whatever_the_batch(vec
 def test_hiporank_ranks_by_them(vectors: EncoderVectors, checkpoint: Path):
     text = " ".join(SENTENCES)
     expected = Extractor("hiporank", vectors=vectors).extract(text, sentences=1)
-    arguments = ["extract", "--vectors", str(checkpoint), "--device", "cpu", "--sentences", "1"]
-    done = CliRunner().invoke(main, arguments, input=text)
+    model = ["--vectors", str(checkpoint), "--device", "cpu", "--precision", "float32"]
+    done = CliRunner().invoke(main, ["extract", *model, "--sentences", "1"], input=text)
     assert (done.exit_code, done.stdout) == (0, f"{expected.text}\n")
 
 

@@ -1,0 +1,23 @@
+"""The option with the precision in which trained models compute."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+# As `pyramidions.inference.precision` has them, which needs torch.
+AUTO = "auto"
+CHOICES = (AUTO, "float32", "bfloat16", "int8")
+
+
+def precision_option(default: str | None) -> Callable[[Any], Any]:
+    """Add `--precision`; without a default, it is known whether it was given."""
+    shown = "" if default else f"  [default: {AUTO}, of a trained model]"
+    return click.option(
+        "--precision",
+        type=click.Choice(CHOICES),
+        default=default,
+        show_default=default is not None,
+        help="Compute in this precision; int8: weights, on a CPU; auto: bfloat16 where the machine has instructions "
+        "for it, else float32." + shown,
+    )

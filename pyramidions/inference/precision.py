@@ -1,0 +1,102 @@
+"""Chooses the precision in which a trained model computes, by what the machine has."""
+
+import platform
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from pyramidions.errors import UserError
+from pyramidions.nn.reduced import Network, in_bfloat16, in_int8
+
+FLOAT32, BFLOAT16, INT8, AUTO = "float32", "bfloat16", "int8", "auto"
+PRECISIONS = (FLOAT32, BFLOAT16, INT8)
+_INSTRUCTIONS = {
+    BFLOAT16: ("avx512_bf16", "amx_bf16", "bf16"),
+    INT8: ("avx512_vnni", "avx_vnni", "amx_int8", "i8mm", "dot"),
+}
+_X86 = ("x86_64", "amd64", "i386", "i686")
+
+
+class Precision(NamedTuple):
+    """The precision in which a model computes.
+
+    Attributes:
+        name: "float32", "bfloat16" or "int8".
+        said: a sentence for the user: which it is, and what that has to do with the machine.
+    """
+
+    name: str
+    said: str
+
+
+def found_precision(precision: str, device: torch.device) -> Precision:
+    """Return the precision to compute in.
+
+    Args:
+        precision: "float32"; "bfloat16", slow where the machine has no instructions for it; "int8", for weights of
+            linear layers, on a CPU; or "auto": bfloat16 where the machine has instructions for it, else float32.
+        device: where the model computes.
+
+    Raises:
+        UserError: there is no such precision, or not on this device.
+    """
+    if precision not in (AUTO, *PRECISIONS):
+        known = ", ".join((AUTO, *PRECISIONS))
+        raise UserError(f"`precision` must be one of {known}, but is {precision!r}.")
+    if precision == INT8 and device.type != "cpu":
+        raise UserError(f"`precision` int8 is for CPUs, but the device is {str(device)!r}.")
+    if precision == FLOAT32:
+        return Precision(FLOAT32, "Computes in float32.")
+    wanted = BFLOAT16 if precision == AUTO else precision
+    told = multiplies(wanted, device)
+    where = "this CPU" if device.type == "cpu" else f"the device {str(device)!r}"
+    if told:
+        return Precision(wanted, f"Computes in {wanted}, for which {where} has instructions.")
+    why = f"{where} has no instructions for {wanted}"
+    if told is None:
+        why = f"torch does not tell whether {where} has instructions for {wanted}"
+    if precision == AUTO:
+        return Precision(FLOAT32, f"Computes in float32: {why}.")
+    return Precision(wanted, f"Computes in {wanted}, which may be slower than float32: {why}.")
+
+
+def multiplies(precision: str, device: torch.device) -> bool | None:
+    """Return whether a device has instructions for products in bfloat16 or int8; None where torch does not tell."""
+    if device.type == "cuda":
+        # ROCm's GPUs number their generations otherwise.
+        return None if torch.version.hip else torch.cuda.get_device_capability(device) >= (8, 0)
+    if device.type != "cpu":
+        return None
+    told = _capabilities()
+    names = [name for name in _INSTRUCTIONS[precision] if name in told]
+    return any(told[name] for name in names) if names else None
+
+
+def _capabilities() -> Mapping[str, Any]:
+    """Return what torch tells about the CPU, by the name of the instructions; empty where it tells nothing."""
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    if ask is not None:
+        found: Mapping[str, Any] = ask()
+        return found
+    # Older versions of torch ask for a few of x86's, and deny them on all other CPUs.
+    if platform.machine().lower() not in _X86:
+        return {}
+    asked = {"avx512_bf16": "_is_avx512_bf16_supported", "avx512_vnni": "_is_vnni_supported"}
+    return {name: getattr(torch.cpu, ask)() for name, ask in asked.items() if hasattr(torch.cpu, ask)}
+
+
+def in_precision(network: Network, precision: Precision) -> Network:
+    """Return a network in evaluation mode in a precision: itself in float32, else a copy.
+
+    Raises:
+        UserError: int8, and it has no layer with weights of this kind.
+    """
+    if precision.name == FLOAT32:
+        return network.eval()
+    if precision.name == BFLOAT16:
+        return in_bfloat16(network)
+    try:
+        return in_int8(network, 127 if multiplies(INT8, torch.device("cpu")) else 63)  # see `Int8Linear`
+    except ValueError as error:
+        raise UserError(str(error)) from None

@@ -1,0 +1,184 @@
+"""The precision that a model computes in: what the machine has decides, and it is said."""
+
+import json
+import lzma
+import platform
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from conftest import SAMPLE
+from explanations import page_data
+
+from pyramidions import Extractor
+from pyramidions.cli import main
+from pyramidions.cli.precision_option import CHOICES
+from pyramidions.errors import UserError
+from pyramidions.inference import Summarizer, load_model
+from pyramidions.inference.precision import AUTO, PRECISIONS, found_precision, in_precision, multiplies
+from pyramidions.inference.sentence_vectors import EncoderVectors
+from pyramidions.nn.reduced import Int8Linear
+
+CPU = torch.device("cpu")
+SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
+SAID = {
+    "float32": "Computes in float32.",
+    "bfloat16": "Computes in bfloat16, for which this CPU has instructions.",
+    "int8": "Computes in int8, for which this CPU has instructions.",
+}
+
+
+@pytest.fixture(scope="module")
+def article() -> str:
+    with lzma.open(SAMPLE / "test.jsonl.xz", "rt") as papers:
+        return json.loads(papers.readline())["article"]
+
+
+@pytest.fixture
+def has(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Return what makes the CPU have some instructions, and torch tell it."""
+
+    def tell(**capabilities: bool) -> None:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+
+    return tell
+
+
+@pytest.mark.parametrize(
+    ("told", "name", "sentence"),
+    [
+        ({"avx512_bf16": True, "amx_bf16": False}, "bfloat16", SAID["bfloat16"]),
+        ({"avx512_bf16": False, "amx_bf16": True}, "bfloat16", SAID["bfloat16"]),
+        ({"bf16": True, "neon": True}, "bfloat16", SAID["bfloat16"]),
+        ({"avx512_bf16": False}, "float32", "Computes in float32: this CPU has no instructions for bfloat16."),
+        (
+            {"vsx": True},
+            "float32",
+            "Computes in float32: torch does not tell whether this CPU has instructions for bfloat16.",
+        ),
+    ],
+)
+def test_the_machine_decides_unless_told_otherwise(told: dict[str, bool], name: str, sentence: str, has) -> None:
+    has(**told)
+    assert found_precision(AUTO, CPU) == (name, sentence)
+
+
+def test_what_is_asked_for_is_done_and_what_may_be_slow_is_said(has) -> None:
+    has(avx512_bf16=False)
+    assert found_precision("float32", CPU) == ("float32", SAID["float32"])
+    slow = "Computes in bfloat16, which may be slower than float32: this CPU has no instructions for bfloat16."
+    assert found_precision("bfloat16", CPU) == ("bfloat16", slow)
+    untold = "torch does not tell whether this CPU has instructions for int8."
+    assert found_precision("int8", CPU) == ("int8", f"Computes in int8, which may be slower than float32: {untold}")
+    has(avx512_bf16=True, avx512_vnni=False, avx_vnni=True)
+    assert [found_precision(name, CPU).said for name in PRECISIONS] == list(SAID.values())
+
+
+def test_a_torch_that_asks_x86_alone_tells_nothing_of_other_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True)
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert multiplies("bfloat16", CPU) is None
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    assert multiplies("bfloat16", CPU) is False
+    assert multiplies("int8", CPU) is True
+    monkeypatch.delattr(torch.cpu, "_is_avx512_bf16_supported")
+    assert multiplies("bfloat16", CPU) is None
+
+
+@pytest.mark.parametrize(("capability", "told"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
+def test_a_gpu_tells_by_its_generation(
+    capability: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert multiplies("bfloat16", torch.device("cuda")) is told
+    monkeypatch.setattr(torch.version, "hip", "6.0")
+    assert multiplies("bfloat16", torch.device("cuda")) is None
+
+
+def test_int8_is_for_cpus() -> None:
+    with pytest.raises(UserError, match=r"^`precision` int8 is for CPUs, but the device is 'cuda:1'.$"):
+        found_precision("int8", torch.device("cuda:1"))
+
+
+def test_without_instructions_for_int8_weights_leave_room_for_sums_of_16_bits(has) -> None:
+    for told, largest in (({"avx512_vnni": True}, 127), ({"avx512_vnni": False}, 63), ({}, 63)):
+        has(**told)
+        made = in_precision(torch.nn.Sequential(torch.nn.Linear(8, 32)), found_precision("int8", CPU))
+        assert isinstance(made[0], Int8Linear) and made[0].weight_int8.abs().max() == largest
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_summary_and_its_explanation_are_written_in_each_precision(
+    precision: str, checkpoint: Path, article: str
+) -> None:
+    summarizer = Summarizer.from_pretrained(checkpoint, "cpu", precision)
+    (summary,) = summarizer.summarize([article], **SHORT)
+    explanation = summarizer.explain(article, **SHORT)
+    assert summarizer.precision.name == explanation.settings["precision"] == precision
+    assert explanation.summary == summary and 5 <= summary.tokens <= 13
+    drew = explanation.drew_on(0, 1)
+    assert drew is not None and drew.isfinite().all() and drew.sum() == pytest.approx(1, abs=0.01)
+    (exact,) = Summarizer.from_pretrained(checkpoint, "cpu").summarize([article], **SHORT)
+    assert summary.score == pytest.approx(exact.score, abs=0.1)
+    assert (summary == exact) is (precision == "float32")
+
+
+def test_one_model_serves_several_precisions(checkpoint: Path, article: str) -> None:
+    model = load_model(checkpoint)
+    (before,) = Summarizer(model, "cpu").summarize([article], **SHORT)
+    for precision in ("bfloat16", "int8"):
+        Summarizer(model, "cpu", precision).summarize([article], **SHORT)
+    assert Summarizer(model, "cpu").summarize([article], **SHORT) == [before]
+
+
+def test_a_wrong_precision_is_refused_before_anything_is_read() -> None:
+    sentence = r"^`precision` must be one of auto, float32, bfloat16, int8, but is 'half'.$"
+    for kind in (Summarizer, EncoderVectors):
+        with pytest.raises(UserError, match=sentence):
+            kind.from_pretrained("nowhere", "cpu", precision="half")
+    with pytest.raises(UserError, match=r"^`precision` is for trained extractors, but the method is 'lead'.$"):
+        Extractor("lead", precision="float32")
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_vectors_of_sentences_are_close_in_each_precision(precision: str, checkpoint: Path) -> None:
+    sentences = ["One two three.", "Cells grow."]
+    exact = EncoderVectors.from_pretrained(checkpoint, "cpu")(sentences)
+    vectors = EncoderVectors.from_pretrained(checkpoint, "cpu", precision)
+    found = vectors(sentences)
+    assert Extractor(vectors=vectors).precision == vectors.precision
+    assert not np.array_equal(found, exact)
+    np.testing.assert_allclose((found * exact).sum(axis=1), 1, atol=0.02)
+
+
+def called(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pyramidions", input="One two three.")
+
+
+def test_the_commands_offer_what_there_is() -> None:
+    assert (AUTO, *PRECISIONS) == CHOICES
+
+
+@pytest.mark.parametrize(("flags", "name"), [([], "bfloat16"), *((["--precision", name], name) for name in PRECISIONS)])
+def test_the_command_says_the_precision_and_the_page_names_it(
+    flags: list[str], name: str, checkpoint: Path, tmp_path: Path, has
+) -> None:
+    has(avx512_bf16=True, avx512_vnni=True)
+    page = tmp_path / "page.html"
+    short = ("--device", "cpu", "--beam", 1, "--min-len", 3, "--max-len", 3)
+    done = called("summarize", checkpoint, *short, *flags, "--explain", page)
+    assert (done.exit_code, done.stderr) == (0, f"{SAID[name]}\n")
+    assert page_data(page.read_text(encoding="utf-8"))["settings"]["precision"] == name
+    done = called("extract", "--vectors", checkpoint, "--device", "cpu", *flags)
+    assert (done.exit_code, done.stdout) == (0, "One two three.\n") and f"{SAID[name]}\n" in done.stderr
+
+
+def test_where_nothing_is_computed_nothing_is_said(checkpoint: Path) -> None:
+    assert "Computes" not in called("extract", "--method", "lead").stderr
+    done = called("extract", "--method", "lead", "--precision", "float32")
+    sentence = "Error: --precision is for trained extractors, but the method is 'lead'.\n"
+    assert (done.exit_code, done.stderr) == (1, sentence)
