@@ -246,6 +246,27 @@ def test_check_ends_with_status_1_if_a_target_is_missed(value: float, status: in
 
 
 @pytest.mark.slow
+def test_precisions_take_turns_and_are_compared_with_float32(checkpoint: Path, tmp_path: Path) -> None:
+    program = ["python", BENCHMARKS / "precision.py", checkpoint, SAMPLE / "test.jsonl.xz", "--documents", 3]
+    program += ["--beam", 1, "--min-len", 4, "--max-len", 8, "--repeats", 2, "--multiplications", 1e6]
+    done = run(*program, "--out", tmp_path / "precision.json")
+    assert done.returncode == 0, done.stdout
+    written = json.loads((tmp_path / "precision.json").read_text())
+    assert list(written["rouge"]) == list(written["documents_a_second"]) == ["float32", "bfloat16", "int8"]
+    bfloat16 = written["rouge"]["bfloat16"]
+    low, high = (bfloat16["minus_float32"]["rougeL"][end] for end in ("low", "high"))
+    assert low <= bfloat16["rougeL"]["mean"] - written["rouge"]["float32"]["rougeL"]["mean"] <= high
+    asked = {figure["name"]: figure["target"] for figure in written["figures"]}
+    twice = written["gflops"]["bfloat16"] >= 2 * written["gflops"]["float32"]
+    assert asked["documents a second, bfloat16 / float32"] == (1.6 if twice else None)
+    assert asked["documents a second, int8 / float32"] is None
+    assert len(written["seconds"]["int8"]) == 2 and written["documents"] == 3 and written["commit"]
+    done = run(*program, "--preset", "toy_vanilla", "--out", tmp_path / "preset.json")
+    assert done.returncode == 0, done.stdout
+    assert json.loads((tmp_path / "preset.json").read_text())["rouge"] is None
+
+
+@pytest.mark.slow
 def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFolder, tmp_path: Path) -> None:
     out = tmp_path / "throughput.json"
     few = ["--source", 64, "--max-target-positions", 32]
