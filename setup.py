@@ -51,7 +51,7 @@ TRAIN = [
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
-    "submitit>=1.5.3,<2",  # submits the steps of `pyramidions reproduce --slurm`
+    "submitit>=1.5.3,<2",  # submits the steps of `pyramidions reproduce --launcher slurm`
     *BENCH,
     *PRETRAINED,
 ]

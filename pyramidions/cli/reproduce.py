@@ -14,7 +14,7 @@ from pyramidions.errors import UserError
 if TYPE_CHECKING:
     from pyramidions.reproduce.catalogue import Job
     from pyramidions.reproduce.plan import Step
-    from pyramidions.reproduce.runner import Run, Runner
+    from pyramidions.reproduce.runner import Runner
 
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
@@ -61,8 +61,14 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
 @click.option(
     "--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; small, tiny: 0]"
 )
-@click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --slurm.")
-@click.option("--slurm", is_flag=True, help="Run every step as a job of SLURM, and wait for it.")
+@click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --launcher slurm.")
+@click.option(
+    "--launcher",
+    type=click.Choice(["local", "slurm"]),
+    default="local",
+    help="slurm runs every step as a job of SLURM, those of all rows and seeds side by side, and waits for them.",
+)
+@click.option("--slurm", is_flag=True, help="The same as --launcher slurm.")
 @click.option("--batch-size", type=click.IntRange(1), help="Documents at a time on a GPU.  [default: the config's]")
 @click.option(
     "--data",
@@ -81,6 +87,7 @@ def reproduce(
     seeds: tuple[int, ...] | None,
     gpus: int | None,
     nodes: int,
+    launcher: str,
     slurm: bool,
     batch_size: int | None,
     data: Path | None,
@@ -100,7 +107,7 @@ def reproduce(
       pyramidions reproduce table2 --scale tiny --rows 3,5,6
       pyramidions reproduce table2 table4 --scale small --data papers --rows 5,8,mean,random
       pyramidions reproduce table2 table7 table8 --data corpora --gpus 8
-      pyramidions reproduce table3 --data corpora --gpus 8 --nodes 2 --slurm
+      pyramidions reproduce table3 --data corpora --gpus 8 --nodes 2 --launcher slurm
     """
     if scale == "tiny":
         # A second thread does not make models of this size faster, and much slower where the machine is shared.
@@ -108,12 +115,15 @@ def reproduce(
     from pyramidions.reproduce.catalogue import SPARSE_TABLES, is_trained, jobs_for, read_catalogue
     from pyramidions.reproduce.plan import Machines, Planner
     from pyramidions.reproduce.results import check_scale
-    from pyramidions.reproduce.run import check_programs, run_step
+    from pyramidions.reproduce.run import check_programs
     from pyramidions.reproduce.runner import Runner
     from pyramidions.reproduce.scale import SCALES, scaled_configs
 
+    slurm = slurm or launcher == "slurm"
     if nodes > 1 and not (slurm or dry_run):
-        raise UserError(f"--nodes must be 1 without --slurm, but is {nodes}; --dry-run prints the torchrun command.")
+        raise UserError(
+            f"--nodes must be 1 without --launcher slurm, but is {nodes}; --dry-run prints the torchrun command."
+        )
     out = _folder(out or Path("reproduced") / scale)
     configs = configs.absolute()
     catalogue = read_catalogue(configs)
@@ -135,12 +145,12 @@ def reproduce(
     check_scale(out, scale)
     at_scale = configs if chosen.is_papers else out / "configs"
     planner = Planner(out, at_scale, chosen, machines, Path(__file__).parents[1], corpora, _metrics(metrics))
-    run: Run = run_step
+    runner = Runner(planner, configs, click.echo)
     if slurm and not dry_run:
         from pyramidions.reproduce.slurm import Cluster
 
-        run = Cluster(out / "slurm").run
-    runner = Runner(planner, configs, click.echo, run)
+        cluster = Cluster(out / "slurm")
+        runner = Runner(planner, configs, click.echo, cluster.run, cluster.stop)
     others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
     if dry_run:
         _print_commands(runner, jobs, others)
@@ -151,7 +161,8 @@ def reproduce(
 
 
 def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -> None:
-    for corpus in runner.corpora(jobs):
+    # One folder may stand for several corpora.
+    for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
         _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
     for name, steps in (*((job.name, runner.steps(job)) for job in jobs), *((step.name, [step]) for step in others)):

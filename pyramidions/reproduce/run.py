@@ -198,7 +198,9 @@ def _started(
         raise StepError(f"{command.words[0]} cannot be started: {error.strerror}.") from None
 
 
-def watch(is_over: Callable[[], bool], name: str, log: Path, say: Say, pause: float = 0.1) -> None:
+def watch(
+    is_over: Callable[[], bool], name: str, log: Path, say: Say, pause: float = 0.1, *, live: bool = True
+) -> None:
     """Wait until a step is over, and say from time to time where it is.
 
     Args:
@@ -207,8 +209,9 @@ def watch(is_over: Callable[[], bool], name: str, log: Path, say: Say, pause: fl
         log: where its progress is read.
         say: receives progress, unless a terminal shows it.
         pause: seconds between two questions.
+        live: a terminal may show progress on a line of its own, for nothing else is watched at the same time.
     """
-    on_terminal = sys.stderr.isatty()
+    on_terminal = live and sys.stderr.isatty()
     start = shown = time.monotonic()
     while not is_over():
         time.sleep(pause)

@@ -1,11 +1,12 @@
-"""Runs jobs one after the other, here or on a cluster, and gathers what their steps left in one file per row."""
+"""Runs jobs, here or on a cluster, and gathers what their steps left in one file per row and seed."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pyramidions.data.folder import DataFolder
@@ -17,6 +18,7 @@ from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.catalogue import ORDER, Job, PaperRow
 from pyramidions.reproduce.plan import Planner, Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, is_done, run_step
+from pyramidions.reproduce.side_by_side import run_side_by_side
 from pyramidions.scoring import FIGURES
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
@@ -25,19 +27,23 @@ Run = Callable[..., float | None]
 
 @dataclass
 class Runner:
-    """Runs jobs one after the other; the rest go on when one fails.
+    """Runs jobs, one after the other or side by side; the rest go on when one fails.
 
     Attributes:
         planner: knows the commands.
         configs: the folder of configs at the paper's size, which say how many documents fit on a GPU.
         say: receives progress, one line at a time.
         run_one: runs a step.
+        stop: of jobs that run side by side, makes `run_one` stop what it runs; None runs one job after the other.
     """
 
     planner: Planner
     configs: Path
     say: Say
     run_one: Run = run_step
+    stop: Callable[[], object] | None = None
+    # Hydra composes one config at a time.
+    _composing: Lock = field(default_factory=Lock, repr=False)
 
     def steps(self, job: Job) -> list[Step]:
         """Return the steps of a job, in order."""
@@ -67,24 +73,39 @@ class Runner:
             if step := self.planner.prepare(corpus):
                 with self._reporting(corpus, unprepared):
                     self._step(step, {}, waits=True)
-        for number, job in enumerate(jobs, 1):
-            self.say(f"{number} of {len(jobs)}: {job.name}")
-            with self._reporting(job.name, failed):
-                if job.row.corpus in unprepared and job.reads_corpus:
-                    raise StepError(f"its corpus {job.row.data} could not be prepared.")
-                for step in self.steps(job):
-                    if step.name == "train" and not step.is_done:
-                        self._before_training(job)
-                    made_from = self._made_from(job, step)
-                    if step.name == "score":
-                        _score_again(step, made_from)
-                    self._step(step, made_from)
-                    write_result(self._planner(job), job.row, self._seed(job))
+        if self.stop is None:
+            for number, job in enumerate(jobs, 1):
+                self.say(f"{number} of {len(jobs)}: {job.name}")
+                with self._reporting(job.name, failed):
+                    self.run_job(job, unprepared)
+        else:
+            failed += run_side_by_side(self, jobs, unprepared, self.stop)
         for step in others:
             self.say(step.name)
             with self._reporting(step.name, failed):
                 self._step(step, {})
         return failed
+
+    def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
+        """Run the steps of a job, and write its result after each.
+
+        Args:
+            job: the job.
+            unprepared: corpora that could not be prepared.
+
+        Raises:
+            StepError: a step failed, or cannot begin.
+        """
+        if job.row.corpus in unprepared and job.reads_corpus:
+            raise StepError(f"its corpus {job.row.data} could not be prepared.")
+        for step in self.steps(job):
+            if step.name == "train" and not step.is_done:
+                self._before_training(job)
+            made_from = self._made_from(job, step)
+            if step.name == "score":
+                _score_again(step, made_from)
+            self._step(step, made_from)
+            write_result(self._planner(job), job.row, self._seed(job))
 
     @contextmanager
     def _reporting(self, name: str, failed: list[str]) -> Iterator[None]:
@@ -106,13 +127,8 @@ class Runner:
     def _made_from(self, job: Job, step: Step) -> dict[str, str]:
         """Return hashes of the configs that a step reads and, if it reads documents, of their manifest."""
         row, timing = job.row, step.name in ("time", "time-training")
-        if timing:
-            files = [self.planner.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
-            read = [read_experiment(str(path)).run for path in files]
-        else:
-            read = [read_experiment(str(self.planner.configs / "base.yaml"), row.overrides).run]
-            # A start has other settings, and all later steps come from it.
-            read += [start._asdict() for start in self.planner.scale.starts]
+        with self._composing:
+            read = self._read(row, timing)
         made_from = {"config": hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
         if not timing:
             made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
@@ -120,6 +136,15 @@ class Runner:
         if step.name == "score" and self.planner.metrics != ("rouge",):
             made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
+
+    def _read(self, row: PaperRow, timing: bool) -> list[Any]:
+        """Return the settings that a step reads."""
+        if timing:
+            files = [self.planner.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
+            return [read_experiment(str(path)).run for path in files]
+        # A start has other settings, and all later steps come from it.
+        starts = [start._asdict() for start in self.planner.scale.starts]
+        return [read_experiment(str(self.planner.configs / "base.yaml"), row.overrides).run, *starts]
 
     def _step(self, step: Step, made_from: Hashes, *, waits: bool = False) -> None:
         taken = None
@@ -138,7 +163,8 @@ class Runner:
         return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
-        return read_experiment(str(self.configs / "base.yaml"), job.row.overrides).run
+        with self._composing:
+            return read_experiment(str(self.configs / "base.yaml"), job.row.overrides).run
 
 
 def _score_again(step: Step, made_from: Hashes) -> None:

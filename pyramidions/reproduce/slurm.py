@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
@@ -44,7 +45,7 @@ class StepJob(Checkpointable):
 
 
 class Cluster:
-    """Runs steps as jobs, as `run_step` runs them here.
+    """Runs steps as jobs, as `run_step` runs them here; several threads may each wait for one.
 
     Site-specific options come from sbatch's own variables: SBATCH_ACCOUNT, SBATCH_PARTITION, SBATCH_TIMELIMIT...
 
@@ -59,10 +60,15 @@ class Cluster:
     def __init__(self, folder: Path, kind: str = "slurm") -> None:
         if kind == "slurm" and shutil.which("sbatch") is None:
             raise UserError(
-                "--slurm needs sbatch, which is not installed: run the command on the cluster's login node."
+                "--launcher slurm needs sbatch, which is not installed: run the command on the cluster's login node."
             )
         self._folder = folder
         self._kind = kind
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        """Make all threads that wait for a job cancel it."""
+        self._stopped.set()
 
     def run(self, step: Step, made_from: Hashes, say: Say, *, waits: bool = False) -> float | None:
         """Submit a step and wait for it.
@@ -72,6 +78,8 @@ class Cluster:
         Raises:
             StepError: the step failed, or its job was refused or ended without a result.
         """
+        if self._stopped.is_set():
+            raise StepError(f"{step.name} was stopped.")
         executor = AutoExecutor(self._folder, cluster=self._kind, slurm_max_num_timeout=_TIMEOUTS)
         cpus = _CPUS * step.gpus or _CPUS_WITHOUT_GPU
         executor.update_parameters(
@@ -91,8 +99,15 @@ class Cluster:
             raise StepError(f"{step.name} was not submitted: {str(error).strip()}") from None
         say(f"    job {job.job_id}")
         first = job.task(0)
+
+        def is_over() -> bool:
+            if self._stopped.is_set():
+                raise StepError(f"{step.name} was stopped.")
+            return bool(first.done())
+
         try:
-            watch(first.done, step.name, step.log, say, pause=1.0)
+            # Beside it others run: no line of a terminal is its own.
+            watch(is_over, step.name, step.log, say, pause=1.0, live=False)
             result = first.result()
         except UncompletedJobError:
             raise StepError(

@@ -7,7 +7,8 @@
 #   scripts/reproduce/table2.sh --data corpora --gpus 8          at the paper's size, on one machine
 #   scripts/reproduce/table2.sh --dry-run --gpus 8               only print the commands
 #   scripts/reproduce/lecture.sh --scale tiny --rows stride,hat  systems of a lecture on GovReport and PubMed
-#   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --slurm    on a SLURM cluster, from its login node
+#   scripts/reproduce/table2.sh --scale small --data papers      compare rows with each other on real papers, on a CPU
+#   scripts/reproduce/table3.sh --data corpora --gpus 8 --nodes 2 --launcher slurm    from a SLURM cluster's login node
 set -euo pipefail
 
 for argument; do

@@ -81,7 +81,7 @@ def test_what_a_user_gets_wrong_ends_in_one_sentence(run: Any, words: list[str],
 
 
 def test_several_machines_are_started_by_slurm(fail: Any) -> None:
-    sentence = "--nodes must be 1 without --slurm, but is 2; --dry-run prints the torchrun command."
+    sentence = "--nodes must be 1 without --launcher slurm, but is 2; --dry-run prints the torchrun command."
     assert fail("reproduce", "table2", "--nodes", "2", "--gpus", "8", *CONFIGS) == sentence
 
 

@@ -1,6 +1,8 @@
 import json
 import os
 import sys
+import threading
+import time
 from itertools import count
 from pathlib import Path
 
@@ -122,3 +124,28 @@ def test_what_sbatch_says_when_it_refuses_a_job_is_told(slurm: Path, tmp_path: P
     (slurm / "sbatch").write_text("#!/bin/sh\necho 'invalid partition specified: gpu' >&2; exit 1\n")
     with pytest.raises(StepError, match="^train was not submitted: invalid partition specified: gpu$"):
         Cluster(tmp_path / "jobs").run(step(tmp_path, TELL), {}, print)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_stopped_cancels_the_job_that_a_thread_waits_for(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    work = step(tmp_path, f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)")
+    cluster, told = Cluster(tmp_path / "jobs", "local"), list[str]()
+
+    def run() -> None:
+        try:
+            cluster.run(work, {}, lambda line: None)
+        except StepError as error:
+            told.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not (pid.is_file() and pid.read_text()):
+        time.sleep(0.05)
+    cluster.stop()
+    thread.join()
+    assert told == ["train was stopped."]
+    while Path("/proc", pid.read_text()).exists():
+        time.sleep(0.05)
+    with pytest.raises(StepError, match="^train was stopped.$"):
+        cluster.run(work, {}, print)
