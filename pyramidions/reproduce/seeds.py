@@ -1,5 +1,6 @@
 """Rows that were trained for several seeds: their figures over documents and seeds, and how they compare."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,6 @@ from pyramidions.reproduce.catalogue import PaperRow
 from pyramidions.reproduce.results import Result, read_result
 from pyramidions.scoring.pooled import pooled, pooled_difference
 from pyramidions.scoring.scores import Estimate
-from pyramidions.strict_json import parse_json
 
 #: Figures of a document, by where they are written.
 LOSSES = ("own", "another")
@@ -135,14 +135,14 @@ def _folders(folder: Path) -> list[tuple[int, Path]]:
 def _figures(path: Path, names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Read figures of each document from what `pyramidions loss` and `score` write; of a score, the first system."""
     try:
-        documents: Any = parse_json(path.read_bytes())["documents"]
+        documents: Any = json.loads(path.read_bytes())["documents"]
         found = {}
         for each in documents:
             numbers = each if names[0] in each else next(of for key, of in each.items() if key != "id")
             found[str(each["id"])] = {name: float(numbers[name]) for name in names}
     except FileNotFoundError:
         raise UserError(f"{path} must be there beside result.json, which tells of it, but is not.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
         raise UserError(f"{path} must hold the {' and '.join(names)} of each document, but does not.") from None
     return found
 
