@@ -13,11 +13,14 @@ from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
 from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.extract import TfIdf
+    from pyramidions.cli.summary_lines import SummaryIds
+    from pyramidions.extract import SelectionRules, TfIdf
     from pyramidions.extract.vectors import SentenceVectors
+    from pyramidions.inference.documents import InputText
     from pyramidions.inference.extraction_stream import Extracted
 
 
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl.")
+@shard_option
 @click.option(
     "--explain",
     "page",
@@ -82,6 +86,7 @@ def extract(
     reference_field: str | None,
     as_json: bool,
     out: Path | None,
+    shard: str | None,
     page: Path | None,
     **asked: Any,
 ) -> int:
@@ -97,15 +102,20 @@ def extract(
       pyramidions extract paper.pdf --explain page.html
       pyramidions extract papers.jsonl --words 220 -o extracts.jsonl
       pyramidions score extracts.jsonl --data prepared
+      pyramidions extract corpus.jsonl --shard 3/16 -o shards
     """
+    from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.extract.methods import ORACLE, method_or_model
     from pyramidions.inference.documents import list_files, read_files
-    from pyramidions.inference.extraction_stream import explain_extracts, extract_documents
+    from pyramidions.inference.extraction_stream import BLOCK, explain_extracts, extract_blocks, extract_documents
     from pyramidions.inference.extractor import Extractor
+    from pyramidions.inference.share import Turns
 
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    check_summary_outputs(out, page, paths, as_json)
+    share = find_share(shard, out, page, paths)
+    if share is None:
+        check_summary_outputs(out, page, paths, as_json)
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting")) as report:
@@ -117,14 +127,27 @@ def extract(
             of_method: dict[str, Any] = {} if encoder is not None else {"device": device, "precision": precision}
             extractor = Extractor(method, _options(method_args), vectors=vectors, **of_method)
         report.skip(skipped)
-        documents = read_files(
-            paths, field, id_field, reference_field=reference_field, headings=True, refuse=report.fail
-        )
         with naming_options("words", "sentences"):
             rules = extractor.rules(**asked)
-        results = extract_documents(
-            documents, extractor, rules, on_progress=report.add, refuse=report.fail, note=report.note
-        )
+        told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail, "note": report.note}
+
+        def read(turns: Turns) -> Iterator["InputText"]:
+            fields: dict[str, Any] = {"reference_field": reference_field, "headings": True}
+            return read_files(paths, field, id_field, **fields, refuse=report.fail, turns=turns)
+
+        def line_blocks(turns: Turns) -> LineBlocks:
+            ids = SummaryIds(paths, number_repeated=False)
+            for number, results in extract_blocks(read(turns), extractor, rules, **told):
+                yield number, (_json_line(result, ids) for result in results)
+
+        if share is not None and out is not None:
+            fields = {"field": field, "id_field": id_field, "reference_field": reference_field}
+            settings = {**_settings(method, method_args, corpus, encoder, device), **fields, **_plain(rules)}
+            if extractor.precision is not None:
+                report.note(extractor.precision.said)
+                settings["precision"] = extractor.precision.name
+            return write_shard(share, out, paths, BLOCK, line_blocks, report, command="extract", settings=settings)
+        results = extract_documents(read(Turns()), extractor, rules, **told)
         # Without any extract, older outputs stay.
         first = next(results, None)
         if first is None:
@@ -178,6 +201,30 @@ def _fitted(corpus: Path, field: str | None, report: ReadingReport) -> "TfIdf":
     return TfIdf(document.text for document in chain([first], documents))
 
 
+def _settings(
+    method: str, method_args: str, corpus: Path | None, encoder: Path | None, device: str | None
+) -> dict[str, Any]:
+    """Return how the shards of a run rate sentences."""
+    from pyramidions.device import found_device
+    from pyramidions.inference.documents import list_files
+    from pyramidions.inference.fingerprints import input_fingerprint, method_fingerprint, model_fingerprint
+    from pyramidions.inference.saved_model import load_model
+
+    rated_by = method_fingerprint(method)
+    return {
+        "method": rated_by,
+        "method_args": _options(method_args),
+        "idf": None if corpus is None else input_fingerprint(list_files([corpus]).paths),
+        "vectors": None if encoder is None else model_fingerprint(load_model(encoder)),
+        "device": None if encoder is None and rated_by == method else found_device(device).type,
+    }
+
+
+def _plain(rules: "SelectionRules") -> dict[str, Any]:
+    """Return rules of selection as values that JSON holds."""
+    return {**rules._asdict(), "budget": rules.budget._asdict()}
+
+
 def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.inference.file_formats import holds_records
@@ -185,14 +232,20 @@ def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> 
     ids = SummaryIds(paths)
     # The names of documents are written if there are several.
     several = len(paths) > 1 or holds_records(paths[0])
-    for document, found in results:
+    for result in results:
         if as_json:
-            about = {
-                "id": ids.of(document.origin),
-                "name": document.origin.name,
-                "summary": found.text,
-                "sentences": [sentence._asdict() for sentence in found.sentences],
-            }
-            yield json.dumps(about, ensure_ascii=False)
+            yield _json_line(result, ids)
         else:
-            yield f"{document.origin.name}:\n{found.text}\n" if several else found.text
+            name, text = result.document.origin.name, result.extraction.text
+            yield f"{name}:\n{text}\n" if several else text
+
+
+def _json_line(result: "Extracted", ids: "SummaryIds") -> str:
+    document, found = result
+    about = {
+        "id": ids.of(document.origin),
+        "name": document.origin.name,
+        "summary": found.text,
+        "sentences": [sentence._asdict() for sentence in found.sentences],
+    }
+    return json.dumps(about, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import asdict
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,10 +12,13 @@ import click
 from pyramidions.cli.outputs import check_summary_outputs, write_lines
 from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
 from pyramidions.errors import UserError
 from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
+    from pyramidions.inference.documents import InputText
+    from pyramidions.inference.search import DecodingSettings
     from pyramidions.inference.stream import Summarized
 
 
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
+@shard_option
 @click.option(
     "--explain",
     "page",
@@ -109,6 +114,7 @@ def summarize(
     select: str | None,
     as_json: bool,
     out: Path | None,
+    shard: str | None,
     page: Path | None,
     sampling: bool,
     batch_size: int,
@@ -132,14 +138,17 @@ def summarize(
       pyramidions summarize my-answerer meeting.txt --query "Why was the remote control made yellow?"
       pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
       pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
+      pyramidions summarize my-summarizer corpus.jsonl --shard 3/16 -o shards
     """
     from pyramidions.cli.naming import naming_options, option
+    from pyramidions.cli.summary_lines import SummaryIds, json_line
     from pyramidions.inference import SamplingOptions, Summarizer
     from pyramidions.inference.documents import list_files, read_files
     from pyramidions.inference.queries import answerable, each_query
     from pyramidions.inference.reader import check_queries
     from pyramidions.inference.search import decoding_settings
-    from pyramidions.inference.stream import explain_documents, summarize_documents
+    from pyramidions.inference.share import Turns
+    from pyramidions.inference.stream import block_size, explain_documents, summarize_blocks, summarize_documents
 
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
@@ -154,7 +163,9 @@ def summarize(
     asked = _queries(queries, query_file, query_field)
     as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
     paths, skipped = list_files(files)
-    check_summary_outputs(out, page, paths, as_json)
+    share = find_share(shard, out, page, paths)
+    if share is None:
+        check_summary_outputs(out, page, paths, as_json)
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
         closing(ReadingReport(paths, "summarizing")) as report,
@@ -166,22 +177,39 @@ def summarize(
         sampled = SamplingOptions(**of_sampling) if sampling else None
         settings = decoding_settings(summarizer.model, **decoding, sampling=sampled)
         report.skip(skipped)
-        documents = read_files(
-            paths, field, id_field, headings=long in BY_HEADINGS, query_field=query_field, refuse=report.fail
-        )
-        if asked:
-            documents = each_query(documents, asked)
-        elif query_field:
-            documents = answerable(documents, summarizer.reader, report.fail)
+        options: dict[str, Any] = {"long": long, "types": section_types, "select": select, "on_progress": report.add}
+
+        def read(turns: Turns) -> Iterator["InputText"]:
+            fields: dict[str, Any] = {"headings": long in BY_HEADINGS, "query_field": query_field}
+            found = read_files(paths, field, id_field, **fields, refuse=report.fail, turns=turns)
+            if asked:
+                return each_query(found, asked)
+            return answerable(found, summarizer.reader, report.fail) if query_field else found
+
+        together: dict[str, Any] = {"batch_size": batch_size, "queries": max(len(asked), 1)}
+
+        def line_blocks(turns: Turns) -> LineBlocks:
+            ids = SummaryIds(paths, number_repeated=False)
+            for number, results in summarize_blocks(read(turns), summarizer, settings, **together, **options):
+                yield number, (json_line(result, ids, long) for result in results)
+
+        if share is not None and out is not None:
+            report.note(summarizer.precision.said)
+            said = {"batch_size": batch_size, "long": long, "queries": asked}
+            said |= {"device": summarizer.device.type, "precision": summarizer.precision.name}
+            fields = {"field": field, "id_field": id_field, "query_field": query_field}
+            about = {**_settings(model, settings, section_types, select), **said, **fields}
+            size = block_size(batch_size)
+            return write_shard(share, out, paths, size, line_blocks, report, command="summarize", settings=about)
+        documents = read(Turns())
         # The names of documents are written if there are several.
         first = list(islice(documents, 2))
         if not first:
             return 1 if report.failed else 0
         report.note(summarizer.precision.said)
         documents = chain(first, documents)
-        options: dict[str, Any] = {"long": long, "types": section_types, "select": select, "on_progress": report.add}
         if page is None:
-            results = summarize_documents(documents, summarizer, settings, batch_size=batch_size, **options)
+            results = summarize_documents(documents, summarizer, settings, **together, **options)
         else:
             results = explain_documents(
                 documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
@@ -199,6 +227,24 @@ def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str
     if len(several := [name for name, value in given.items() if value]) > 1:
         raise UserError(f"{several[0]} and {several[1]} exclude each other.")
     return list(queries) if query_file is None else read_queries(query_file)
+
+
+def _settings(
+    model: Path, decoding: "DecodingSettings", section_types: Path | None, select: str | None
+) -> dict[str, Any]:
+    """Return how the shards of a run write summaries."""
+    from pyramidions.data.manifest import file_hash
+    from pyramidions.inference import load_model
+    from pyramidions.inference.fingerprints import method_fingerprint, model_fingerprint
+
+    return {
+        # As it lies on the disk, whatever was made of it to compute.
+        "model": model_fingerprint(load_model(model)),
+        **decoding._asdict(),
+        "sampling": None if decoding.sampling is None else asdict(decoding.sampling),
+        "section_types": None if section_types is None else file_hash(section_types),
+        "select": None if select is None else method_fingerprint(select),
+    }
 
 
 def _name(model: Path) -> str:

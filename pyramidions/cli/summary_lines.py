@@ -18,16 +18,18 @@ class SummaryIds:
 
     Args:
         paths: of all files that are read.
+        number_repeated: make repeated ids unique; not in a shard, since `join` does it.
     """
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: list[Path], number_repeated: bool = True) -> None:
         self._by_position = len(paths) == 1 and holds_records(paths[0])
-        self._given = UniqueIds(number_repeated=True)
+        self._given = UniqueIds(number_repeated=True) if number_repeated else None
 
     def of(self, origin: Origin) -> str:
         """Return the id of the document that comes next."""
         position = str(origin.position) if self._by_position else origin.name
-        return self._given.add(position if origin.id is None else origin.id, origin.name)
+        own = position if origin.id is None else origin.id
+        return own if self._given is None else self._given.add(own, origin.name)
 
 
 def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:

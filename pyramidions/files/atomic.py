@@ -61,7 +61,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         raise
     finally:
         partial.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def write_file(path: str | Path, content: bytes) -> None:
@@ -101,7 +101,7 @@ def atomic_folder(path: str | Path, key: str | None = None) -> Iterator[Path]:
             yield partial
             for temporary in partial.glob(".*"):
                 temporary.unlink()
-            _sync_folder(partial)
+            sync_folder(partial)
             _replace_folder(partial, path)
         except BaseException as error:
             if key is None or (isinstance(error, Exception) and not isinstance(error, KilledError)):
@@ -255,7 +255,7 @@ def _replace_folder(new: Path, path: Path) -> None:
     if path.exists():
         path.rename(replaced)
     new.rename(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
     shutil.rmtree(replaced, ignore_errors=True)
 
 
@@ -271,7 +271,8 @@ def _empty(folder: Path) -> None:
             child.unlink()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Write the names of a folder's files to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -14,6 +14,7 @@ from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records
+from pyramidions.inference.share import Turns
 from pyramidions.strict_json import NumberError, parse_json
 from pyramidions.text.text_windows import holds_text
 
@@ -51,6 +52,8 @@ class InputText(NamedTuple):
         size: bytes that it takes of its file.
         reference: its summary by a person, where a field of its record was named; else None.
         query: what its summary answers; None without queries.
+        number: its place among all inputs (files, and lines of .jsonl files), from 1. With several queries, each input
+            counts once for each of them.
     """
 
     origin: Origin
@@ -58,6 +61,7 @@ class InputText(NamedTuple):
     size: int
     reference: str | None = None
     query: str | None = None
+    number: int = 1
 
 
 class Files(NamedTuple):
@@ -105,6 +109,7 @@ def read_files(
     reference_field: str | None = None,
     query_field: str | None = None,
     refuse: Refuse,
+    turns: Turns | None = None,
 ) -> Iterator[InputText]:
     """Yield the documents of several files, of which some may not be readable.
 
@@ -112,11 +117,13 @@ def read_files(
         paths: of the files.
         field, id_field, headings, reference_field, query_field: as in `read_documents`.
         refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
+        turns: numbers the inputs, and says which are read; all if None.
     """
+    turns = turns or Turns()
     for path in paths:
         try:
             fields = {"reference_field": reference_field, "query_field": query_field}
-            yield from read_documents(path, field, id_field, headings=headings, **fields, refuse=refuse)
+            yield from read_documents(path, field, id_field, headings=headings, **fields, refuse=refuse, turns=turns)
         except UserError as error:
             refuse(error)
         except OSError as error:
@@ -132,6 +139,7 @@ def read_documents(
     reference_field: str | None = None,
     query_field: str | None = None,
     refuse: Refuse,
+    turns: Turns | None = None,
 ) -> Iterator[InputText]:
     """Yield the documents of a file: one, or those of the lines of a .jsonl file.
 
@@ -145,6 +153,7 @@ def read_documents(
         reference_field: of the objects in a .jsonl file, with the summary by a person; None to read none.
         query_field: likewise, with the query, for files that end in .jsonl only.
         refuse: told of a document without text, and of each line that is no document, unless it is the first.
+        turns: as in `read_files`. Only what is read is refused.
 
     Yields:
         Documents that hold text.
@@ -155,7 +164,7 @@ def read_documents(
         OSError: the file cannot be read at all.
     """
     fields = _Fields(field, id_field, reference_field, query_field, headings)
-    for document in _documents(path, fields, refuse):
+    for document in _documents(path, fields, refuse, turns or Turns()):
         if holds_text(document.text):
             yield document
         else:
@@ -172,10 +181,14 @@ class _Fields(NamedTuple):
     headings: bool
 
 
-def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
+def _documents(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
     name = printable(path)
-    if path == STANDARD_INPUT:
-        yield _standard_input()
+    if holds_records(path) and path.is_file():
+        yield from _json_lines(path, fields, refuse, turns)
+    elif not turns.is_next():
+        return
+    elif path == STANDARD_INPUT:
+        yield _standard_input()._replace(number=turns.number)
     elif _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
     else:
@@ -184,12 +197,9 @@ def _documents(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputTex
         if file_ending(path) not in ENDINGS:
             raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
         size = regular_size(path)
-        if holds_records(path):
-            yield from _json_lines(path, fields, refuse)
-        elif fields.query is not None:
+        if fields.query is not None:
             raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
-        else:
-            yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size)
+        yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size, number=turns.number)
 
 
 def _standard_input() -> InputText:
@@ -205,31 +215,41 @@ def _is_folder(path: Path) -> bool:
     return False
 
 
-def _json_lines(path: Path, fields: _Fields, refuse: Refuse) -> Iterator[InputText]:
+def _json_lines(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
     """Yield the documents line by line; a file with an invalid first line is refused."""
     any_found = False
     with path.open("rb") as packed:
         file, read = OPENERS[file_ending(path)](packed), 0
         for number in count(1):
             place = f"{printable(path)}:{number}"
+            is_read, document = turns.is_next(), None
             try:
                 line = _line(file, place)
                 size, read = packed.tell() - read, packed.tell()
-                document = _json_document(line, place, number, fields, size) if line.strip() else None
+                # The first line decides for all, whoever reads it.
+                if line.strip() and (is_read or not any_found):
+                    document = _json_document(line, place, number, fields, size)
             except DAMAGE as error:
-                refuse(UserError(f"{printable(path)} is damaged after line {number - 1} ({error})."))
+                if is_read:
+                    refuse(UserError(f"{printable(path)} is damaged after line {number - 1} ({error})."))
                 return
             except UserError as error:
-                if not any_found:
+                if any_found:
+                    if is_read:
+                        refuse(error)
+                    continue
+                if is_read:
                     raise
-                refuse(error)
-                continue
+                return
             if not line:
+                # A file without any line is an input all the same.
+                turns.number -= number > 1
                 break
             if document is not None:
                 any_found = True
-                yield document
-    if number == 1:
+                if is_read:
+                    yield document._replace(number=turns.number)
+    if number == 1 and is_read:
         raise UserError(f"{printable(path)} holds no line.")
 
 

@@ -15,8 +15,13 @@ from pyramidions.inference.document_page import full
 from pyramidions.inference.documents import InputText, Refuse
 from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
 from pyramidions.inference.extractor import Extractor, document_outline
+from pyramidions.inference.learned_ranker import DOCUMENTS
+from pyramidions.inference.share import blocks
 from pyramidions.inference.stream import Progress
 from pyramidions.text.outline import Outline
+
+#: Inputs that a trained extractor reads together.
+BLOCK = DOCUMENTS
 
 
 class Extracted(NamedTuple):
@@ -53,34 +58,77 @@ def extract_documents(
     Yields:
         The other documents with their extracts, in order.
     """
-    waiting: deque[_Read] = deque()
+    found = extract_blocks(documents, extractor, rules, on_progress=on_progress, refuse=refuse, note=note)
+    for _, results in found:
+        yield from results
 
-    def outlines() -> Iterator[tuple[Outline, str | None]]:
-        for read in _outlined(documents, extractor.method, on_progress, refuse):
-            waiting.append(read)
-            yield read.outline, read.document.reference
 
-    words = rules.budget.words
-    total = without_headings = empty = over = 0
-    for scores in extractor.rank(outlines(), rules.budget):
-        document, outline = waiting.popleft()
-        found = extract(outline, scores, rules)
-        total += 1
-        without_headings += not outline.has_sections
-        empty += not found.sentences
-        over += words is not None and len(found.text.split()) > words
-        yield Extracted(document, found)
-        on_progress(document.size)
+def extract_blocks(
+    documents: Iterable[InputText],
+    extractor: Extractor,
+    rules: SelectionRules,
+    *,
+    on_progress: Progress,
+    refuse: Refuse,
+    note: Callable[[str], object],
+) -> Iterator[tuple[int, Iterator[Extracted]]]:
+    """Extract from documents block by block: none is rated with one of another block.
 
-    def these(count: int) -> str:
-        return "The document" if total == 1 else f"{count:,} of {counted(total, 'document')}"
+    Args:
+        documents, extractor, rules, on_progress, refuse, note: as in `extract_documents`.
 
-    if without_headings and extractor.method == "hiporank":
-        note(f"{these(without_headings)} had no headings, and was read as one section.")
-    if empty:
-        note(f"{these(empty)} shared no word with the reference: the summary is empty.")
-    if over:
-        note(f"{these(over)} had no sentence within the budget: the summary is the best one, which is longer.")
+    Yields:
+        Number and results of each block of `BLOCK` inputs that has some; they must be read before the next block is
+        asked for.
+    """
+    counts = _Counts()
+
+    def extracted(block: Iterator[InputText]) -> Iterator[Extracted]:
+        waiting: deque[_Read] = deque()
+
+        def outlines() -> Iterator[tuple[Outline, str | None]]:
+            for read in _outlined(block, extractor.method, on_progress, refuse):
+                waiting.append(read)
+                yield read.outline, read.document.reference
+
+        for scores in extractor.rank(outlines(), rules.budget):
+            document, outline = waiting.popleft()
+            found = extract(outline, scores, rules)
+            counts.add(outline, found, rules.budget.words)
+            yield Extracted(document, found)
+            on_progress(document.size)
+
+    for number, block in blocks(documents, BLOCK):
+        yield number, extracted(block)
+    for sentence in counts.sentences(extractor.method):
+        note(sentence)
+
+
+class _Counts:
+    """Counts the documents of which a reader of the extracts should know something."""
+
+    def __init__(self) -> None:
+        self._total = self._without_headings = self._empty = self._over = 0
+
+    def add(self, outline: Outline, found: Extraction, words: int | None) -> None:
+        """Count a document, of whose extract there may be so many words."""
+        self._total += 1
+        self._without_headings += not outline.has_sections
+        self._empty += not found.sentences
+        self._over += words is not None and len(found.text.split()) > words
+
+    def sentences(self, method: str) -> Iterator[str]:
+        """Yield what should be known."""
+        if self._without_headings and method == "hiporank":
+            yield f"{self._these(self._without_headings)} had no headings, and was read as one section."
+        if self._empty:
+            yield f"{self._these(self._empty)} shared no word with the reference: the summary is empty."
+        if self._over:
+            these = self._these(self._over)
+            yield f"{these} had no sentence within the budget: the summary is the best one, which is longer."
+
+    def _these(self, count: int) -> str:
+        return "The document" if self._total == 1 else f"{count:,} of {counted(self._total, 'document')}"
 
 
 def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:

@@ -18,7 +18,8 @@ from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import PAD
 
 _BATCH_TOKENS = 2**16  # of a batch, padding included
-_DOCUMENTS = 32  # whose windows share batches
+#: Documents whose windows share batches.
+DOCUMENTS = 32
 
 
 class _Window(NamedTuple):
@@ -86,7 +87,7 @@ class LearnedRanker(Ranker):
 
     def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
         """Yield what `rank` returns for each document; documents share batches."""
-        for some in chunks(outlines, _DOCUMENTS):
+        for some in chunks(outlines, DOCUMENTS):
             rated = [np.full(len(outline.units), -np.inf) for outline in some]
             windows = (window for number, outline in enumerate(some) for window in self._windows(number, outline))
             for batch in _batches(windows):

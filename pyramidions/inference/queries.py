@@ -37,8 +37,9 @@ def with_queries(texts: Iterable[str], query: str | Iterable[str] | None) -> Ite
 def each_query(documents: Iterable[InputText], queries: Sequence[str]) -> Iterator[InputText]:
     """Yield each document once for each query."""
     for document in documents:
-        for query in queries:
-            yield document._replace(query=query, size=document.size // len(queries))
+        before = (document.number - 1) * len(queries)
+        for number, query in enumerate(queries, before + 1):
+            yield document._replace(query=query, size=document.size // len(queries), number=number)
 
 
 def answerable(documents: Iterable[InputText], reader: Reader, refuse: Refuse) -> Iterator[InputText]:

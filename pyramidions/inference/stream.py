@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.data.section_types import SectionTypes
 from pyramidions.errors import UserError
@@ -17,6 +17,7 @@ from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, Write, merge
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.search import DecodingSettings
+from pyramidions.inference.share import blocks
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.inference.summary import Summary
 
@@ -49,6 +50,7 @@ def summarize_documents(
     decoding: DecodingSettings,
     *,
     batch_size: int,
+    queries: int = 1,
     long: str = "truncate",
     types: SectionTypes | Path | None = None,
     select: str | Path | None = None,
@@ -61,6 +63,7 @@ def summarize_documents(
         summarizer: writes the summaries.
         decoding: how it writes them.
         batch_size: documents or parts that are read at once.
+        queries: how many documents are made of each input, one for each query.
         long, types, select: how a document is read that is longer than the model reads, see `Summarizer.long_reader`.
         on_progress: progress callback.
 
@@ -70,18 +73,57 @@ def summarize_documents(
     Raises:
         UserError: as `Summarizer.long_reader` and `Summarizer.write`.
     """
+    options: dict[str, Any] = {"long": long, "types": types, "select": select, "on_progress": on_progress}
+    options |= {"batch_size": batch_size, "queries": queries}
+    for _, results in summarize_blocks(documents, summarizer, decoding, **options):
+        yield from results
+
+
+def block_size(batch_size: int) -> int:
+    """Return how many inputs are summarized together, so that documents of like length can share batches."""
+    return BATCHES * batch_size
+
+
+def summarize_blocks(
+    documents: Iterable[InputText],
+    summarizer: Summarizer,
+    decoding: DecodingSettings,
+    *,
+    batch_size: int,
+    queries: int = 1,
+    long: str = "truncate",
+    types: SectionTypes | Path | None = None,
+    select: str | Path | None = None,
+    on_progress: Progress,
+) -> Iterator[tuple[int, Iterator[Summarized]]]:
+    """Summarize documents block by block: none is computed with one of another block.
+
+    Args:
+        documents, summarizer, decoding, batch_size, queries, long, types, select, on_progress: as in
+            `summarize_documents`.
+
+    Yields:
+        Number and results of each block of `block_size` inputs that has some; they must be read before the next block
+        is asked for.
+
+    Raises:
+        UserError: as `summarize_documents`.
+    """
     reader = summarizer.long_reader(long, types, select)
+    at_once = block_size(batch_size)
 
     def write(tokenized: list[TokenizedText]) -> list[Summary]:
         return summarizer.write(tokenized, decoding, batch_size)
 
-    results = _summarized(_parts(documents, reader, on_progress), write, BATCHES * batch_size, on_progress)
-    if long != "merge":
-        yield from results
-        return
-    for group in chunks(results, BATCHES * batch_size):
+    for number, block in blocks(documents, at_once * queries):
+        results = _summarized(_parts(block, reader, on_progress), write, at_once, on_progress)
+        yield number, results if long != "merge" else _merged(results, reader, write, at_once)
+
+
+def _merged(results: Iterable[Summarized], reader: LongReader, write: Write, at_once: int) -> Iterator[Summarized]:
+    for group in chunks(results, at_once):
         queries = [result.summaries[0].query for result in group]
-        merged = merge([result.summaries for result in group], summarizer.reader, write, queries)
+        merged = merge([result.summaries for result in group], reader.reader, write, queries)
         for result, summaries in zip(group, merged, strict=True):
             yield result._replace(summaries=summaries)
 
@@ -133,8 +175,8 @@ def explain_documents(
     page = ExplanationPage(model)
     # Opened before the work, so that a path that cannot be written is reported at once.
     with atomic_file(target) as file:
-        for number, document in enumerate(documents, 1):
-            explanations = _explanations(document, number, reader, summarizer, decoding, on_progress)
+        for document in documents:
+            explanations = _explanations(document, reader, summarizer, decoding, on_progress)
             summaries = page.add(document.origin.name, explanations, document.query)
             on_progress(document.size)
             yield Summarized(document.origin, summaries)
@@ -145,7 +187,6 @@ def explain_documents(
 
 def _explanations(
     document: InputText,
-    number: int,
     reader: LongReader,
     summarizer: Summarizer,
     decoding: DecodingSettings,
@@ -153,26 +194,28 @@ def _explanations(
 ) -> Iterator[Explanation]:
     normalised = summarizer.model.tokenizer.normalize
     whole = LineBreaks(document.text, normalised)
-    for part in _read(document, number, reader, on_progress):
+    for part in _read(document, reader, on_progress):
         line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
         explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
         summary = part.about(explanation.summary)._replace(sentences=explanation.sentences)
         yield replace(explanation, summary=summary)
 
 
-def _read(document: InputText, number: int, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
+def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
     bytes_each = document.size / len(document.text)
 
     def on_read(characters: int) -> None:
         on_progress(bytes_each * characters)
 
-    return (part.of(number) for part in reader.parts(document.text, document.origin.name, on_read, document.query))
+    return (
+        part.of(document.number) for part in reader.parts(document.text, document.origin.name, on_read, document.query)
+    )
 
 
 def _parts(documents: Iterable[InputText], reader: LongReader, on_progress: Progress) -> Iterator[_SizedPart]:
-    for number, document in enumerate(documents, 1):
+    for document in documents:
         left: float = document.size
-        parts = _read(document, number, reader, on_progress)
+        parts = _read(document, reader, on_progress)
         part = next(parts)
         for following in parts:
             size = min(left, document.size * sum(map(len, part.tokenized.tokens)) / len(document.text))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import small_summarizer
 from click.testing import CliRunner, Result
 
 from pyramidions.cli import main
@@ -60,3 +61,10 @@ def prepared(papers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = CliRunner().invoke(main, ["prepare", str(papers), "--out", str(out), "--vocab-size", "60"])
     assert result.exit_code == 0, result.output
     return out
+
+
+@pytest.fixture(scope="session")
+def whole_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Untrained summarizers, one of which answers queries."""
+    folder = tmp_path_factory.mktemp("models")
+    return {name: small_summarizer.exported(folder / name, queries=name == "queries") for name in ("plain", "queries")}

@@ -57,7 +57,10 @@ def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) ->
     settings = decoding_settings(summarizer.model, **SHORT, sampling=SamplingOptions(temperature=1.5))
 
     def streamed(batch_size: int) -> list[str]:
-        documents = (InputText(Origin(f"{number}", None, 1), text, len(text)) for number, text in enumerate(texts))
+        documents = (
+            InputText(Origin(f"{number}", None, 1), text, len(text), number=number)
+            for number, text in enumerate(texts, 1)
+        )
         found = summarize_documents(
             documents, summarizer, settings, batch_size=batch_size, long=long, on_progress=lambda _: None
         )

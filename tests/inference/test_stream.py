@@ -34,7 +34,7 @@ class Echo:
 def documents(asked: list[int]) -> Iterator[InputText]:
     for number in range(1, 6):
         asked.append(number)
-        yield InputText(Origin(f"a:{number}", None, number), f"a b {number}", 16)
+        yield InputText(Origin(f"a:{number}", None, number), f"a b {number}", 16, number=number)
 
 
 def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
