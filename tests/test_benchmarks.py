@@ -515,3 +515,20 @@ def test_scoring_equals_the_plain_loop_and_is_measured_in_time_and_memory(tmp_pa
     assert "all figures are equal to the last digit" in done.stdout
     written = json.loads(out.read_text())
     assert set(written["peaks_mb"]) == {"20", "60"} and len(written["figures"]) == 3
+
+
+@pytest.mark.slow
+def test_one_process_is_timed_beside_two_shards(tmp_path: Path) -> None:
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text("".join(f'{{"text": "A bee. Flight {number}."}}\n' for number in range(70)))
+    command = ["--documents", documents, "--repeats", 2, "--out", tmp_path / "workers.json"]
+    done = run("python", BENCHMARKS / "workers.py", *command, "--", "extract", "--method", "lead", "--sentences", 1)
+    assert done.returncode == 0, done.stdout
+    assert "70 of 70 joined summaries are those of 1 process" in done.stdout
+    written = json.loads((tmp_path / "workers.json").read_text())
+    assert [figure["name"] for figure in written["figures"]] == ["1 process", "2 processes", "1 process / 2 processes"]
+    assert {name: len(turns) for name, turns in written["seconds"].items()} == {
+        "1 process": 2,
+        "2 processes": 2,
+        "join": 2,
+    }
