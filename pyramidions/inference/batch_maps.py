@@ -12,6 +12,7 @@ from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.extractor import Extractor, document_outline
+from pyramidions.inference.precision import FLOAT32, check_precision
 from pyramidions.inference.search import DecodingOptions, SamplingOptions, check_decoding, require_numbers
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.text.outline import outline
@@ -38,7 +39,7 @@ class SummarizerMap(BatchMap[Summarizer]):
         skip_empty: a document without text gets None instead of an error.
         batch_size: documents or parts that the model reads at once.
         long, section_types, select: as in `Summarizer.summarize`.
-        device: as in `Summarizer`.
+        device, precision: as in `Summarizer`; whether they fit together is checked at the first batch.
         decoding: as in `Summarizer.summarize`; None uses the model's defaults.
 
     Raises:
@@ -59,6 +60,7 @@ class SummarizerMap(BatchMap[Summarizer]):
         section_types: str | Path | None = None,
         select: str | Path | None = None,
         device: str | None = None,
+        precision: str = FLOAT32,
         **decoding: Unpack[DecodingOptions],
     ) -> None:
         if unknown := sorted(set(decoding) - set(DecodingOptions.__annotations__)):
@@ -83,7 +85,9 @@ class SummarizerMap(BatchMap[Summarizer]):
                 raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
             if isinstance(found := method_or_model(select, "select"), Path):
                 files |= stamps(found)
+        check_precision(precision)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)
+        self._precision = precision
         self._path = str(model)
         self._reading = {
             "batch_size": batch_size,
@@ -96,7 +100,7 @@ class SummarizerMap(BatchMap[Summarizer]):
         self._sampling = None if sampling is None else asdict(sampling)
 
     def _load(self) -> Summarizer:
-        return Summarizer.from_pretrained(self._path, self._device)
+        return Summarizer.from_pretrained(self._path, self._device, self._precision)
 
     def _can_read(self, text: str) -> bool:
         return holds_text(text)
@@ -128,7 +132,7 @@ class ExtractorMap(BatchMap[Extractor]):
         reference_column: with the summaries that the method "oracle" chooses by.
         skip_empty: a document without a sentence gets None instead of an error.
         words, sentences, redundancy: as in `Extractor.extract`.
-        device: of a trained extractor, as in `Extractor`.
+        device, precision: of a trained extractor, as in `Extractor`.
 
     Raises:
         UserError: an argument breaks a rule.
@@ -147,6 +151,7 @@ class ExtractorMap(BatchMap[Extractor]):
         sentences: int | None = None,
         redundancy: str | None = None,
         device: str | None = None,
+        precision: str | None = None,
     ) -> None:
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
@@ -156,16 +161,19 @@ class ExtractorMap(BatchMap[Extractor]):
                 f"The method {str(method)!r} has no options, but was given {', '.join(map(repr, options))}."
             )
         # Without a model to read, the rules of any method are those of the extractor.
-        checked = Extractor() if learned else Extractor(method, options, device=device)
+        checked = Extractor() if learned else Extractor(method, options, device=device, precision=precision)
         checked.rules(words, sentences, redundancy)
         files = stamps(found) if isinstance(found, Path) else {}
+        if precision is not None:
+            check_precision(precision)
         super().__init__(files, column, into, skip_empty, device, reference_column=reference_column)
+        self._precision = precision
         self._method = str(method)
         self._options = dict(options or {})
         self._rules = {"words": words, "sentences": sentences, "redundancy": redundancy}
 
     def _load(self) -> Extractor:
-        return Extractor(self._method, self._options, device=self._device)
+        return Extractor(self._method, self._options, device=self._device, precision=self._precision)
 
     def _can_read(self, text: str) -> bool:
         return bool(outline(text).sentences)

@@ -41,9 +41,7 @@ def found_precision(precision: str, device: torch.device) -> Precision:
     Raises:
         UserError: there is no such precision, or not on this device.
     """
-    if precision not in (AUTO, *PRECISIONS):
-        known = ", ".join((AUTO, *PRECISIONS))
-        raise UserError(f"`precision` must be one of {known}, but is {precision!r}.")
+    check_precision(precision)
     if precision == INT8 and device.type != "cpu":
         raise UserError(f"`precision` int8 is for CPUs, but the device is {str(device)!r}.")
     if precision == FLOAT32:
@@ -59,6 +57,17 @@ def found_precision(precision: str, device: torch.device) -> Precision:
     if precision == AUTO:
         return Precision(FLOAT32, f"Computes in float32: {why}.")
     return Precision(wanted, f"Computes in {wanted}, which may be slower than float32: {why}.")
+
+
+def check_precision(precision: str) -> None:
+    """Check the name of a precision.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if precision not in (AUTO, *PRECISIONS):
+        known = ", ".join((AUTO, *PRECISIONS))
+        raise UserError(f"`precision` must be one of {known}, but is {precision!r}.")
 
 
 def multiplies(precision: str, device: torch.device) -> bool | None:

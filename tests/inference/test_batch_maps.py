@@ -54,6 +54,16 @@ def test_a_trained_extractor_maps_a_dataset(tmp_path: Path) -> None:
         assert found["summary"] == alone
 
 
+def test_a_map_computes_in_the_precision_that_it_is_given(checkpoint: Path) -> None:
+    alone = Summarizer.from_pretrained(checkpoint, precision="int8").summarize(TEXTS, **SHORT)
+    found = SummarizerMap(checkpoint, precision="int8", **SHORT)({"text": TEXTS})
+    assert found["summary"] == [summary.text for summary in alone]
+    with pytest.raises(UserError, match="`precision` must be one of auto, float32, bfloat16, int8, but is 'half'."):
+        SummarizerMap(checkpoint, precision="half")
+    with pytest.raises(UserError, match="`precision` is for trained extractors, but the method is 'lead'."):
+        ExtractorMap("lead", precision="int8")
+
+
 def test_the_oracle_reads_a_column_of_references() -> None:
     extract = ExtractorMap("oracle", reference_column="abstract", sentences=1)
     found = extract({"text": ["Red is a colour. Two is a number."], "abstract": ["A number."]})
