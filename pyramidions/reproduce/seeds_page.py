@@ -151,14 +151,13 @@ def by_seed(rows: Sequence[SeededRow]) -> str:
                 **({"loss": losses.own, "another_document": losses.another, "cost": losses.cost} if losses else {}),
                 **({name: scores.figures[name] for name in ROUGE} if scores else {}),
             }
-            memory = (result.memory.bytes, result.memory.of) if result.memory else ("", "")
-            row = seeded.row
+            row, memory = seeded.row, result.memory
             writer.writerow(
                 [
                     *(row.table, row.row, row.config, row.data, result.scale, seed),
-                    *("" if alone.updates is None else alone.updates, *(f"{each:.2f}" for each in alone.minutes or [])),
-                    *([""] if not alone.minutes else []),
-                    *memory,
+                    "" if alone.updates is None else alone.updates,
+                    f"{alone.minutes[0]:.2f}" if alone.minutes else "",
+                    *((memory.bytes, memory.of) if memory else ("", "")),
                     *(f"{found[name].value:.6g}" if name in found else "" for name in names),
                 ]
             )
