@@ -1,8 +1,9 @@
 """`pyramidions summarize`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -206,8 +207,7 @@ def summarize(
         first = list(islice(documents, 2))
         if not first:
             return 1 if report.failed else 0
-        report.note(summarizer.precision.said)
-        documents = chain(first, documents)
+        documents = _after(partial(report.note, summarizer.precision.said), chain(first, documents))
         if page is None:
             results = summarize_documents(documents, summarizer, settings, **together, **options)
         else:
@@ -217,6 +217,12 @@ def summarize(
         lines = _lines(results, paths, len(first) > 1, as_json, long)
         write_lines(lines, out, report.bar_aside)
     return 1 if report.failed else 0
+
+
+def _after(note: Callable[[], None], documents: "Iterable[InputText]") -> "Iterator[InputText]":
+    """Yield documents, the first one after a note: what is wrong before anything is read is said alone."""
+    note()
+    yield from documents
 
 
 def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str | None) -> list[str]:
