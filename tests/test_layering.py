@@ -172,6 +172,7 @@ MAY_IMPORT = {
         "corpora",
         "curves",
         "data",
+        "device",
         "environment",
         "errors",
         "extract",

@@ -118,7 +118,7 @@ def extract(
         check_summary_outputs(out, page, paths, as_json)
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
-    with closing(ReadingReport(paths, "extracting")) as report:
+    with closing(ReadingReport(paths, "extracting", 1 if share is None else share.of)) as report:
         with naming_options("method", "device", "precision"):
             vectors = _vectors(corpus, field, encoder, device, precision, report)
             if isinstance(method_or_model(method, "method", ORACLE), Path):

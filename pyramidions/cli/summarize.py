@@ -169,7 +169,7 @@ def summarize(
         check_summary_outputs(out, page, paths, as_json)
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
-        closing(ReadingReport(paths, "summarizing")) as report,
+        closing(ReadingReport(paths, "summarizing", 1 if share is None else share.of)) as report,
     ):
         summarizer = Summarizer.from_pretrained(model, device, precision)
         check_queries(summarizer.model.queries, bool(asked or query_field))
