@@ -99,7 +99,7 @@ def test_a_shard_that_was_cut_anywhere_goes_on_and_ends_in_the_same_bytes(
     run: Run, corpus: list[Path], tmp_path: Path, cut: int
 ) -> None:
     command = ["extract", corpus[1], "--method", "lead", "--shard", "1/2", "-o", tmp_path / "shards"]
-    run(*command)
+    assert run(*command).exit_code == 1
     whole = tmp_path / "shards" / "00001-of-00002.shard"
     content = whole.read_bytes()
     whole.unlink()
@@ -137,8 +137,9 @@ def test_shards_of_something_else_are_refused_and_stay(
     run: Run, fail: Callable[..., str], corpus: list[Path], tmp_path: Path
 ) -> None:
     shards = tmp_path / "shards"
+    all_shards(run, 2, shards, "extract", *corpus)
     command = ["extract", *corpus, "-o", shards]
-    run(*command, "--shard", "1/2")
+    (shards / "00002-of-00002.shard").unlink()
     path, begin = shards / "00001-of-00002.shard", "--out must hold no shards of something else, but"
     before = path.read_bytes()
     assert fail(*command, "--shard", "1/3") == f"{begin} {path} is one of 2 shards, not of 3."
