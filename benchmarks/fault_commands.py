@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from fault_materials import PLUGIN, Materials, import_bart, prepare_characters
+from fault_materials import PLUGIN, Materials, import_bart, prepare_characters, write_shard
 from fault_runs import run
 from fault_subjects import COMMANDS, Call, Subject, absent_or_like, at_ends, same
 from fault_trainings import trainings
@@ -58,6 +58,12 @@ def _reading(materials: Materials) -> list[Subject]:
     def summarize(out: Path) -> list[str]:
         return ["summarize", model(), str(materials.papers), "--json", *_SHORT, "-o", str(out / "summary.jsonl")]
 
+    def shard(out: Path) -> list[str]:
+        return write_shard(materials, model(), 1, out / "shards")
+
+    def join(out: Path) -> list[str]:
+        return ["join", str(out / "summaries.jsonl"), str(materials.shards(model()))]
+
     def segments(out: Path) -> list[str]:
         return ["segments", model("language model"), str(materials.text / "texts.jsonl"), "--page", str(out / "p.html")]
 
@@ -69,9 +75,12 @@ def _reading(materials: Materials) -> list[Subject]:
         results = materials.results
         return ["report", str(results / "results"), "--configs", str(results / "configs"), "--to", str(out / "ours.md")]
 
+    part = "shards/00001-of-00002"  # written as .partial
     report_files = ("ours-figure4.png", "ours-topk.png", "ours.csv", "ours.md")
     return [
         _command("summarize", summarize, "summary.jsonl"),
+        _command("summarize-shard", shard, f"{part}.shard", calls=at_ends(part)),
+        _command("join", join, "summaries.jsonl"),
         _command(
             *("explain", lambda out: [*summarize(out), "--explain", str(out / "page.html")]),
             *("summary.jsonl", "page.html"),
