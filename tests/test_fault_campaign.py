@@ -128,7 +128,8 @@ def test_a_kill_that_comes_too_late_is_tried_again_earlier(
     monkeypatch.setattr("fault_campaign.moment", lambda *_: 40.0)
     monkeypatch.setattr("fault_campaign.EARLIER", 0.001)
     (made,) = Campaign(tmp_path / "work", 1).tries(plan([subject(RIGHT)], 1, 1))
-    assert (made.harm, made.kind, made.runs) == ("killed at a random moment", None, 2)
+    # On a busy machine the second run, too, may end before it is killed.
+    assert (made.harm, made.kind) == ("killed at a random moment", None) and made.runs > 1
     monkeypatch.setattr("fault_campaign.EARLIER", 1.0)
     (made,) = Campaign(tmp_path / "other", 1).tries(plan([subject(RIGHT)], 1, 1))
     assert (made.harm, made.kind, made.runs) == ("ended before it was killed", "could not be tried", 8)

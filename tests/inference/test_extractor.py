@@ -98,8 +98,9 @@ def test_a_trained_extractor_brings_its_own_rules(monkeypatch, tmp_path):
     class OfTen(LearnedRanker):
         def __init__(self):
             self.model = SavedExtractor(None, None, None, 64, extract_words=10, redundancy="mmr", mmr_weight=0.4)
+            self.precision = None
 
-    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device: OfTen())
+    monkeypatch.setattr(LearnedRanker, "from_pretrained", lambda path, device, precision: OfTen())
     extractor = Extractor(tmp_path)
     assert extractor.rules() == SelectionRules(Budget(words=10), "mmr", 0.4)
     assert extractor.rules(sentences=2, redundancy="none") == SelectionRules(Budget(sentences=2), "none", 0.4)
