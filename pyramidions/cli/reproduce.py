@@ -131,8 +131,11 @@ def reproduce(
     if rows and not tables:
         raise UserError(f"--rows applies only to tables and figure4, not to {', '.join(targets)}.")
     chosen = SCALES[scale]
-    if seeds and (untrained := [target for target in targets if target not in tables or not is_trained(target)]):
+    untrained = [target for target in targets if target not in tables or not is_trained(target)]
+    if seeds and untrained:
         raise UserError(f"--seeds applies only to tables whose rows are trained, not to {untrained[0]}.")
+    if chosen.seeds and untrained and len(untrained) < len(targets):
+        raise UserError(f"--scale {scale} trains rows for several seeds: give {untrained[0]} in a command of its own.")
     if chosen.starts:
         if pretrained := [table for table in tables if table in SPARSE_TABLES]:
             raise UserError(f"--scale must be paper or tiny for {pretrained[0]}, but is {scale}.")

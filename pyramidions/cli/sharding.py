@@ -83,7 +83,7 @@ def write_shard(
     Raises:
         UserError: the folder holds shards of something else.
     """
-    from pyramidions.files.block_file import BlockReader, block_writer
+    from pyramidions.files.block_file import BlockReader, block_writer, forget_partial
     from pyramidions.inference.fingerprints import input_fingerprint
     from pyramidions.inference.shard_files import check_folder, shard_paths
     from pyramidions.inference.share import Turns
@@ -98,6 +98,7 @@ def write_shard(
         reader = BlockReader(path)
         for _ in reader:
             pass
+        forget_partial(partial)
         report.note(f"{path} is whole already.")
         return 1 if reader.end["failed"] else 0
     with block_writer(partial, path, about) as writer:

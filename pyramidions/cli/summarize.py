@@ -1,5 +1,7 @@
 """`pyramidions summarize`."""
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -19,6 +21,7 @@ from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
     from pyramidions.inference.documents import InputText
+    from pyramidions.inference.saved_model import SavedModel
     from pyramidions.inference.search import DecodingSettings
     from pyramidions.inference.stream import Summarized
 
@@ -196,10 +199,10 @@ def summarize(
 
         if share is not None and out is not None:
             report.note(summarizer.precision.said)
-            said = {"batch_size": batch_size, "long": long, "queries": asked}
+            said = {"batch_size": batch_size, "long": long, "queries": _fingerprint(asked)}
             said |= {"device": summarizer.device.type, "precision": summarizer.precision.name}
             fields = {"field": field, "id_field": id_field, "query_field": query_field}
-            about = {**_settings(model, settings, section_types, select), **said, **fields}
+            about = {**_settings(summarizer.model, settings, section_types, select), **said, **fields}
             size = block_size(batch_size)
             return write_shard(share, out, paths, size, line_blocks, report, command="summarize", settings=about)
         documents = read(Turns())
@@ -235,17 +238,20 @@ def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str
     return list(queries) if query_file is None else read_queries(query_file)
 
 
+def _fingerprint(queries: list[str]) -> str | None:
+    """Return a SHA-256 of the queries for all documents, of which there may be many; None without any."""
+    return hashlib.sha256(json.dumps(queries).encode()).hexdigest() if queries else None
+
+
 def _settings(
-    model: Path, decoding: "DecodingSettings", section_types: Path | None, select: str | None
+    model: "SavedModel", decoding: "DecodingSettings", section_types: Path | None, select: str | None
 ) -> dict[str, Any]:
     """Return how the shards of a run write summaries."""
     from pyramidions.data.manifest import file_hash
-    from pyramidions.inference import load_model
     from pyramidions.inference.fingerprints import method_fingerprint, model_fingerprint
 
     return {
-        # As it lies on the disk, whatever was made of it to compute.
-        "model": model_fingerprint(load_model(model)),
+        "model": model_fingerprint(model),
         **decoding._asdict(),
         "sampling": None if decoding.sampling is None else asdict(decoding.sampling),
         "section_types": None if section_types is None else file_hash(section_types),

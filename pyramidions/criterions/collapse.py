@@ -11,8 +11,8 @@ logger = logging.getLogger(__name__)
 #: Begins the names under which spreads of scores are logged; the number of the layer follows.
 SPREAD = "spread_"
 
-#: Scores of a document that lie this close together have collapsed: in a peaked softmax of base 20 the best outweighs
-#: the worst by 3%, so that the pooling is a plain mean.
+#: Scores of a document that lie this close together have collapsed: in the presets' peaked softmax, of base 20, the
+#: best outweighs the worst by 3%, so that soft top-k is a plain mean.
 COLLAPSED = 0.01
 
 
@@ -29,8 +29,9 @@ class CollapseWatch:
                 self._told.add(name)
                 logger.warning(
                     "the scorer behind encoder layer %s rates all vectors of a document alike: its scores lie within "
-                    "%.4f of each other. Soft top-k is a plain mean now. A scorer with a norm before it "
-                    "(--scorer-args '{\"layer_norm\": true}') or a lower rate (--scorer-lr-scale 0.1) can prevent it.",
+                    "%.4f of each other, and soft top-k is little more than a plain mean. A lower rate "
+                    "(--scorer-lr-scale 0.1) can prevent it, and so can a norm before a linear scorer "
+                    """(--scorer-args '{"layer_norm": true}').""",
                     name.removeprefix(SPREAD),
                     spread,
                 )

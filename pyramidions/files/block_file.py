@@ -94,8 +94,11 @@ def block_writer(partial: Path, path: Path, about: Mapping[str, Any]) -> Iterato
             raise UserError(f"Another process is writing {partial} at this moment.") from None
         except OSError:
             pass  # a network disk without locks
-        # It may have been finished, and renamed, between these two calls.
+        # It may have been finished, and renamed, between these two calls, or before the first.
         if not partial.exists() or os.fstat(file.fileno()).st_ino != partial.stat().st_ino:
+            raise UserError(f"Another process finished {path} at this moment.")
+        if path.exists():
+            partial.unlink()
             raise UserError(f"Another process finished {path} at this moment.")
         last, failed, end = 0, False, 0
         with suppress(_DamagedError):
@@ -111,6 +114,20 @@ def block_writer(partial: Path, path: Path, about: Mapping[str, Any]) -> Iterato
         yield BlockWriter(file, last, failed)
         partial.replace(path)
     sync_folder(path.parent)
+
+
+def forget_partial(partial: Path) -> None:
+    """Remove what a second process left beside a whole file, unless it still writes.
+
+    Args:
+        partial: the file while it is written.
+    """
+    with suppress(FileNotFoundError), partial.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        partial.unlink()
 
 
 def read_about(path: Path) -> dict[str, Any] | None:

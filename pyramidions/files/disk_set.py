@@ -1,12 +1,18 @@
 """A set of texts on the disk."""
 
 import sqlite3
+from typing import Any
+
+from pyramidions.errors import UserError
 
 _CACHE = 64 * 1024  # KiB of memory
 
 
 class DiskSet:
-    """A set of texts in a temporary file, which is gone with the process; memory does not grow with it."""
+    """A set of texts in a temporary file, which is gone with the process; memory does not grow with it.
+
+    Its methods raise a `UserError` where the file cannot be written.
+    """
 
     def __init__(self) -> None:
         self._size = 0
@@ -21,13 +27,22 @@ class DiskSet:
         return self._size
 
     def __contains__(self, text: str) -> bool:
-        found = self._database.execute("SELECT 1 FROM texts WHERE text = ?", (_key(text),))
+        found = self._execute("SELECT 1 FROM texts WHERE text = ?", _key(text))
         return found.fetchone() is not None
 
     def add(self, text: str) -> None:
         """Add a text."""
-        done = self._database.execute("INSERT OR IGNORE INTO texts VALUES (?)", (_key(text),))
+        done = self._execute("INSERT OR IGNORE INTO texts VALUES (?)", _key(text))
         self._size += done.rowcount
+
+    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        try:
+            return self._database.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            raise UserError(
+                f"Ids are kept in a temporary file, which cannot be written ({error}): set SQLITE_TMPDIR to a folder "
+                "with more room."
+            ) from None
 
 
 def _key(text: str) -> bytes:

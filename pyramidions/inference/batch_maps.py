@@ -32,7 +32,8 @@ class SummarizerMap(BatchMap[Summarizer]):
     document in its batch.
 
     Args:
-        model: as in `Summarizer.from_pretrained`. Where it changes, `datasets` computes its cached results anew.
+        model: as in `Summarizer.from_pretrained`. Where its files change, `datasets` computes its cached results anew;
+            of a model on the hub it knows the name alone, so give OWNER/NAME@REVISION.
         column: with the documents.
         into: the new column, with the texts of the summaries.
         query_column: with the query of each document, for models that were trained with queries.

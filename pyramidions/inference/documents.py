@@ -316,4 +316,5 @@ def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:
     found = record_id(record, id_field)
     if found is None and id_field is not None:
         raise UserError(f"{place} must be a JSON object with an id under {id_field!r} (--id-field), but has none.")
-    return found
+    # JSON may hold lone surrogates, which no output can.
+    return None if found is None else found.encode("utf-8", "replace").decode()

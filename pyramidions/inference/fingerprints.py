@@ -15,13 +15,13 @@ def model_fingerprint(model: SavedModel | SavedExtractor) -> str:
     """Return a SHA-256 of a model's weights, tokenizer and settings, whatever file they came from.
 
     Args:
-        model: as it was read, on the CPU in float32.
+        model: as it was read, in float32.
     """
     digest = hashlib.sha256(model.tokenizer.model_bytes)
     digest.update(f"{model.config} {sorted(model.settings().items())}".encode())
     for name, weight in sorted(model.network.state_dict().items()):
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)} ".encode())
-        digest.update(weight.contiguous().numpy().data)
+        digest.update(weight.cpu().contiguous().numpy().data)
     return digest.hexdigest()
 
 

@@ -33,6 +33,7 @@ _FINGERPRINTS = {
     "section_types": "table of section types",
     "idf": "corpus of document frequencies",
     "vectors": "model of sentence vectors",
+    "queries": "queries",
 }
 
 
@@ -49,7 +50,10 @@ def check_folder(folder: Path, about: Mapping[str, Any]) -> None:
         UserError: it does.
     """
     for path in _shards_in(folder):
-        other = read_about(path)
+        try:
+            other = read_about(path)
+        except FileNotFoundError:
+            continue  # it was finished, and renamed, at this moment
         if other is not None and (difference := _difference(other, about)) is not None:
             raise UserError(f"--out must hold no shards of something else, but {path} {difference}.")
 

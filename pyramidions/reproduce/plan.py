@@ -169,8 +169,10 @@ class Planner:
                 *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={start.updates}"),
             )
             begun = steps[-1].made if steps else None
-            batch_size = max(1, round(start.documents / processes))
-            steps.append(self._training(start.name, folder, row, overrides, batch_size, 1, begun))
+            # Passages are shorter than documents: only what is asked for limits how many are held at a time.
+            held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
+            freq = self.machines.update_freq(start.documents, held)
+            steps.append(self._training(start.name, folder, row, overrides, held, freq, begun))
         return steps
 
     def train(self, row: PaperRow, batch_size: int) -> Step:

@@ -159,7 +159,7 @@ def reference_of(seeded: SeededRow, rows: Sequence[SeededRow]) -> SeededRow | No
         for other in rows
         if other.row.architecture == "blockwise" and next(iter(other.results.values())).data_hash == data
     ]
-    if seeded in others or not others:
+    if seeded.row.architecture == "blockwise" or not others:
         return None
 
     def unlike(other: SeededRow) -> tuple[bool, bool, bool, int]:

@@ -94,6 +94,24 @@ def test_a_shard_that_is_whole_is_not_computed_again(run: Run, corpus: list[Path
     assert (tmp_path / "shards" / "00001-of-00001.shard").stat() == before
 
 
+def test_what_a_second_process_left_beside_a_whole_shard_is_removed(
+    run: Run, corpus: list[Path], tmp_path: Path
+) -> None:
+    command = ["extract", corpus[0], "--shard", "1/1", "-o", tmp_path / "shards"]
+    assert run(*command).exit_code == 0
+    partial = tmp_path / "shards" / "00001-of-00001.partial"
+    partial.touch()
+    assert run("join", tmp_path / "out.jsonl", tmp_path / "shards").exit_code == 1
+    assert run(*command).exit_code == 0 and not partial.exists()
+    assert run("join", tmp_path / "out.jsonl", tmp_path / "shards").exit_code == 0
+
+
+def test_an_id_with_half_a_character_is_written_with_a_question_mark(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "papers.jsonl").write_text('{"id": "a\\ud800", "text": "A bee flies."}\n')
+    assert run("extract", tmp_path / "papers.jsonl", "--shard", "1/1", "-o", tmp_path / "shards").exit_code == 0
+    assert json.loads(joined(run, tmp_path / "shards"))["id"] == "a?"
+
+
 @pytest.mark.parametrize("cut", range(0, 2001, 100))
 def test_a_shard_that_was_cut_anywhere_goes_on_and_ends_in_the_same_bytes(
     run: Run, corpus: list[Path], tmp_path: Path, cut: int

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ def test_the_reference_reads_as_many_tokens(out: Path) -> None:
     references = {key[1]: reference_of(row, list(rows.values())) for key, row in rows.items()}
     names = {config: reference and reference.row.config for config, reference in references.items()}
     assert names[POOLED] == BLOCKWISE and names["table4/mean"] == "table2/04_blockwise_2k"
+
+
+def test_a_row_that_several_tables_list_is_not_compared_with_itself(out: Path) -> None:
+    blockwise, pooled = read_seeds(out, CATALOGUE).values()
+    elsewhere = replace(blockwise, row=blockwise.row.model_copy(update={"table": "table8", "row": "28"}))
+    assert reference_of(elsewhere, [blockwise, pooled]) is None
 
 
 def test_other_documents_are_not_compared(out: Path) -> None:

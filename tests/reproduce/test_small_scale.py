@@ -73,6 +73,13 @@ def test_a_start_shares_its_documents_among_gpus() -> None:
     assert [("dataset.batch_size=6" in s.commands[0].words, s.gpus) for s in starts] == [(True, 4), (False, 4)]
 
 
+def test_a_start_holds_no_more_documents_at_a_time_than_asked_for() -> None:
+    planner = Planner(Path("/out"), CONFIGS, SMALL, Machines(1, 1, 4), Path("/plugin"), {}, seed=2)
+    words = [start.commands[0].words for start in planner.starts(ROWS["table2/05_blockwise_8k"])]
+    assert all("dataset.batch_size=4" in each for each in words)
+    assert ["optimization.update_freq=[6]" in words[0], "optimization.update_freq=[2]" in words[1]] == [True, True]
+
+
 def test_power_begins_as_all_rows_do(planner: Planner) -> None:
     words = planner.train(ROWS["table2/16_power_8k_2k_512"], 8).commands[0].words
     (begun,) = (word for word in words if "finetune_from_model" in word)
