@@ -136,7 +136,7 @@ def reproduce(
         raise UserError(f"--seeds applies only to tables whose rows are trained, not to {untrained[0]}.")
     if chosen.seeds and untrained and len(untrained) < len(targets):
         raise UserError(f"--scale {scale} trains rows for several seeds: give {untrained[0]} in a command of its own.")
-    if chosen.starts:
+    if chosen.start:
         if pretrained := [table for table in tables if table in SPARSE_TABLES]:
             raise UserError(f"--scale must be paper or tiny for {pretrained[0]}, but is {scale}.")
         # All rows begin alike.
@@ -155,10 +155,11 @@ def reproduce(
         cluster = Cluster(out / "slurm")
         runner = Runner(planner, configs, click.echo, cluster.run, cluster.stop)
     others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
+    # Commands name them, printed ones too.
+    scaled_configs(configs, at_scale, chosen)
     if dry_run:
         _print_commands(runner, jobs, others)
         return
-    scaled_configs(configs, at_scale, chosen)
     check_programs([*(step for job in jobs for step in runner.steps(job)), *others])
     _run(runner, jobs, others, out, configs)
 
@@ -223,7 +224,7 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
     from pyramidions.reproduce.scale import SCALES
 
     if data is None:
-        if needed and SCALES[scale].starts:
+        if needed and SCALES[scale].start:
             raise UserError(f"--data must be given where --scale is {scale}: a corpus with some thousand documents.")
         return dict.fromkeys(needed, _CHECKOUT / "data" / "sample" if SCALES[scale].sample else None)
     if not data.is_dir():

@@ -1,11 +1,16 @@
 """Whether a checkpoint of fairseq's fits a model: its vocabulary, and the names and shapes of its weights."""
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from pyramidions.nn.scorer import Scorer
+
+logger = logging.getLogger(__name__)
 
 #: Under this name the fingerprint of the vocabulary travels among the weights.
 VOCABULARY = "vocabulary"
@@ -36,6 +41,23 @@ def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
             "The checkpoint was trained with another vocabulary than that of the data: prepare the data with its "
             "tokenizer (pyramidions prepare --tokenizer)."
         )
+
+
+def add_new_scorers(given: dict[str, Tensor], model: nn.Module) -> None:
+    """Add, in place, a model's own scorers to weights that lack them, so that fine-tuning may begin to pool.
+
+    A scorer of which the weights have a part is left as it is, for `refuse_architecture` to tell.
+    """
+    own = model.state_dict()
+    new = 0
+    for prefix, module in model.named_modules():
+        if isinstance(module, Scorer):
+            names = {f"{prefix}.{name}" for name in module.state_dict()}
+            if names and not names & given.keys():
+                given.update({name: own[name] for name in names})
+                new += 1
+    if new:
+        logger.warning("The checkpoint has no weights for %d of the scorers: they begin at random.", new)
 
 
 def refuse_architecture(given: Mapping[str, Tensor], model: nn.Module) -> None:

@@ -1,16 +1,18 @@
 """The steps of a row: their commands, and the files that show that they are done."""
 
+import copy
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyramidions.corpora import KNOWN
 from pyramidions.errors import UserError
 from pyramidions.files.processes import program
-from pyramidions.reproduce.catalogue import MARKED, OF_SUMMARIES, PaperRow
-from pyramidions.reproduce.scale import Scale
+from pyramidions.reproduce.catalogue import MARKED, PaperRow
+from pyramidions.reproduce.compose import composed, differ_in_scorers_alone, settings_hash
+from pyramidions.reproduce.scale import UNPOOLED, Scale, Start
 
 GENERATED = "generate-test.txt"
 
@@ -131,7 +133,9 @@ class Planner:
         return self._folder_of(row.data, row.config)
 
     def _folder_of(self, data: str, config: str) -> Path:
-        folder = self.out / data / config
+        return self._seeded(self.out / data / config)
+
+    def _seeded(self, folder: Path) -> Path:
         return folder if self.seed is None else seed_folder(folder, self.seed)
 
     def _trained(self, folder: Path) -> Path:
@@ -158,28 +162,46 @@ class Planner:
             words = (*words, "--sentence-markers")
         return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
 
-    def starts(self, row: PaperRow) -> list[Step]:
-        """Return the trainings that a row begins with, each from the one before and in a folder of its own."""
-        steps: list[Step] = []
-        for start in self.scale.starts:
-            folder, processes = self.folder(row) / start.name, self.machines.processes
-            overrides = (
-                *("task._name=span_denoising", "+task.copy_spans=true", *start.overrides),
-                # Hydra does not delete what is null.
-                *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={start.updates}"),
-            )
-            begun = steps[-1].made if steps else None
-            # Passages are shorter than documents: only what is asked for limits how many are held at a time.
-            held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
-            freq = self.machines.update_freq(start.documents, held)
-            steps.append(self._training(start.name, folder, row, overrides, held, freq, begun))
-        return steps
+    def settings(self, row: PaperRow) -> dict[str, Any]:
+        """Return the settings of a row's run at this scale, but for where it reads and writes."""
+        return composed(self.configs, row.overrides).run
+
+    def _changes(self, row: PaperRow, start: Start) -> tuple[str, ...]:
+        """Return what a start changes in a row's run: it does not pool if pooling has no weights but scorers."""
+        changes = (*start.changes, *UNPOOLED)
+        alone = differ_in_scorers_alone(self.configs, (*row.overrides, *changes), row.overrides)
+        return changes if alone else start.changes
+
+    def start_settings(self, row: PaperRow) -> dict[str, Any] | None:
+        """Return the settings of what a row begins with; None if it begins with nothing.
+
+        The most tokens that the row reads are not among them: passages are shorter.
+        """
+        if self.scale.start is None:
+            return None
+        changes = self._changes(row, self.scale.start)
+        settings = copy.deepcopy(composed(self.configs, (*row.overrides, *changes)).run)
+        for group in ("task", "model"):
+            del settings[group]["max_source_positions"]
+        return settings
+
+    def start(self, row: PaperRow) -> Step | None:
+        """Return the training that a row begins with, in a folder that it shares with rows of the same start."""
+        start = self.scale.start
+        if start is None:
+            return None
+        folder = self._seeded(self.out / row.data / f"{start.name}-{settings_hash(self.start_settings(row))[:8]}")
+        processes = self.machines.processes
+        # Passages are shorter than documents: only what is asked for limits how many are held at a time.
+        held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
+        freq = self.machines.update_freq(start.documents, held)
+        return self._training(start.name, folder, row, self._changes(row, start), held, freq, None)
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
-        starts, begun = self.starts(row), None
-        if starts:
-            begun = starts[-1].made
+        start, begun = self.start(row), None
+        if start is not None:
+            begun = start.made
         elif row.starts_from:
             begun = self._trained(self._folder_of(row.data, row.starts_from))
         freq = self.machines.update_freq(self.scale.documents, batch_size)

@@ -146,12 +146,6 @@ class Training(Generation):
     best: Best | None = None
 
 
-class Start(Training):
-    """A training that a row began with."""
-
-    name: str
-
-
 class Memory(_Part):
     """Peak memory of the trainings: what the process had on the CPU, or what it allocated on its first GPU."""
 
@@ -185,7 +179,7 @@ class Result(_Part):
         commit: of the code.
         versions: of Python and packages.
         seed: of the training.
-        starts: trainings that it began with, in order; their seconds and updates come on top of the last one's.
+        start: what the training began with; its seconds and updates come on top.
     """
 
     config: str
@@ -197,7 +191,7 @@ class Result(_Part):
     versions: dict[str, str]
     hardware: Hardware
     seed: Count
-    starts: list[Start] = []
+    start: Training | None = None
     training: Training | None
     memory: Memory | None = None
     losses: Losses | None = None

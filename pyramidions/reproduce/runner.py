@@ -1,12 +1,10 @@
 """Runs jobs, here or on a cluster, and gathers what their steps left in one file per row and seed."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from pyramidions.data.folder import DataFolder
@@ -14,8 +12,8 @@ from pyramidions.data.manifest import file_hash
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.atomic import write_file
 from pyramidions.files.run_facts import RunFacts
-from pyramidions.models.experiment import read_experiment
 from pyramidions.reproduce.catalogue import ORDER, Job, PaperRow
+from pyramidions.reproduce.compose import composed, settings_hash
 from pyramidions.reproduce.plan import Planner, Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, is_done, run_step
 from pyramidions.reproduce.side_by_side import run_side_by_side
@@ -23,6 +21,7 @@ from pyramidions.scoring import FIGURES
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
 Run = Callable[..., float | None]
+_TIMING = ("time", "time-training")
 
 
 @dataclass
@@ -42,8 +41,6 @@ class Runner:
     say: Say
     run_one: Run = run_step
     stop: Callable[[], object] | None = None
-    # Hydra composes one config at a time.
-    _composing: Lock = field(default_factory=Lock, repr=False)
 
     def steps(self, job: Job) -> list[Step]:
         """Return the steps of a job, in order."""
@@ -54,8 +51,8 @@ class Runner:
             *(planner.generate(row, dataset["batch_size_valid"]), planner.score(row)),
             *(planner.time(row, size), planner.time(row, size, decodes=False)),
         )
-        starts = planner.starts(row) if "train" in job.wanted else []
-        return [*starts, *(step for step in steps if step.name in job.wanted)]
+        start = planner.start(row) if "train" in job.wanted else None
+        return [*([start] if start else []), *(step for step in steps if step.name in job.wanted)]
 
     def _planner(self, job: Job) -> Planner:
         """Return what plans the job's seed."""
@@ -104,7 +101,8 @@ class Runner:
             made_from = self._made_from(job, step)
             if step.name == "score":
                 _score_again(step, made_from)
-            self._step(step, made_from)
+            # Rows that run side by side may begin with the same training.
+            self._step(step, made_from, waits=step.folder != self._planner(job).folder(job.row))
             write_result(self._planner(job), job.row, self._seed(job))
 
     @contextmanager
@@ -126,10 +124,8 @@ class Runner:
 
     def _made_from(self, job: Job, step: Step) -> dict[str, str]:
         """Return hashes of the configs that a step reads and, if it reads documents, of their manifest."""
-        row, timing = job.row, step.name in ("time", "time-training")
-        with self._composing:
-            read = self._read(row, timing)
-        made_from = {"config": hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()}
+        row, timing = job.row, step.name in _TIMING
+        made_from = {"config": settings_hash(self._read(row, step))}
         if not timing:
             made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
         # What was scored by ROUGE alone before there were other metrics stays done.
@@ -137,14 +133,15 @@ class Runner:
             made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
 
-    def _read(self, row: PaperRow, timing: bool) -> list[Any]:
-        """Return the settings that a step reads."""
-        if timing:
-            files = [self.planner.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
-            return [read_experiment(str(path)).run for path in files]
-        # A start has other settings, and all later steps come from it.
-        starts = [start._asdict() for start in self.planner.scale.starts]
-        return [read_experiment(str(self.planner.configs / "base.yaml"), row.overrides).run, *starts]
+    def _read(self, row: PaperRow, step: Step) -> list[Any]:
+        """Return the settings that a step reads, and those of what it began with."""
+        if step.name in _TIMING:
+            configs = dict.fromkeys((row.reference, row.config))
+            return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)).run for config in configs]
+        start = self.planner.start_settings(row)
+        if self.planner.scale.start is not None and step.name == self.planner.scale.start.name:
+            return [start]
+        return [self.planner.settings(row), *([] if start is None else [start])]
 
     def _step(self, step: Step, made_from: Hashes, *, waits: bool = False) -> None:
         taken = None
@@ -163,8 +160,7 @@ class Runner:
         return int(self._settings(job)["common"]["seed"]) if job.seed is None else job.seed
 
     def _settings(self, job: Job) -> dict[str, Any]:
-        with self._composing:
-            return read_experiment(str(self.configs / "base.yaml"), job.row.overrides).run
+        return composed(self.configs, job.row.overrides).run
 
 
 def _score_again(step: Step, made_from: Hashes) -> None:
@@ -187,9 +183,9 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     if not ran:
         return
     first = next(iter(ran.values()))
-    starts = [step for step in planner.starts(row) if step.is_done and "train" in ran]
-    # Of whatever was trained.
-    memories = [told["memory"] for told in (*map(_mark, starts), ran.get("train", {})) if told.get("memory")]
+    start = planner.start(row) if "train" in ran else None
+    trained = [ran.get("train", {}), *([json.loads(start.mark.read_text())] if start and start.is_done else [])]
+    memories = [told["memory"] for told in trained if told.get("memory")]
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -201,7 +197,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "versions": first["versions"],
         "hardware": first["hardware"],
         "seed": seed,
-        "starts": [{"name": step.name, **told} for step in starts if (told := training(step.made))],
+        "start": None if start is None else training(start.made),
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
         "memory": max(memories, key=lambda memory: memory["bytes"], default=None),
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,
@@ -225,11 +221,6 @@ def _corpus(folder: Path) -> dict[str, Any]:
     """Return the name of the corpus and its documents by split."""
     splits = DataFolder(folder).manifest["splits"]
     return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
-
-
-def _mark(step: Step) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(step.mark.read_text())
-    return told
 
 
 def _losses(path: Path) -> dict[str, Any]:

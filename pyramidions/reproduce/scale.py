@@ -7,10 +7,19 @@ from typing import Any, NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
+from pyramidions.reproduce.catalogue import OF_SUMMARIES
+
+#: What takes pooling out of a run, in Hydra's syntax.
+UNPOOLED = (
+    *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
+    *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
+)
 
 
 class Start(NamedTuple):
-    """A training that a row begins with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
+    """A training that rows begin with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
+
+    It does not pool where it need not, so that rows that differ in nothing but pooling share it.
 
     Attributes:
         name: of the step.
@@ -23,6 +32,15 @@ class Start(NamedTuple):
     updates: int
     documents: int
     overrides: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What it changes in the run of any row."""
+        return (
+            *("task._name=span_denoising", "+task.copy_spans=true", *self.overrides),
+            # Hydra does not delete what is null.
+            *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={self.updates}"),
+        )
 
 
 class Scale(NamedTuple):
@@ -41,7 +59,7 @@ class Scale(NamedTuple):
         run: values by key that replace those of all configs.
         without: keys that are taken out of them.
         seeds: each row is trained for each of them; none for once, with the config's.
-        starts: what each row begins with. Then no row starts from another, so that all have equal updates.
+        start: what rows begin with. Then no row starts from another, so that all have equal updates.
         checkpoint: the file of a training that the next steps read.
         batch_size: documents at a time on a GPU; None for the config's.
         loss_documents: how many documents the loss is measured on.
@@ -60,7 +78,7 @@ class Scale(NamedTuple):
     run: Mapping[str, Any] = {}
     without: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
-    starts: tuple[Start, ...] = ()
+    start: Start | None = None
     checkpoint: str = "checkpoint_best.pt"
     batch_size: int | None = None
     loss_documents: int = 100
@@ -119,25 +137,14 @@ _SMALL_RUN = {
     "common.log_interval": 20,
 }
 #: A small decoder does not read documents unless it has learned to copy. The most tokens of a target say how long
-#: passages are: 117 and 493 tokens, or what the row reads.
-_SMALL_STARTS = (
-    Start(
-        "copying-short",
-        updates=2400,
-        documents=24,
-        overrides=(
-            *("+task.corrupted_share=0.5", "+task.mean_span=12", "task.max_target_positions=64"),
-            *("optimization.lr=[0.002]", "lr_scheduler.warmup_updates=200"),
-        ),
-    ),
-    Start(
-        "copying",
-        updates=800,
-        documents=8,
-        overrides=(
-            *("+task.corrupted_share=0.25", "+task.mean_span=12", "task.max_target_positions=134"),
-            *("optimization.lr=[0.001]", "lr_scheduler.warmup_updates=50"),
-        ),
+#: passages are: 117 tokens.
+_SMALL_START = Start(
+    "copying",
+    updates=2400,
+    documents=24,
+    overrides=(
+        *("+task.corrupted_share=0.5", "+task.mean_span=12", "task.max_target_positions=64"),
+        *("optimization.lr=[0.002]", "lr_scheduler.warmup_updates=200"),
     ),
 )
 SCALES = {
@@ -147,7 +154,7 @@ SCALES = {
         run=_SMALL_RUN,
         without=("lr_scheduler.total_num_update",),
         seeds=(1, 2, 3),
-        starts=_SMALL_STARTS,
+        start=_SMALL_START,
         checkpoint="checkpoint_last.pt",
         batch_size=8,
         loss_documents=200,

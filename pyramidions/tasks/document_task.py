@@ -143,6 +143,7 @@ class DocumentTask(TrainingTask):
             training.checkpoints.check_parts(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if training is not None:
+            model.may_add_scorers = training.checkpoints.fine_tunes
             rate = begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
             training.trains(model, rate)
         return model

@@ -43,6 +43,8 @@ class RunCheckpoints:
         self.run = run
         self.folder = CheckpointFolder(Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints)
         self._score: Optional[float] = None
+        #: whether the run begins with the weights of another
+        self.fine_tunes = False
         # what the run resumes, its optimizer included
         self._resumed: Optional[RunFacts] = None
         #: the pretrained model that the run started from, as its first checkpoint says
@@ -71,6 +73,8 @@ class RunCheckpoints:
                 distributed.barrier()
         checkpoint = self.run.checkpoint
         last = self.folder.path / LAST
+        resumes = checkpoint.restore_file != LAST or last.exists()
+        self.fine_tunes = bool(checkpoint.finetune_from_model) and not resumes
         starts = [Path(checkpoint.restore_file) if checkpoint.restore_file != LAST else last]
         starts += [Path(checkpoint.finetune_from_model)] if checkpoint.finetune_from_model else []
         self.source = next((source_of(path) for path in starts if path.is_file()), None)
@@ -81,7 +85,7 @@ class RunCheckpoints:
             if checkpoint.no_save:
                 _require_whole(last, "--restore-file")
             self._resume(last)
-        elif checkpoint.finetune_from_model:
+        elif self.fine_tunes:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
 
     def _resume(self, path: Path) -> None:

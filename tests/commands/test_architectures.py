@@ -17,6 +17,7 @@ SMALL = {
         "--self-attention-args",
         '{"bucket_size": 16, "num_hashes": 2, "local_heads": 1}',
     ],
+    "transpooler": [*BLOCKS, "--pooling-lengths", "None,16"],
     "power": [*BLOCKS, "--pooling-lengths", "64,16"],
     "funnel": [*BLOCKS, "--pooling-lengths", "64,None"],
     "deep_pyramidion": [*BLOCKS, "--pooling-lengths", "None,64,16,None,None,None"],
@@ -56,6 +57,22 @@ def test_it_trains_resumes_generates_and_is_scored(arch: str, data: DataFolder, 
     assert done.returncode == 0, done.stdout
     scores = run("pyramidions", "score", tmp_path / "generate-test.txt", "--data", data.path)
     assert scores.returncode == 0 and "n=10" in scores.stdout
+
+
+@pytest.mark.slow
+def test_pooling_is_added_to_a_blockwise_checkpoint_and_only_where_fine_tuning_begins(
+    data: DataFolder, tmp_path: Path
+) -> None:
+    trained(data, tmp_path / "blockwise", "blockwise", 2)
+    start = tmp_path / "blockwise" / "checkpoint_last.pt"
+    log = trained(data, tmp_path / "pooled", "transpooler", 2, "--finetune-from-model", start)
+    assert "The checkpoint has no weights for 1 of the scorers: they begin at random." in log
+    again = trained(data, tmp_path / "pooled", "transpooler", 3)
+    assert "begin at random" not in again and "num_updates=3," in again
+    with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it has unknown 2 weights"):
+        trained(
+            data, tmp_path / "wrong", "blockwise", 1, "--finetune-from-model", tmp_path / "pooled/checkpoint_last.pt"
+        )
 
 
 @pytest.mark.slow

@@ -29,13 +29,13 @@ def write_seed(out: Path, config: str, seed: int, own: list[float], cost: float 
         return {"mean": value, "low": value, "high": value}
 
     mean = sum(own) / len(own)
-    starts = [{"name": "copying", "seconds": 120.0, "updates": 500, "epochs": 1, "best": None}]
+    start = {"seconds": 120.0, "updates": 500, "epochs": 1, "best": None}
     result = {
         "config": config,
         "scale": "small",
         "seed": seed,
         "times": None,
-        "starts": starts,
+        "start": start,
         "memory": {"bytes": 2**30 + seed * 2**28, "of": "process"},
         "losses": {"split": "valid", "own": told(mean), "another": told(mean + cost), "cost": told(cost)},
         "hardware": {"device": "a CPU", "threads": 2, "gpus": 0, "nodes": 1},
