@@ -114,7 +114,7 @@ _TINY_RUN = {
 #: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
 #: loss is all that is validated, on the first documents.
 _SMALL_RUN = {
-    "optimization.max_update": 1000,
+    "optimization.max_update": 500,
     "optimization.max_epoch": 0,
     "optimization.lr": [0.001],
     "optimizer.adam_betas": "(0.9, 0.98)",

@@ -55,7 +55,7 @@ def test_lengths_and_widths_are_a_quarter(planner: Planner) -> None:
 def test_every_row_has_equal_updates_and_the_same_settings_of_them(planner: Planner) -> None:
     for row in ROWS.values():
         run = composed(planner, row).run
-        assert run["optimization"]["max_update"] == 1000 and run["optimization"]["max_epoch"] == 0, row.config
+        assert run["optimization"]["max_update"] == 500 and run["optimization"]["max_epoch"] == 0, row.config
         assert run["lr_scheduler"] == {"_name": "fixed", "warmup_updates": 100}, row.config
         assert run["criterion"]["label_smoothing"] == 0 and run["model"]["dropout"] == 0, row.config
         assert run["checkpoint"]["best_checkpoint_metric"] == "loss"
