@@ -23,13 +23,17 @@ class Trainings:
 
     Args:
         args: of the command line, those of `parser` among them.
-        models: name to the fields in which each model differs from the others, ``arch`` among them.
+        models: name to the fields in which each model differs from the others, ``arch`` among them. ``lr`` and other
+            flags of fairseq-train may be, too.
+        free: names of arguments that say which models there are.
     """
 
-    def __init__(self, args: argparse.Namespace, models: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, args: argparse.Namespace, models: Mapping[str, Mapping[str, Any]], free: Sequence[str] = ()
+    ) -> None:
         self.args, self.models = args, models
         self.work: Path = args.work
-        check_settings(self.work, args, free=("models", "seeds", "work", "out"))
+        check_settings(self.work, args, free=("models", "seeds", "work", "out", *free))
 
     def documents(self) -> list[Document]:
         """Return those to validate on."""
@@ -60,16 +64,19 @@ class Trainings:
         save.mkdir(exist_ok=True)
         shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": args.ffn_embed_dim, "num_heads": args.num_heads}
         fields = {**shape, "normalize_before": True, "dropout": 0, "attention_dropout": 0, "activation_dropout": 0}
+        fields |= {"lr": args.lr, **self.models[name]}
+        if not fields["normalize_before"]:
+            del fields["normalize_before"]
         # Validates, too.
         every = max(1, args.updates // 2)
         step(
             self.work,
             save / "done",
             *("fairseq-train", data, "--user-dir", USER_DIR, "--cpu", "--task", "long_document_summarization"),
-            *model_flags({**fields, **self.models[name]}),
+            *model_flags(fields),
             *("--max-source-positions", args.source, "--max-target-positions", args.target),
             *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)"),
-            *("--lr", args.lr, "--lr-scheduler", "polynomial_decay", "--warmup-updates", args.updates // 10),
+            *("--lr-scheduler", "polynomial_decay", "--warmup-updates", args.updates // 10),
             *("--total-num-update", args.updates, "--max-update", args.updates, "--clip-norm", 1),
             *("--batch-size", args.batch, "--batch-size-valid", 8, "--num-workers", 0, "--seed", seed),
             *("--save-dir", save, "--save-interval-updates", every, "--keep-interval-updates", 1),

@@ -29,12 +29,15 @@ CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(
     f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml") if path.parent.name != "dynamic_pooling"
 )
-PRETRAINED, CORPORA, LECTURE, SPARSE = (
-    [name for name in FILES if name.startswith(group)] for group in ("pretrained=", "corpus=", "lecture=", "sparse=")
+PRETRAINED, CORPORA, LECTURE, SPARSE, NEIGHBOURS = (
+    [name for name in FILES if name.startswith(f"{group}=")]
+    for group in ("pretrained", "corpus", "lecture", "sparse", "neighbours")
 )
-ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE)]
+ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE, *NEIGHBOURS)]
 CATALOGUE = [
-    row for row in read_catalogue(CONFIGS) if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_"))
+    row
+    for row in read_catalogue(CONFIGS)
+    if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_", "neighbours"))
 ]
 #: Models of base size, in their training on summaries.
 TRAINED = [name for name in SPARSE if name[7].isalpha() and not name.endswith("_pretraining")]
@@ -126,6 +129,28 @@ def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
     assert found.max_source_positions == int(row.encoder_lengths.replace(">", ",").split(",")[0])
 
 
+@pytest.mark.parametrize(
+    ("name", "other", "changed"),
+    [
+        ("hepos", "table2/05_blockwise_8k", {"cross_attention", "cross_attention_args"}),
+        ("window", "table2/05_blockwise_8k", {"self_attention", "self_attention_args"}),
+        ("lsh_window", "table2/05_blockwise_8k", {"self_attention", "self_attention_args"}),
+        ("sinkhorn_window", "table2/05_blockwise_8k", {"self_attention", "self_attention_args"}),
+        ("look_back", "table7/21_pyramidion_8k_2k_512", {"memories", "cross_attention", "cross_attention_args"}),
+    ],
+)
+def test_a_neighbour_differs_from_a_row_of_the_paper_in_one_part(name: str, other: str, changed: set[str]) -> None:
+    found, row = (read_experiment(str(CONFIGS / f"{path}.yaml")) for path in (f"neighbours/{name}", other))
+    fields = asdict(row.model)
+    assert {field for field, value in asdict(found.model).items() if value != fields[field]} == changed
+    assert found.max_source_positions == row.max_source_positions
+    (listed,) = (line for line in read_catalogue(CONFIGS) if line.config == f"neighbours/{name}")
+    (published,) = (line for line in read_catalogue(CONFIGS) if (line.table, line.config) == (other[:6], other))
+    lengths = ("encoder_lengths", "decoder_length", "encoder_layers", "decoder_layers", "data")
+    assert all(getattr(listed, each) == getattr(published, each) for each in lengths)
+    assert not listed.paper
+
+
 def test_a_config_has_one_reference_in_whatever_table_it_stands() -> None:
     references = {(row.data, row.config): row.reference for row in CATALOGUE}
     assert all(references[row.data, row.config] == row.reference for row in CATALOGUE)
@@ -200,7 +225,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@pytest.mark.parametrize("row", [*ROWS, *LECTURE, *TRAINED])
+@pytest.mark.parametrize("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS])
 def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
     small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
     large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))

@@ -123,3 +123,29 @@ def test_poolings_of_segments_are_compared_with_the_top_k_and_trained_once(tmp_p
     assert again.returncode == 0 and "fairseq-train" not in again.stdout, again.stdout
     other = run(*compare, "--pooled", 8)
     assert other.returncode == 1 and "holds trainings with other arguments" in other.stdout
+
+
+@pytest.mark.slow
+def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collapsing(tmp_path: Path) -> None:
+    size = ["--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2, "--vocab-size", 300, "--source", 64]
+    size += ["--pooled", 16, "--target", 16, "--updates", 3, "--batch", 2, "--documents", 3]
+    watch = ["python", BENCHMARKS / "collapse.py", SAMPLE, "--work", tmp_path / "work", *size]
+    out = tmp_path / "collapse.json"
+    some = ["--rates", 0.001, "--scorers", "plain", "norm", "--norms", "post", "pre", "--seeds", 1]
+    done = run(*watch, *some, "--out", out)
+    assert done.returncode == 0, done.stdout
+    written = json.loads(out.read_text())
+    assert list(written["settings"]) == [
+        f"{norms}-{way}-0.001" for norms in ("post", "pre") for way in ("plain", "norm")
+    ]
+    for found in written["settings"].values():
+        assert 0 <= found["spread"][0] <= 1 and 1 / 16 <= found["sharpness"][0] <= 1
+        assert found["collapsed"] == (found["spread"][0] < written["limit"])
+        # A vocabulary of 300 pieces, hardly trained.
+        assert 4 < found["loss"][0] < 8 and abs(found["another costs"][0]) < 1
+    log = (tmp_path / "work" / "pre-norm-0.001-1-done.log").read_text()
+    assert "'normalize_before': True" in log and "layer_norm" in log
+    assert "'normalize_before': False" in (tmp_path / "work" / "post-plain-0.001-1-done.log").read_text()
+    # A rate is added without training the others anew.
+    more = run(*watch, *some, "--rates", 0.001, 0.01)
+    assert more.returncode == 0 and more.stdout.count("fairseq-train") == 4, more.stdout

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
     *("lecture_govreport", "lecture_pubmed", "lecture_arxiv", "sparse_table5", "sparse_table8"),
+    "neighbours",
 )
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 _CHECKOUT = Path(__file__).parents[2]  # of the repository, where sample and benchmarks lie

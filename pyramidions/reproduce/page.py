@@ -7,7 +7,7 @@ from urllib.parse import quote
 from pyramidions.files.progress import counted
 from pyramidions.markdown import plain
 from pyramidions.reproduce import seeds_page
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, SPARSE_TABLES, SYSTEM_TABLES, PaperRow
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, NEIGHBOURS, SPARSE_TABLES, SYSTEM_TABLES, PaperRow
 from pyramidions.reproduce.comparison import PAPER_DOCUMENTS, Line, has_papers_data, shown
 from pyramidions.reproduce.notes import LEGEND, LEGEND_OF_THE_PAPER, NOTES, TITLES
 from pyramidions.reproduce.paper_tables import (
@@ -241,7 +241,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
         members = [line for line in lines if line.row.table == table and line.row.config]
         name = TITLES.get(table, table).partition(":")[0]
         if without := sum(line.result is None for line in members):
-            if table in (*LECTURE_TABLES, *SPARSE_TABLES):
+            if table in (*LECTURE_TABLES, *SPARSE_TABLES, NEIGHBOURS):
                 systems.append(f"{name} {without} of {len(members)}")
             else:
                 absent.append(f"{name.lower()} {without} of {len(members)}")
@@ -253,7 +253,7 @@ def _missing(lines: Sequence[Line], topk: TopK | None) -> str:
     if absent:
         bullets.append(f"Rows that were not run: {', '.join(absent)}.")
     if systems:
-        bullets.append(f"Rows of other papers without a result: {', '.join(systems)}.")
+        bullets.append(f"Rows that are not of the paper, without a result: {', '.join(systems)}.")
     if topk is None:
         bullets.append(f"Figures 5 and 6, {NOT_RUN}: `scripts/reproduce/figure5.sh` makes them.")
     return _bullets(bullets) if bullets else "Nothing."

@@ -12,7 +12,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.processes import program
 from pyramidions.reproduce.catalogue import MARKED, PaperRow
 from pyramidions.reproduce.compose import composed, differ_in_scorers_alone, settings_hash
-from pyramidions.reproduce.scale import UNPOOLED, Scale, Start
+from pyramidions.reproduce.scale import Scale, Start
 
 GENERATED = "generate-test.txt"
 
@@ -166,21 +166,20 @@ class Planner:
         """Return the settings of a row's run at this scale, but for where it reads and writes."""
         return composed(self.configs, row.overrides).run
 
-    def _changes(self, row: PaperRow, start: Start) -> tuple[str, ...]:
-        """Return what a start changes in a row's run: it does not pool if pooling has no weights but scorers."""
-        changes = (*start.changes, *UNPOOLED)
-        alone = differ_in_scorers_alone(self.configs, (*row.overrides, *changes), row.overrides)
-        return changes if alone else start.changes
+    def _begun(self, row: PaperRow, start: Start) -> tuple[str, ...]:
+        """Return what composes the run that a row begins with: that of the common model if its weights fit."""
+        common = (f"+{start.of.replace('/', '=')}", *start.changes)
+        fits = differ_in_scorers_alone(self.configs, common, row.overrides)
+        return common if fits else (*row.overrides, *start.changes)
 
     def start_settings(self, row: PaperRow) -> dict[str, Any] | None:
         """Return the settings of what a row begins with; None if it begins with nothing.
 
-        The most tokens that the row reads are not among them: passages are shorter.
+        The most tokens that it could read are not among them: passages are shorter.
         """
         if self.scale.start is None:
             return None
-        changes = self._changes(row, self.scale.start)
-        settings = copy.deepcopy(composed(self.configs, (*row.overrides, *changes)).run)
+        settings = copy.deepcopy(composed(self.configs, self._begun(row, self.scale.start)).run)
         for group in ("task", "model"):
             del settings[group]["max_source_positions"]
         return settings
@@ -195,7 +194,7 @@ class Planner:
         # Passages are shorter than documents: only what is asked for limits how many are held at a time.
         held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
         freq = self.machines.update_freq(start.documents, held)
-        return self._training(start.name, folder, row, self._changes(row, start), held, freq, None)
+        return self._training(start.name, folder, row, self._begun(row, start), held, freq, None)
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
@@ -205,7 +204,7 @@ class Planner:
         elif row.starts_from:
             begun = self._trained(self._folder_of(row.data, row.starts_from))
         freq = self.machines.update_freq(self.scale.documents, batch_size)
-        return self._training("train", self.folder(row), row, (), batch_size, freq, begun)
+        return self._training("train", self.folder(row), row, row.overrides, batch_size, freq, begun)
 
     def _training(
         self,
@@ -217,11 +216,11 @@ class Planner:
         update_freq: int,
         begun: Path | None,
     ) -> Step:
-        """Return a training of a row's model that begins with a checkpoint, if there is one."""
+        """Return a training on a row's corpus that begins with a checkpoint, if there is one."""
         machines = self.machines
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(*row.overrides, *overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *(*overrides, f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]

@@ -9,33 +9,29 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
 from pyramidions.reproduce.catalogue import OF_SUMMARIES
 
-#: What takes pooling out of a run, in Hydra's syntax.
-UNPOOLED = (
-    *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
-    *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
-)
-
 
 class Start(NamedTuple):
     """A training that rows begin with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
 
-    It does not pool where it need not, so that rows that differ in nothing but pooling share it.
+    Rows whose weights differ in scorers alone begin with the same one; the others with one of their own.
 
     Attributes:
         name: of the step.
+        of: the config of the model that is trained for all rows that its weights fit.
         updates: how many.
         documents: per update, over all GPUs.
-        overrides: what else it changes in the row's run, in Hydra's syntax.
+        overrides: what else it changes in the run of a model, in Hydra's syntax.
     """
 
     name: str
+    of: str
     updates: int
     documents: int
     overrides: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What it changes in the run of any row."""
+        """What it changes in the run of a model."""
         return (
             *("task._name=span_denoising", "+task.copy_spans=true", *self.overrides),
             # Hydra does not delete what is null.
@@ -140,6 +136,7 @@ _SMALL_RUN = {
 #: passages are: 117 tokens.
 _SMALL_START = Start(
     "copying",
+    of="table2/05_blockwise_8k",
     updates=2400,
     documents=24,
     overrides=(

@@ -10,7 +10,7 @@ import torch
 from pyramidions.models import build
 from pyramidions.models.experiment import Experiment, read_experiment
 from pyramidions.models.fitting import add_new_scorers, refuse_architecture
-from pyramidions.reproduce.catalogue import PaperRow, is_trained, jobs_for, read_catalogue
+from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow, is_trained, jobs_for, read_catalogue
 from pyramidions.reproduce.plan import Machines, Planner
 from pyramidions.reproduce.scale import SCALES, scaled_configs
 from pyramidions.text.tokenizer import PAD
@@ -18,7 +18,7 @@ from pyramidions.text.tokenizer import PAD
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = SCALES["small"]
 FAIRSEQS = ("distributed_training.", "checkpoint.finetune_from_model", "common.cpu")
-TABLES = ("table2", "table3", "table4", "table7", "table8", "lecture_govreport", "lecture_pubmed", "lecture_arxiv")
+TABLES = ("table2", "table3", "table4", "table7", "table8", "neighbours", *LECTURE_TABLES)
 ROWS = {job.row.config: job.row for job in jobs_for(read_catalogue(CONFIGS), TABLES)}
 
 
@@ -76,15 +76,13 @@ def test_a_row_copies_passages_and_then_summarizes(planner: Planner) -> None:
     assert not {"eval_rouge", "eval_rouge_args", "eval_metrics", "eval_metric_args"} & task.keys()
 
 
-def test_rows_that_differ_in_pooling_and_length_alone_share_a_start(planner: Planner) -> None:
-    plain = folder_of(planner, "table2/05_blockwise_8k")
-    pooled = ("table2/04_blockwise_2k", "table2/08_transpooler_8k_2k", "table7/21_pyramidion_8k_2k_512", "table4/mean")
-    assert {folder_of(planner, config) for config in pooled} == {plain}
-    others = ("table2/03_vanilla_8k", "table2/11_lsh_8k", "table7/24_pyramidion_8k_4k_2k", "lecture/full")
-    assert len({plain, *(folder_of(planner, config) for config in others)}) == 5
-    # Learned positions are as many as tokens are read.
-    assert folder_of(planner, "lecture/stride") != folder_of(planner, "lecture/full")
-    assert folder_of(replace(planner, seed=3), "table4/mean") == plain.with_name("seed-3")
+def test_rows_with_the_weights_of_blockwise_begin_with_its_start(planner: Planner) -> None:
+    common = folder_of(planner, "table2/05_blockwise_8k")
+    tables = ("table2/03_vanilla_8k", "table2/08_transpooler_8k_2k", "table7/21_pyramidion_8k_2k_512", "table4/mean")
+    assert {folder_of(planner, config) for config in (*tables, "neighbours/hepos", "neighbours/window")} == {common}
+    others = ("table2/11_lsh_8k", "table7/24_pyramidion_8k_4k_2k", "lecture/full", "lecture/stride")
+    assert len({common, *(folder_of(planner, config) for config in others)}) == 5
+    assert folder_of(replace(planner, seed=3), "table4/mean") == common.with_name("seed-3")
 
 
 @pytest.mark.parametrize(("machines", "held", "freq"), [(Machines(4), 6, 1), (Machines(1, 1, 4), 4, 6)])
