@@ -60,6 +60,12 @@ def _numbers(ctx: click.Context, parameter: click.Parameter, value: str | None) 
     "seed; small: 1,2,3]",
 )
 @click.option(
+    "--updates",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Updates of each row with summaries, at the small scale.  [default: 500]",
+)
+@click.option(
     "--gpus", type=click.IntRange(0), help="GPUs of each machine; 0 for the CPU.  [default: all; small, tiny: 0]"
 )
 @click.option("--nodes", type=click.IntRange(1), default=1, help="Machines that train together, with --launcher slurm.")
@@ -86,6 +92,7 @@ def reproduce(
     scale: str,
     rows: tuple[str, ...],
     seeds: tuple[int, ...] | None,
+    updates: int | None,
     gpus: int | None,
     nodes: int,
     launcher: str,
@@ -131,7 +138,7 @@ def reproduce(
     tables = [target for target in targets if target not in _OPERATORS]
     if rows and not tables:
         raise UserError(f"--rows applies only to tables and figure4, not to {', '.join(targets)}.")
-    chosen = SCALES[scale]
+    chosen = SCALES[scale] if updates is None else SCALES[scale].with_updates(updates)
     untrained = [target for target in targets if target not in tables or not is_trained(target)]
     if seeds and untrained:
         raise UserError(f"--seeds applies only to tables whose rows are trained, not to {untrained[0]}.")

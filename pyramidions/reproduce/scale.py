@@ -85,6 +85,18 @@ class Scale(NamedTuple):
         """Whether it is the paper's size, which may take weeks and wants GPUs."""
         return self.name == "paper"
 
+    def with_updates(self, updates: int) -> "Scale":
+        """Return the scale with another number of updates for each row.
+
+        Raises:
+            UserError: rows are trained for epochs at this scale.
+        """
+        if _UPDATES not in self.run:
+            raise UserError(f"--updates applies only to --scale small, but the scale is {self.name}.")
+        return self._replace(run={**self.run, _UPDATES: updates})
+
+
+_UPDATES = "optimization.max_update"
 
 #: Table 10: training batch 64, inference batch 8. The paper does not state the length of summaries in training.
 _PAPER_TIMING = ("--decode-batch", "8", "--target-tokens", "512")
@@ -110,7 +122,7 @@ _TINY_RUN = {
 #: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
 #: loss is all that is validated, on the first documents.
 _SMALL_RUN = {
-    "optimization.max_update": 500,
+    _UPDATES: 500,
     "optimization.max_epoch": 0,
     "optimization.lr": [0.001],
     "optimizer.adam_betas": "(0.9, 0.98)",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pyramidions.errors import UserError
 from pyramidions.models import build
 from pyramidions.models.experiment import Experiment, read_experiment
 from pyramidions.models.fitting import add_new_scorers, refuse_architecture
@@ -60,6 +61,16 @@ def test_every_row_has_equal_updates_and_the_same_settings_of_them(planner: Plan
         assert run["criterion"]["label_smoothing"] == 0 and run["model"]["dropout"] == 0, row.config
         assert run["checkpoint"]["best_checkpoint_metric"] == "loss"
         assert composed(planner, row, start=True).run["optimization"]["max_update"] == 2400, row.config
+
+
+def test_other_updates_change_rows_and_not_what_they_begin_with(planner: Planner, tmp_path: Path) -> None:
+    more = SMALL.with_updates(1200)
+    longer = replace(planner, configs=scaled_configs(CONFIGS, tmp_path, more), scale=more)
+    row = ROWS["table2/05_blockwise_8k"]
+    assert composed(longer, row).run["optimization"]["max_update"] == 1200
+    assert folder_of(longer, row.config) == folder_of(planner, row.config)
+    with pytest.raises(UserError, match="--updates applies only to --scale small, but the scale is tiny"):
+        SCALES["tiny"].with_updates(10)
 
 
 def test_a_row_copies_passages_and_then_summarizes(planner: Planner) -> None:
