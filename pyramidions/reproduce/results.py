@@ -147,7 +147,7 @@ class Training(Generation):
 
 
 class Memory(_Part):
-    """Peak memory of the trainings: what the process had on the CPU, or what it allocated on its first GPU."""
+    """Peak memory of the training: what the process had on the CPU, or what it allocated on its first GPU."""
 
     bytes: Positive
     of: Literal["process", "gpu"]
@@ -179,7 +179,7 @@ class Result(_Part):
         commit: of the code.
         versions: of Python and packages.
         seed: of the training.
-        start: what the training began with; its seconds and updates come on top.
+        start: what the training began with. Its updates come on top; its seconds do not, for fairseq counts on.
     """
 
     config: str

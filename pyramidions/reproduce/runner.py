@@ -184,8 +184,6 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         return
     first = next(iter(ran.values()))
     start = planner.start(row) if "train" in ran else None
-    trained = [ran.get("train", {}), *([json.loads(start.mark.read_text())] if start and start.is_done else [])]
-    memories = [told["memory"] for told in trained if told.get("memory")]
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -199,7 +197,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "seed": seed,
         "start": None if start is None else training(start.made),
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
-        "memory": max(memories, key=lambda memory: memory["bytes"], default=None),
+        "memory": ran.get("train", {}).get("memory"),
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,
         "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
         "scores": _scores(folder / "scores.json") if "score" in ran else None,

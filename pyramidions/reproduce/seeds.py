@@ -12,7 +12,7 @@ import numpy as np
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow
-from pyramidions.reproduce.results import Result, Training, read_result
+from pyramidions.reproduce.results import Result, read_result
 from pyramidions.scoring.pooled import pooled, pooled_difference
 from pyramidions.scoring.scores import Estimate
 
@@ -51,16 +51,15 @@ class SeededRow:
     def updates(self) -> int | None:
         """The updates of a training, with those of its start; None if seeds differ in them or are not trained."""
         found = {
-            sum(part.updates for part in trained) if (trained := _trainings(result)) else None
+            result.training.updates + (result.start.updates if result.start else 0) if result.training else None
             for result in self.results.values()
         }
         return found.pop() if len(found) == 1 else None
 
     @property
     def minutes(self) -> list[float]:
-        """How long each training took, with those that it began with."""
-        trained = [_trainings(result) for result in self.results.values()]
-        return [sum(part.seconds for part in parts) / 60 for parts in trained if parts]
+        """How long each training took, with its start."""
+        return [result.training.seconds / 60 for result in self.results.values() if result.training]
 
     @property
     def memory(self) -> int | None:
@@ -168,11 +167,6 @@ def reference_of(seeded: SeededRow, rows: Sequence[SeededRow]) -> SeededRow | No
         return (reads != _read(one), one.table != two.table, one.encoder_layers != two.encoder_layers, -reads)
 
     return min(others, key=unlike)
-
-
-def _trainings(result: Result) -> list[Training]:
-    """Return the start of a row, if it has one, and its training; nothing if it is not trained."""
-    return [part for part in (result.start, result.training) if part] if result.training else []
 
 
 def _read(row: PaperRow) -> int:

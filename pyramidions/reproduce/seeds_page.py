@@ -25,8 +25,9 @@ LEGEND = (
     "“loss over” is the difference to the row behind it, blockwise with as many tokens, paired by document; below 0 is "
     "better.",
     "“R-1”, “R-2” and “R-L” are ROUGE of summaries of the test documents in percent; “R-L” is the summary-level one.",
-    "“minutes” are those of a training from nothing on, from the fastest to the slowest seed. “GiB” is the highest "
-    "peak of memory: of the process on a CPU, of what it allocated on a GPU.",
+    "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may have the first "
+    "part in common. “GiB” is the highest peak of memory of the last part: of the process on a CPU, of what it "
+    "allocated on a GPU.",
 )
 _HEADS = (
     *("row", "architecture", "encoder → decoder", "seeds", "updates", "loss", "loss over", "another document costs"),
