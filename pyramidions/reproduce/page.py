@@ -72,7 +72,8 @@ def _compared(catalogue: Sequence[PaperRow], seeded: Sequence[SeededRow]) -> lis
     results = [result for row in seeded for result in row.results.values()]
     parts = [*map(_warning, seeds_page.warnings(seeded)), _filled(seeds_page.summary(seeded)), _facts(results, _COMMON)]
     parts += ["## How to read the comparison", _bullets(seeds_page.LEGEND)]
-    for title, table in seeds_page.sections(catalogue, seeded):
+    between = seeds_page.differences(seeded)
+    for title, table in (*seeds_page.sections(catalogue, seeded), *([between] if between else [])):
         parts += [f"## {title}", "\n".join(table)]
     if lacking := seeds_page.missing(seeded):
         parts += ["## What seeds lack", _bullets(lacking)]

@@ -59,9 +59,41 @@ def sections(catalogue: Sequence[PaperRow], rows: Sequence[SeededRow]) -> list[S
     return found
 
 
+def differences(rows: Sequence[SeededRow]) -> Section | None:
+    """Return how much higher the loss of each row is than that of each better one; None without two to compare."""
+    known = sorted((row for row in rows if row.losses), key=lambda row: row.estimates["own"].mean)
+    if len(known) < 2:
+        return None
+    lines = [
+        *_lines(["loss above", *(f"{cell(row.name)} {cell(row.row.architecture)}" for row in known[:-1])], texts=1),
+        *(
+            _line(
+                f"{cell(row.name)} {cell(row.row.architecture)}",
+                *(_difference(row, other) if place > column else "" for column, other in enumerate(known[:-1])),
+            )
+            for place, row in enumerate(known)
+            if place
+        ),
+    ]
+    return Section("Losses of all rows: row minus column", lines)
+
+
+def _difference(row: SeededRow, other: SeededRow) -> str:
+    above = row.loss_above(other)
+    return "other documents" if above is None else shown(above, 3)
+
+
 def _table(chosen: Sequence[SeededRow], rows: Sequence[SeededRow]) -> list[str]:
-    rules = ["---:" if number > 2 else "---" for number in range(len(_HEADS))]
-    return [f"| {' | '.join(cells)} |" for cells in (_HEADS, rules, *(_cells(row, rows) for row in chosen))]
+    return [*_lines(_HEADS, texts=3), *(_line(*_cells(row, rows)) for row in chosen)]
+
+
+def _lines(heads: Sequence[str], texts: int) -> list[str]:
+    """Return the head of a table whose columns behind the first ``texts`` are numbers."""
+    return [_line(*heads), _line(*("---:" if number >= texts else "---" for number in range(len(heads))))]
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _cells(seeded: SeededRow, rows: Sequence[SeededRow]) -> list[str]:

@@ -113,6 +113,19 @@ def test_the_page_has_a_table_with_intervals_differences_and_what_another_docume
     assert "What is missing" not in page and "Tiny" not in page
 
 
+def test_every_row_is_compared_with_each_better_one(out: Path) -> None:
+    for seed in (2, 10):
+        write_seed(out, "table4/mean", seed, [4.2, 5.2, 6.2])
+    page = write_report(out, CONFIGS).page.read_text()
+    section = page.split("## Losses of all rows: row minus column\n\n")[1].split("\n\n")[0]
+    assert section.splitlines() == [
+        "| loss above | 5 blockwise | mean transpooler |",
+        "| --- | ---: | ---: |",
+        "| mean transpooler | 0.200 [0.200, 0.200] |  |",
+        "| 8 transpooler | 0.500 [0.500, 0.500] | 0.300 [0.300, 0.300] |",
+    ]
+
+
 def test_each_seed_has_a_line_of_numbers(out: Path) -> None:
     path = next(path for path in write_report(out, CONFIGS).files if path.name == "report-seeds.csv")
     rows = list(csv.DictReader(path.open(newline="")))
