@@ -38,11 +38,11 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], see
     Args:
         lines: all rows of the paper.
         topk: where figures 5 and 6 come from; None if they were not measured.
-        plots: file names beside the page, by "figure4" and "topk".
+        plots: file names beside the page, by "figure4", "topk" and "losses".
         seeded: rows that were trained for several seeds. Where nothing else was run, the page is about them alone.
     """
     results = list({id(line.result): line.result for line in lines if line.result}.values())
-    compared = _compared([line.row for line in lines], seeded) if seeded else []
+    compared = _compared([line.row for line in lines], seeded, plots) if seeded else []
     if seeded and not results and topk is None:
         return "\n\n".join([TITLE, *compared]) + "\n"
     parts = [TITLE, *_warnings(results, lines), _filled(summary(lines, topk))]
@@ -67,11 +67,12 @@ def page(lines: Sequence[Line], topk: TopK | None, plots: Mapping[str, str], see
     return "\n\n".join(parts) + "\n"
 
 
-def _compared(catalogue: Sequence[PaperRow], seeded: Sequence[SeededRow]) -> list[str]:
+def _compared(catalogue: Sequence[PaperRow], seeded: Sequence[SeededRow], plots: Mapping[str, str]) -> list[str]:
     """Return what is said of rows that were trained for several seeds."""
     results = [result for row in seeded for result in row.results.values()]
     parts = [*map(_warning, seeds_page.warnings(seeded)), _filled(seeds_page.summary(seeded)), _facts(results, _COMMON)]
     parts += ["## How to read the comparison", _bullets(seeds_page.LEGEND)]
+    parts += _image("losses", "Loss of each row with its own document and with another", plots)
     between = seeds_page.differences(seeded)
     for title, table in (*seeds_page.sections(catalogue, seeded), *([between] if between else [])):
         parts += [f"## {title}", "\n".join(table)]

@@ -17,6 +17,7 @@ from pyramidions.reproduce.results import PHASES, ROUGE, Interval, read_results,
 from pyramidions.reproduce.seeds import SeededRow, read_seeds
 from pyramidions.reproduce.seeds_page import by_seed
 from pyramidions.reproduce.seeds_page import summary as summary_of_seeds
+from pyramidions.reproduce.seeds_plot import draw_losses
 
 
 class Report(NamedTuple):
@@ -56,7 +57,11 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     seeded = list(read_seeds(out, catalogue).values())
     _check_scales(out, lines, seeded)
     topk = read_topk(out)
-    images = {"figure4": _figure4(lines), "topk": (out / "topk" / "topk.png").read_bytes() if topk else None}
+    images = {
+        "figure4": _figure4(lines),
+        "topk": (out / "topk" / "topk.png").read_bytes() if topk else None,
+        "losses": draw_losses(seeded),
+    }
     beside: dict[Path, bytes | None] = {
         to.with_suffix(".csv"): table(lines).encode(),
         to.with_name(f"{to.stem}-seeds.csv"): by_seed(seeded).encode() if seeded else None,

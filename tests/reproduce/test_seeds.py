@@ -113,6 +113,20 @@ def test_the_page_has_a_table_with_intervals_differences_and_what_another_docume
     assert "What is missing" not in page and "Tiny" not in page
 
 
+def test_losses_are_drawn_beside_the_page(out: Path) -> None:
+    report = write_report(out, CONFIGS)
+    drawn = out / "report-losses.png"
+    assert drawn in report.files and drawn.read_bytes().startswith(b"\x89PNG")
+    assert "![Loss of each row with its own document and with another](report-losses.png)" in report.page.read_text()
+
+
+def test_a_picture_of_losses_that_are_gone_is_taken_away(tmp_path: Path) -> None:
+    write_seed(tmp_path, BLOCKWISE, 2, [4.0, 5.0], losses=None)
+    (tmp_path / "report-losses.png").write_bytes(b"of an earlier report")
+    assert tmp_path / "report-losses.png" not in write_report(tmp_path, CONFIGS).files
+    assert not (tmp_path / "report-losses.png").exists()
+
+
 def test_every_row_is_compared_with_each_better_one(out: Path) -> None:
     for seed in (2, 10):
         write_seed(out, "table4/mean", seed, [4.2, 5.2, 6.2])
