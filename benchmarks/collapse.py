@@ -1,4 +1,4 @@
-"""From which settings on does a scorer rate all vectors alike, what prevents it, and does the loss follow?
+"""At which learning rates do scorers collapse, what prevents it, and does the loss suffer?
 
     python benchmarks/collapse.py sumpubmed --work work/collapse --out benchmarks/results/collapse-cpu.json
 
@@ -86,8 +86,7 @@ def report(found: dict[str, Any], seeds: Sequence[int]) -> None:
 
 def main() -> None:
     """Run the experiment and write what it found."""
-    made = parser(__doc__)
-    made.add_argument("--rates", type=float, nargs="+", default=[5e-4, 1e-3, 2e-3, 4e-3])
+    made = parser(__doc__, rates=(5e-4, 1e-3, 2e-3, 4e-3))
     made.add_argument("--scorers", nargs="+", choices=SCORERS, default=["plain", "norm", "slow"])
     made.add_argument("--norms", nargs="+", choices=NORMS, default=["post", "pre"])
     made.add_argument("--pooled", type=int, default=64, help="vectors that a document is pooled to (default: 64)")
@@ -103,9 +102,9 @@ def main() -> None:
         }
         for norms in args.norms
         for scorer in args.scorers
-        for rate in args.rates
+        for rate in args.lr
     }
-    found = run(Trainings(args, models, free=("norms", "scorers", "rates")), args.seeds)
+    found = run(Trainings(args, models, free=("norms", "scorers", "lr")), args.seeds)
     report(found, args.seeds)
     args.device, args.seed = "cpu", args.seeds[0]
     record(args, seeds=args.seeds, limit=COLLAPSED, settings=found)

@@ -65,8 +65,6 @@ class Trainings:
         shape = {"embed_dim": args.embed_dim, "ffn_embed_dim": args.ffn_embed_dim, "num_heads": args.num_heads}
         fields = {**shape, "normalize_before": True, "dropout": 0, "attention_dropout": 0, "activation_dropout": 0}
         fields |= {"lr": args.lr, **self.models[name]}
-        if not fields["normalize_before"]:
-            del fields["normalize_before"]
         # Validates, too.
         every = max(1, args.updates // 2)
         step(
@@ -137,8 +135,13 @@ def summary(losses: np.ndarray) -> dict[str, Any]:
     return {**interval(losses), "seeds": [float(mean) for mean in losses.mean(axis=1)]}
 
 
-def parser(text: str | None) -> argparse.ArgumentParser:
-    """Return a parser with the arguments of all such experiments but the models."""
+def parser(text: str | None, *, rates: Sequence[float] = ()) -> argparse.ArgumentParser:
+    """Return a parser with the arguments of all such experiments but the models.
+
+    Args:
+        text: what the experiment is.
+        rates: where its models differ in their rates, those that are tried; ``args.lr`` is a list then.
+    """
     made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("corpus", type=Path, help="folder with train, valid and test files")
     made.add_argument("--work", type=Path, required=True, help="folder for data, models and losses")
@@ -152,7 +155,10 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     made.add_argument("--target", type=int, default=192, help="most tokens of a summary (default: %(default)s)")
     made.add_argument("--updates", type=int, default=400, help="of each model (default: %(default)s)")
     made.add_argument("--batch", type=int, default=4, help="documents an update (default: %(default)s)")
-    made.add_argument("--lr", type=float, default=1e-3, help="peak of the rate (default: %(default)s)")
+    if rates:
+        made.add_argument("--lr", type=float, nargs="+", default=list(rates), help="peaks of the rate")
+    else:
+        made.add_argument("--lr", type=float, default=1e-3, help="peak of the rate (default: %(default)s)")
     made.add_argument("--documents", type=int, default=100, help="to validate on (default: %(default)s)")
     made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     made.add_argument("--out", type=Path, help="write a JSON file")

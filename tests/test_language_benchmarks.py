@@ -131,7 +131,7 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
     size += ["--pooled", 16, "--target", 16, "--updates", 3, "--batch", 2, "--documents", 3]
     watch = ["python", BENCHMARKS / "collapse.py", SAMPLE, "--work", tmp_path / "work", *size]
     out = tmp_path / "collapse.json"
-    some = ["--rates", 0.001, "--scorers", "plain", "norm", "--norms", "post", "pre", "--seeds", 1]
+    some = ["--lr", 0.001, "--scorers", "plain", "norm", "--norms", "post", "pre", "--seeds", 1]
     done = run(*watch, *some, "--out", out)
     assert done.returncode == 0, done.stdout
     written = json.loads(out.read_text())
@@ -147,5 +147,5 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
     assert "'normalize_before': True" in log and "layer_norm" in log
     assert "'normalize_before': False" in (tmp_path / "work" / "post-plain-0.001-1-done.log").read_text()
     # A rate is added without training the others anew.
-    more = run(*watch, *some, "--rates", 0.001, 0.01)
+    more = run(*watch, *some, "--lr", 0.001, 0.01)
     assert more.returncode == 0 and more.stdout.count("fairseq-train") == 4, more.stdout

@@ -3,7 +3,9 @@
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -163,11 +165,12 @@ def reproduce(
         cluster = Cluster(out / "slurm")
         runner = Runner(planner, configs, click.echo, cluster.run, cluster.stop)
     others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(_CHECKOUT / "benchmarks")]
-    # Commands name them, printed ones too.
-    scaled_configs(configs, at_scale, chosen)
     if dry_run:
-        _print_commands(runner, jobs, others)
+        with TemporaryDirectory() as folder:
+            runner.planner = replace(planner, files=scaled_configs(configs, Path(folder), chosen))
+            _print_commands(runner, jobs, others)
         return
+    scaled_configs(configs, at_scale, chosen)
     check_programs([*(step for job in jobs for step in runner.steps(job)), *others])
     _run(runner, jobs, others, out, configs)
 

@@ -227,6 +227,7 @@ def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
 
 
 def model_flags(fields: dict[str, Any]) -> list[str]:
-    """Return the flags of fairseq-train for fields of a model."""
-    flags = {f"--{name.replace('_', '-')}": [] if value is True else [str(value)] for name, value in fields.items()}
+    """Return the flags of fairseq-train for fields of a model; switches that are off have none."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in fields.items() if value is not False}
+    flags = {flag: [] if value is True else [str(value)] for flag, value in given.items()}
     return [word for flag, values in flags.items() for word in (flag, *values)]

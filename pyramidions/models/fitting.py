@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -43,30 +43,37 @@ def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
         )
 
 
-def add_new_scorers(given: dict[str, Tensor], model: nn.Module) -> None:
-    """Add, in place, a model's own scorers to weights that lack them, so that fine-tuning may begin to pool.
-
-    A scorer of which the weights have a part is left as it is, for `refuse_architecture` to tell.
-    """
-    own = model.state_dict()
-    new = 0
-    for prefix, module in model.named_modules():
-        if isinstance(module, Scorer):
-            names = {f"{prefix}.{name}" for name in module.state_dict()}
-            if names and not names & given.keys():
-                given.update({name: own[name] for name in names})
-                new += 1
-    if new:
-        logger.warning("The checkpoint has no weights for %d of the scorers: they begin at random.", new)
-
-
-def refuse_architecture(given: Mapping[str, Tensor], model: nn.Module) -> None:
+def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_scorers: bool = False) -> None:
     """Refuse weights whose names or shapes are not those of a model.
+
+    Args:
+        given: the weights. Scorers may be added, in place.
+        model: its own scorers stand in for those that the weights lack.
+        may_add_scorers: whether they may, as where fine-tuning begins to pool.
 
     Raises:
         ValueError: another architecture.
     """
     own = model.state_dict()
+    if may_add_scorers and (new := new_scorers(given, model)):
+        given.update({name: own[name] for names in new for name in names})
+        logger.warning("The checkpoint has no weights for %d of the scorers: they begin at random.", len(new))
+    if problems := misfits(given, own):
+        raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+
+
+def new_scorers(given: Collection[str], model: nn.Module) -> list[set[str]]:
+    """Return the names of the weights of each scorer of a model of which ``given`` names none."""
+    scorers = [
+        {f"{prefix}.{name}" for name in module.state_dict()}
+        for prefix, module in model.named_modules()
+        if isinstance(module, Scorer)
+    ]
+    return [names for names in scorers if names and names.isdisjoint(given)]
+
+
+def misfits(given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:
+    """Return in which ways the names or shapes of weights differ from a model's own; nothing if they fit."""
     problems = []
     for verb, keys in (("lacks", own.keys() - given.keys()), ("has unknown", given.keys() - own.keys())):
         if keys:
@@ -78,5 +85,4 @@ def refuse_architecture(given: Mapping[str, Tensor], model: nn.Module) -> None:
             f"has {len(other)} weights of another shape (the first: {key}, "
             f"{tuple(given[key].shape)} instead of {tuple(own[key].shape)})"
         )
-    if problems:
-        raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
+    return problems

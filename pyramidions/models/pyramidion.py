@@ -15,13 +15,7 @@ from pyramidions.models.architectures import marker_of, register_presets
 from pyramidions.models.builder import build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
-from pyramidions.models.fitting import (
-    VOCABULARY,
-    add_new_scorers,
-    fingerprint,
-    refuse_architecture,
-    refuse_vocabulary,
-)
+from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.names_0_1 import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
@@ -215,10 +209,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         """
         self.upgrade_state_dict(state_dict)
         refuse_vocabulary(state_dict, self._fingerprint)
-        if self.may_add_scorers:
-            add_new_scorers(state_dict, self)
         if strict:
-            refuse_architecture(state_dict, self)
+            refuse_architecture(state_dict, self, may_add_scorers=self.may_add_scorers)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 

@@ -13,13 +13,7 @@ from torch import Tensor
 from pyramidions.models.architectures import marker_of, register_presets
 from pyramidions.models.builder import build_extractor
 from pyramidions.models.config import ExtractorConfig
-from pyramidions.models.fitting import (
-    VOCABULARY,
-    add_new_scorers,
-    fingerprint,
-    refuse_architecture,
-    refuse_vocabulary,
-)
+from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.presets import EXTRACTOR_PRESETS
 from pyramidions.nn import SentenceRanker
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
@@ -100,10 +94,8 @@ class PyramidionExtractor(BaseFairseqModel):
             ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
         """
         refuse_vocabulary(state_dict, self._fingerprint)
-        if self.may_add_scorers:
-            add_new_scorers(state_dict, self)
         if strict:
-            refuse_architecture(state_dict, self)
+            refuse_architecture(state_dict, self, may_add_scorers=self.may_add_scorers)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 

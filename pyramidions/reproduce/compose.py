@@ -5,9 +5,12 @@ import json
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyramidions.models.experiment import Experiment, read_experiment
+
+if TYPE_CHECKING:
+    from torch import nn
 
 #: Hydra composes one config at a time.
 _COMPOSING = Lock()
@@ -37,26 +40,29 @@ def settings_hash(settings: Any) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def differ_in_scorers_alone(configs: Path, fewer: tuple[str, ...], more: tuple[str, ...]) -> bool:
-    """Return whether fine-tuning can go from the model of one run to that of another, and at most add scorers.
+@cache
+def may_start_from(configs: Path, before: tuple[str, ...], after: tuple[str, ...]) -> bool:
+    """Return whether the weights of one run's model fit that of another, which has new scorers at most.
 
     Args:
         configs: as in `composed`.
-        fewer: what composes the first run, in Hydra's syntax.
-        more: likewise the second.
+        before: what composes the first run, in Hydra's syntax.
+        after: likewise the second.
     """
-    before, after = (_shapes(composed(configs, overrides)) for overrides in (fewer, more))
-    return before.items() <= after.items() and all(".scorer." in name for name in after.keys() - before.keys())
-
-
-def _shapes(experiment: Experiment) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a model's weights by name."""
     # Imported late: listing rows needs no torch.
+    from pyramidions.models.fitting import misfits, new_scorers
+
+    given, model = _model(composed(configs, before)).state_dict(), _model(composed(configs, after))
+    own = model.state_dict()
+    given.update({name: own[name] for names in new_scorers(given, model) for name in names})
+    return not misfits(given, own)
+
+
+def _model(experiment: Experiment) -> "nn.Module":
+    """Return a model without memory, for a vocabulary of any size that has a sentence marker."""
     import torch
 
     from pyramidions.models import build
 
     with torch.device("meta"):
-        # Of a vocabulary of any size, with a sentence marker.
-        model = build(experiment.model, 8, 1, 4, experiment.max_target_positions)
-    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+        return build(experiment.model, 8, 1, 4, experiment.max_target_positions)

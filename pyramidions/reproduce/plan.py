@@ -1,6 +1,5 @@
 """The steps of a row: their commands, and the files that show that they are done."""
 
-import copy
 import re
 import sys
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from pyramidions.corpora import KNOWN
 from pyramidions.errors import UserError
 from pyramidions.files.processes import program
 from pyramidions.reproduce.catalogue import MARKED, PaperRow
-from pyramidions.reproduce.compose import composed, differ_in_scorers_alone, settings_hash
-from pyramidions.reproduce.scale import Scale, Start
+from pyramidions.reproduce.compose import composed, may_start_from, settings_hash
+from pyramidions.reproduce.scale import SHORT, UNPOOLED, Scale, Start
 
 GENERATED = "generate-test.txt"
 
@@ -117,6 +116,7 @@ class Planner:
             a corpus that is missing or None is fetched from the hub.
         metrics: of the scores, ROUGE among them.
         seed: of the trainings, each of which then has a folder of its own; None for the config's.
+        files: holds what ``configs`` would while nothing is written there; None for ``configs``.
     """
 
     out: Path
@@ -127,6 +127,7 @@ class Planner:
     corpora: dict[str, Path | None]
     metrics: tuple[str, ...] = ("rouge",)
     seed: int | None = None
+    files: Path | None = None
 
     def folder(self, row: PaperRow) -> Path:
         """Return where the results of a row lie, or those of the seed."""
@@ -164,25 +165,29 @@ class Planner:
 
     def settings(self, row: PaperRow) -> dict[str, Any]:
         """Return the settings of a row's run at this scale, but for where it reads and writes."""
-        return composed(self.configs, row.overrides).run
+        return composed(self._files, (*row.overrides, *self.scale.overrides)).run
 
-    def _begun(self, row: PaperRow, start: Start) -> tuple[str, ...]:
-        """Return what composes the run that a row begins with: that of the common model if its weights fit."""
-        common = (f"+{start.of.replace('/', '=')}", *start.changes)
-        fits = differ_in_scorers_alone(self.configs, common, row.overrides)
-        return common if fits else (*row.overrides, *start.changes)
+    @property
+    def _files(self) -> Path:
+        return self.configs if self.files is None else self.files
+
+    def _start_overrides(self, row: PaperRow, start: Start) -> tuple[str, ...]:
+        """Return what composes the run that a row begins with.
+
+        It is the row's own, without pooling and for passages only, as far as its weights do not depend on that: rows
+        that differ in nothing else share it.
+        """
+        plain = (*row.overrides, *start.changes)
+        for overrides in ((*plain, *UNPOOLED, SHORT), (*plain, *UNPOOLED)):
+            if may_start_from(self._files, overrides, row.overrides):
+                return overrides
+        return plain
 
     def start_settings(self, row: PaperRow) -> dict[str, Any] | None:
-        """Return the settings of what a row begins with; None if it begins with nothing.
-
-        The most tokens that it could read are not among them: passages are shorter.
-        """
-        if self.scale.start is None:
+        """Return the settings of what a row begins with; None if it begins with nothing."""
+        if (start := self.scale.start) is None:
             return None
-        settings = copy.deepcopy(composed(self.configs, self._begun(row, self.scale.start)).run)
-        for group in ("task", "model"):
-            del settings[group]["max_source_positions"]
-        return settings
+        return {"run": composed(self._files, self._start_overrides(row, start)).run, "documents": start.documents}
 
     def start(self, row: PaperRow) -> Step | None:
         """Return the training that a row begins with, in a folder that it shares with rows of the same start."""
@@ -194,7 +199,7 @@ class Planner:
         # Passages are shorter than documents: only what is asked for limits how many are held at a time.
         held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
         freq = self.machines.update_freq(start.documents, held)
-        return self._training(start.name, folder, row, self._begun(row, start), held, freq, None)
+        return self._training(start.name, folder, row, self._start_overrides(row, start), held, freq, None)
 
     def train(self, row: PaperRow, batch_size: int) -> Step:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
@@ -204,7 +209,9 @@ class Planner:
         elif row.starts_from:
             begun = self._trained(self._folder_of(row.data, row.starts_from))
         freq = self.machines.update_freq(self.scale.documents, batch_size)
-        return self._training("train", self.folder(row), row, row.overrides, batch_size, freq, begun)
+        return self._training(
+            "train", self.folder(row), row, (*row.overrides, *self.scale.overrides), batch_size, freq, begun
+        )
 
     def _training(
         self,

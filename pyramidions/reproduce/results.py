@@ -146,6 +146,12 @@ class Training(Generation):
     best: Best | None = None
 
 
+class Start(Training):
+    """A training that a row began with, and what it ran on."""
+
+    hardware: Hardware
+
+
 class Memory(_Part):
     """Peak memory of the training: what the process had on the CPU, or what it allocated on its first GPU."""
 
@@ -179,7 +185,7 @@ class Result(_Part):
         commit: of the code.
         versions: of Python and packages.
         seed: of the training.
-        start: what the training began with. Its updates come on top; its seconds do not, for fairseq counts on.
+        start: what the training began with. The training's seconds already include it, its updates do not.
     """
 
     config: str
@@ -191,7 +197,7 @@ class Result(_Part):
     versions: dict[str, str]
     hardware: Hardware
     seed: Count
-    start: Training | None = None
+    start: Start | None = None
     training: Training | None
     memory: Memory | None = None
     losses: Losses | None = None

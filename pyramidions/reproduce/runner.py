@@ -51,8 +51,11 @@ class Runner:
             *(planner.generate(row, dataset["batch_size_valid"]), planner.score(row)),
             *(planner.time(row, size), planner.time(row, size, decodes=False)),
         )
-        start = planner.start(row) if "train" in job.wanted else None
-        return [*([start] if start else []), *(step for step in steps if step.name in job.wanted)]
+        return [step for step in steps if step.name in job.wanted]
+
+    def start(self, job: Job) -> Step | None:
+        """Return the training that a job begins with, which others may share; None if there is none."""
+        return self._planner(job).start(job.row) if "train" in job.wanted else None
 
     def _planner(self, job: Job) -> Planner:
         """Return what plans the job's seed."""
@@ -71,9 +74,11 @@ class Runner:
                 with self._reporting(corpus, unprepared):
                     self._step(step, {}, waits=True)
         if self.stop is None:
+            tried: set[Path] = set()
             for number, job in enumerate(jobs, 1):
                 self.say(f"{number} of {len(jobs)}: {job.name}")
                 with self._reporting(job.name, failed):
+                    self.run_start(job, unprepared, tried)
                     self.run_job(job, unprepared)
         else:
             failed += run_side_by_side(self, jobs, unprepared, self.stop)
@@ -83,8 +88,26 @@ class Runner:
                 self._step(step, {})
         return failed
 
+    def run_start(self, job: Job, unprepared: Sequence[str], tried: set[Path]) -> None:
+        """Run what a job begins with, unless that was tried.
+
+        Args:
+            job: the job.
+            unprepared: corpora that could not be prepared.
+            tried: folders of such trainings; grows by this one.
+
+        Raises:
+            StepError: it failed, or cannot begin.
+        """
+        start = self.start(job)
+        if start is None or start.folder in tried:
+            return
+        tried.add(start.folder)
+        self._check(job, unprepared)
+        self._step(start, self._made_from(job, start))
+
     def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Run the steps of a job, and write its result after each.
+        """Run the steps of a job behind its start, and write its result after each.
 
         Args:
             job: the job.
@@ -93,17 +116,30 @@ class Runner:
         Raises:
             StepError: a step failed, or cannot begin.
         """
-        if job.row.corpus in unprepared and job.reads_corpus:
-            raise StepError(f"its corpus {job.row.data} could not be prepared.")
+        self._check(job, unprepared)
+        start = self.start(job)
+        if start is not None and not is_done(start, self._made_from(job, start)):
+            raise StepError(f"it begins with {start.folder}, which is not trained.")
         for step in self.steps(job):
             if step.name == "train" and not step.is_done:
                 self._before_training(job)
             made_from = self._made_from(job, step)
             if step.name == "score":
                 _score_again(step, made_from)
-            # Rows that run side by side may begin with the same training.
-            self._step(step, made_from, waits=step.folder != self._planner(job).folder(job.row))
+            self._step(step, made_from)
             write_result(self._planner(job), job.row, self._seed(job))
+
+    def _check(self, job: Job, unprepared: Sequence[str]) -> None:
+        """Refuse a job before hours of work.
+
+        Raises:
+            StepError: its corpus could not be prepared, or it was trained on other data or with another config.
+        """
+        if job.row.corpus in unprepared and job.reads_corpus:
+            raise StepError(f"its corpus {job.row.data} could not be prepared.")
+        for step in self.steps(job):
+            if step.name == "train":
+                is_done(step, self._made_from(job, step))
 
     @contextmanager
     def _reporting(self, name: str, failed: list[str]) -> Iterator[None]:
@@ -139,9 +175,9 @@ class Runner:
             configs = dict.fromkeys((row.reference, row.config))
             return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)).run for config in configs]
         start = self.planner.start_settings(row)
-        if self.planner.scale.start is not None and step.name == self.planner.scale.start.name:
-            return [start]
-        return [self.planner.settings(row), *([] if start is None else [start])]
+        began = [] if start is None else [start]
+        is_start = self.planner.scale.start is not None and step.name == self.planner.scale.start.name
+        return began if is_start else [self.planner.settings(row), *began]
 
     def _step(self, step: Step, made_from: Hashes, *, waits: bool = False) -> None:
         taken = None
@@ -184,6 +220,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         return
     first = next(iter(ran.values()))
     start = planner.start(row) if "train" in ran else None
+    begun = json.loads(start.mark.read_text()) if start and start.is_done else None
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -191,11 +228,11 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "corpus": _corpus(planner.data(row.corpus)) if "train" in ran else None,
         "scale": planner.scale.name,
         "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
-        "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
+        "commit": ", ".join(dict.fromkeys(step["commit"] for step in (*([begun] if begun else []), *ran.values()))),
         "versions": first["versions"],
         "hardware": first["hardware"],
         "seed": seed,
-        "start": None if start is None else training(start.made),
+        "start": {**(training(start.made) or {}), "hardware": begun["hardware"]} if start and begun else None,
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
         "memory": ran.get("train", {}).get("memory"),
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,

@@ -9,29 +9,32 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
 from pyramidions.reproduce.catalogue import OF_SUMMARIES
 
+#: What takes pooling out of a run, and lets it read passages only.
+UNPOOLED = (
+    *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
+    *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
+)
+SHORT = "task.max_source_positions=256"
+
 
 class Start(NamedTuple):
     """A training that rows begin with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
 
-    Rows whose weights differ in scorers alone begin with the same one; the others with one of their own.
-
     Attributes:
         name: of the step.
-        of: the config of the model that is trained for all rows that its weights fit.
         updates: how many.
         documents: per update, over all GPUs.
-        overrides: what else it changes in the run of a model, in Hydra's syntax.
+        overrides: what else it changes in the row's run, in Hydra's syntax.
     """
 
     name: str
-    of: str
     updates: int
     documents: int
     overrides: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What it changes in the run of a model."""
+        """What it changes in the run of any row."""
         return (
             *("task._name=span_denoising", "+task.copy_spans=true", *self.overrides),
             # Hydra does not delete what is null.
@@ -59,6 +62,7 @@ class Scale(NamedTuple):
         checkpoint: the file of a training that the next steps read.
         batch_size: documents at a time on a GPU; None for the config's.
         loss_documents: how many documents the loss is measured on.
+        overrides: what the trainings of all rows change in their configs, in Hydra's syntax.
         sample: whether the sample papers stand for a corpus that is not given.
     """
 
@@ -78,6 +82,7 @@ class Scale(NamedTuple):
     checkpoint: str = "checkpoint_best.pt"
     batch_size: int | None = None
     loss_documents: int = 100
+    overrides: tuple[str, ...] = ()
     sample: bool = False
 
     @property
@@ -91,12 +96,10 @@ class Scale(NamedTuple):
         Raises:
             UserError: rows are trained for epochs at this scale.
         """
-        if _UPDATES not in self.run:
+        if "optimization.max_update" not in self.run:
             raise UserError(f"--updates applies only to --scale small, but the scale is {self.name}.")
-        return self._replace(run={**self.run, _UPDATES: updates})
+        return self._replace(overrides=(f"optimization.max_update={updates}",))
 
-
-_UPDATES = "optimization.max_update"
 
 #: Table 10: training batch 64, inference batch 8. The paper does not state the length of summaries in training.
 _PAPER_TIMING = ("--decode-batch", "8", "--target-tokens", "512")
@@ -122,7 +125,7 @@ _TINY_RUN = {
 #: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
 #: loss is all that is validated, on the first documents.
 _SMALL_RUN = {
-    _UPDATES: 500,
+    "optimization.max_update": 500,
     "optimization.max_epoch": 0,
     "optimization.lr": [0.001],
     "optimizer.adam_betas": "(0.9, 0.98)",
@@ -148,7 +151,6 @@ _SMALL_RUN = {
 #: passages are: 117 tokens.
 _SMALL_START = Start(
     "copying",
-    of="table2/05_blockwise_8k",
     updates=2400,
     documents=24,
     overrides=(

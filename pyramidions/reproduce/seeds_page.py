@@ -25,9 +25,9 @@ LEGEND = (
     "“loss over” is the difference to the row behind it, blockwise with as many tokens, paired by document; below 0 is "
     "better.",
     "“R-1”, “R-2” and “R-L” are ROUGE of summaries of the test documents in percent; “R-L” is the summary-level one.",
-    "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may have the first "
-    "part in common. “GiB” is the highest peak of memory of the last part: of the process on a CPU, of what it "
-    "allocated on a GPU.",
+    "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may share "
+    "the copying. “GiB” is the highest peak of memory behind it: of the process on a CPU, of what it allocated on a "
+    "GPU.",
 )
 _HEADS = (
     *("row", "architecture", "encoder → decoder", "seeds", "updates", "loss", "loss over", "another document costs"),
@@ -129,7 +129,7 @@ def warnings(rows: Sequence[SeededRow]) -> list[str]:
         found.append("**Unequal updates.** Trainings differ in their updates: a lower loss may come from more of them.")
     if len({tuple(row.results) for row in rows}) > 1:
         found.append("**Unequal seeds.** Not every row was trained for all seeds yet.")
-    if len({result.hardware for result in results}) > 1:
+    if len({part.hardware for result in results for part in (result, result.start) if part}) > 1:
         found.append("**Mixed hardware.** Do not compare minutes and memory of trainings on different machines.")
     if any(
         len({r.data_hash for r in results if r.data == data and r.data_hash}) > 1 for data in {r.data for r in results}

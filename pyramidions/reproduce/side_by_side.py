@@ -4,6 +4,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyramidions.errors import UserError
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def run_side_by_side(
     runner: "Runner", jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
 ) -> list[str]:
-    """Run all jobs at once, but a row after the one that it is fine-tuned from; say of each line whose it is.
+    """Run all jobs at once, but each after what it begins with or is fine-tuned from; say of each line whose it is.
 
     Args:
         runner: runs a job.
@@ -28,12 +30,19 @@ def run_side_by_side(
     Returns:
         The names of the jobs that failed, whatever the reason, in their order.
     """
+    starts: dict[Path, Future[bool]] = {}
     begun: dict[tuple[str, str, int | None], Future[bool]] = {}
-    with ThreadPoolExecutor(max_workers=max(1, len(jobs))) as threads:
+    # A job may wait for a start in a thread of its own.
+    with ThreadPoolExecutor(max_workers=max(1, 2 * len(jobs))) as threads:
         try:
             for job in jobs:
-                before = begun.get((job.row.data, job.row.starts_from, job.seed))
-                begun[job.row.data, job.row.config, job.seed] = threads.submit(_run, runner, job, unprepared, before)
+                before = [begun.get((job.row.data, job.row.starts_from, job.seed))]
+                if start := runner.start(job):
+                    if start.folder not in starts:
+                        starts[start.folder] = threads.submit(_run, runner, job, partial(_start, unprepared))
+                    before.append(starts[start.folder])
+                run = partial(_row, unprepared, [each for each in before if each])
+                begun[job.row.data, job.row.config, job.seed] = threads.submit(_run, runner, job, run)
             wait(begun.values())
         except BaseException:
             # The threads end before the pool does.
@@ -42,21 +51,29 @@ def run_side_by_side(
     return [job.name for job, done in zip(jobs, begun.values(), strict=True) if not done.result()]
 
 
-def _run(runner: "Runner", job: Job, unprepared: Sequence[str], before: "Future[bool] | None") -> bool:
-    """Run a job and return whether it went well; nothing that it raises ends the others."""
+def _start(unprepared: Sequence[str], runner: "Runner", job: Job) -> None:
+    runner.run_start(job, unprepared, set())
+    runner.say("finished what it begins with")
+
+
+def _row(unprepared: Sequence[str], before: Sequence["Future[bool]"], runner: "Runner", job: Job) -> None:
+    # Whether one of them failed, the job finds out itself.
+    wait(before)
+    runner.run_job(job, unprepared)
+    runner.say("finished")
+
+
+def _run(runner: "Runner", job: Job, run: Callable[["Runner", Job], None]) -> bool:
+    """Run a part of a job and return whether it went well; nothing that it raises ends the others."""
     say = runner.say
     of_job = replace(runner, say=lambda line: say(f"{job.name}: {line.strip()}"))
     try:
-        if before is not None:
-            # Whether it failed, the job finds out itself.
-            wait([before])
-        of_job.run_job(job, unprepared)
+        run(of_job, job)
     except (StepError, UserError) as error:
         of_job.say(f"FAILED: {error}")
     except Exception:
         # A bug of ours keeps its traceback.
         of_job.say(f"FAILED: {traceback.format_exc()}")
     else:
-        of_job.say("finished")
         return True
     return False

@@ -8,13 +8,6 @@ ROOT = Path(__file__).parents[2]
 CONFIGS = ("--configs", str(ROOT / "configs"))
 
 
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configs at a scale are written where the command runs."""
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-
-
 @pytest.fixture
 def corpora(tmp_path: Path) -> Path:
     """A folder with two corpora that count as prepared."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pyramidions.models.fitting import add_new_scorers, refuse_architecture
+from pyramidions.models.fitting import refuse_architecture
 from pyramidions.nn.scorer import LinearScorer, RandomScorer
 
 
@@ -32,7 +32,7 @@ def test_a_scorer_that_weights_lack_keeps_its_own_and_the_log_says_so(caplog: py
     model = Pools()
     own = {name: weight.clone() for name, weight in model.state_dict().items()}
     given = without(model, *names_of(model, "second"))
-    add_new_scorers(given, model)
+    refuse_architecture(given, model, may_add_scorers=True)
     model.load_state_dict(given)
     after = model.state_dict()
     assert all(torch.equal(after[name], own[name]) for name in names_of(model, "second"))
@@ -41,7 +41,7 @@ def test_a_scorer_that_weights_lack_keeps_its_own_and_the_log_says_so(caplog: py
 
 
 def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFixture) -> None:
-    add_new_scorers(without(Pools()), Pools())
+    refuse_architecture(without(Pools()), Pools(), may_add_scorers=True)
     assert not caplog.messages
 
 
@@ -49,6 +49,11 @@ def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFi
 def test_what_is_no_scorer_or_a_part_of_one_is_refused(missing: str) -> None:
     model = Pools()
     given = without(model, missing)
-    add_new_scorers(given, model)
     with pytest.raises(ValueError, match=f"of another architecture: it lacks 1 weights .the first: {missing}"):
-        refuse_architecture(given, model)
+        refuse_architecture(given, model, may_add_scorers=True)
+
+
+def test_a_scorer_is_added_only_where_that_is_allowed() -> None:
+    model = Pools()
+    with pytest.raises(ValueError, match="it lacks 2 weights .the first: first.linear.bias"):
+        refuse_architecture(without(model, *names_of(model, "first")), model)

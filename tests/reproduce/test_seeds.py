@@ -29,7 +29,8 @@ def write_seed(out: Path, config: str, seed: int, own: list[float], cost: float 
         return {"mean": value, "low": value, "high": value}
 
     mean = sum(own) / len(own)
-    start = {"seconds": 120.0, "updates": 500, "epochs": 1, "best": None}
+    hardware = {"device": "a CPU", "threads": 2, "gpus": 0, "nodes": 1}
+    start = {"seconds": 120.0, "updates": 500, "epochs": 1, "best": None, "hardware": hardware}
     result = {
         "config": config,
         "scale": "small",
@@ -38,7 +39,7 @@ def write_seed(out: Path, config: str, seed: int, own: list[float], cost: float 
         "start": start,
         "memory": {"bytes": 2**30 + seed * 2**28, "of": "process"},
         "losses": {"split": "valid", "own": told(mean), "another": told(mean + cost), "cost": told(cost)},
-        "hardware": {"device": "a CPU", "threads": 2, "gpus": 0, "nodes": 1},
+        "hardware": hardware,
     }
     (folder / "result.json").write_text(json.dumps(changed({**result, **changes})))
     losses = [{"id": f"d{number}", "own": loss, "another": loss + cost} for number, loss in enumerate(own)]

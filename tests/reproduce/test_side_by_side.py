@@ -1,6 +1,7 @@
 """Rows and seeds that run at the same time: who waits for whom, and what is told of those that fail."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
 from pyramidions.reproduce.plan import Machines, Planner, Step
 from pyramidions.reproduce.run import StepError
 from pyramidions.reproduce.runner import Runner
-from pyramidions.reproduce.scale import SCALES
+from pyramidions.reproduce.scale import SCALES, scaled_configs
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -65,6 +66,34 @@ def test_a_row_waits_for_the_one_of_its_seed_that_it_starts_from(here: Runner) -
     assert here.run(jobs(["15"], [1, 2]), []) == []
     for seed in ("seed-1", "seed-2"):
         assert trained.index(("04", seed)) < trained.index(("15", seed))
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+@pytest.mark.parametrize("fails", [True, False])
+def test_rows_run_what_they_share_once_and_fail_with_it(
+    here: Runner, tmp_path: Path, fails: bool, side_by_side: bool
+) -> None:
+    small = SCALES["small"]
+    configs = scaled_configs(CONFIGS, tmp_path / "configs", small)
+    here.planner = replace(here.planner, scale=small, configs=configs)
+    here.stop = here.stop if side_by_side else None
+    ran: list[str] = []
+
+    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+        ran.append(step.name)
+        if step.name == "copying" and fails:
+            raise StepError("it fails.")
+        step.made.parent.mkdir(parents=True, exist_ok=True)
+        step.made.touch()
+        step.folder.mkdir(parents=True, exist_ok=True)
+        step.mark.write_text('{"made_from": {}}')
+        return 1.0
+
+    here.run_one = run
+    failed = here.run(jobs(["4", "6"], [1, 2]), [])
+    # One for each seed, before the rows of it.
+    assert ran.count("copying") == 2 and ran[0] == "copying"
+    assert (len(failed), ran.count("train")) == ((4, 0) if fails else (0, 4))
 
 
 def test_whatever_one_raises_the_others_go_on_and_all_are_told(here: Runner) -> None:
