@@ -44,7 +44,7 @@ def test_the_page_may_lie_elsewhere_with_all_that_goes_with_it(run, tmp_path, co
 
 def test_the_configs_of_the_repository_are_the_default(run, tmp_path, monkeypatch):
     monkeypatch.chdir(CONFIGS.parent)
-    assert "Of 122 rows 0 run" in run("report", tmp_path).stdout
+    assert "Of 127 rows 0 run" in run("report", tmp_path).stdout
 
 
 def test_a_report_that_was_killed_before_its_page_is_written_again(run, fail, tmp_path, configs):
