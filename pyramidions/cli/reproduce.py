@@ -15,8 +15,8 @@ from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.reproduce.catalogue import Job
-    from pyramidions.reproduce.plan import Step
     from pyramidions.reproduce.runner import Runner
+    from pyramidions.reproduce.steps import Step
 
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),

@@ -21,7 +21,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.files.processes import start_process, stop_processes
 from pyramidions.reproduce.peak import resident_peak, told, training_memory
-from pyramidions.reproduce.plan import Command, Step
+from pyramidions.reproduce.steps import Command, Step
 
 Say = Callable[[str], None]
 Hashes = Mapping[str, str]

@@ -14,9 +14,10 @@ from pyramidions.files.atomic import write_file
 from pyramidions.files.run_facts import RunFacts
 from pyramidions.reproduce.catalogue import ORDER, Job, PaperRow
 from pyramidions.reproduce.compose import composed, settings_hash
-from pyramidions.reproduce.plan import Planner, Step
+from pyramidions.reproduce.plan import Planner
 from pyramidions.reproduce.run import Hashes, Say, StepError, is_done, run_step
 from pyramidions.reproduce.side_by_side import run_side_by_side
+from pyramidions.reproduce.steps import Step
 from pyramidions.scoring import FIGURES
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
@@ -232,7 +233,7 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "versions": first["versions"],
         "hardware": first["hardware"],
         "seed": seed,
-        "start": {**(training(start.made) or {}), "hardware": begun["hardware"]} if start and begun else None,
+        "start": _start(start, begun["hardware"]) if start and begun else None,
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
         "memory": ran.get("train", {}).get("memory"),
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,
@@ -250,6 +251,12 @@ def training(path: Path) -> dict[str, Any] | None:
         return None
     best = None if facts.best is None else {"metric": facts.metric, "value": facts.best}
     return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
+
+
+def _start(step: Step, hardware: Any) -> dict[str, Any] | None:
+    """Return what a row began with, and on what that ran; None if its checkpoint is damaged."""
+    found = training(step.made)
+    return None if found is None else {**found, "hardware": hardware}
 
 
 def _corpus(folder: Path) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
 from pyramidions.reproduce.catalogue import OF_SUMMARIES
 
-#: What takes pooling out of a run, and lets it read passages only.
+#: What takes pooling out of a run, in Hydra's syntax.
 UNPOOLED = (
     *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
     *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
 )
+#: What lets it read passages only.
 SHORT = "task.max_source_positions=256"
 
 

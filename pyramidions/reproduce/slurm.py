@@ -10,8 +10,8 @@ from submitit.core.utils import FailedJobError, FailedSubmissionError, Uncomplet
 from submitit.helpers import Checkpointable, TorchDistributedEnvironment
 
 from pyramidions.errors import UserError
-from pyramidions.reproduce.plan import Step
 from pyramidions.reproduce.run import Hashes, Say, StepError, run_commands, run_step, watch
+from pyramidions.reproduce.steps import Step
 
 _MINUTES = 3 * 24 * 60  # of a job; SBATCH_TIMELIMIT overrides it
 _TIMEOUTS = 50  # a job is requeued as often: training goes on from its last checkpoint

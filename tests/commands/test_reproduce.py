@@ -16,9 +16,10 @@ from fairseq_commands import run
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.reproduce.catalogue import read_catalogue
-from pyramidions.reproduce.plan import Command, Machines, Planner, Step
+from pyramidions.reproduce.plan import Machines, Planner
 from pyramidions.reproduce.run import run_commands
 from pyramidions.reproduce.scale import SCALES
+from pyramidions.reproduce.steps import Command, Step
 from pyramidions.scoring.generate_output import GeneratedSummaries
 
 ROOT = Path(__file__).parents[2]

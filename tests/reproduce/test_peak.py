@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pyramidions.reproduce.peak import resident_peak, told, training_memory
-from pyramidions.reproduce.plan import Command, Step
 from pyramidions.reproduce.run import run_commands
+from pyramidions.reproduce.steps import Command, Step
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process")

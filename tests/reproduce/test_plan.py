@@ -6,8 +6,9 @@ from torch.distributed.run import get_args_parser
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
-from pyramidions.reproduce.plan import Machines, Planner, Step
+from pyramidions.reproduce.plan import Machines, Planner
 from pyramidions.reproduce.scale import SCALES
+from pyramidions.reproduce.steps import Step
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

@@ -9,8 +9,8 @@ import pytest
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce import run as module
-from pyramidions.reproduce.plan import Command, Step
 from pyramidions.reproduce.run import StepError, _where, check_programs, locked, printed, run_step
+from pyramidions.reproduce.steps import Command, Step
 
 
 @pytest.fixture(autouse=True)

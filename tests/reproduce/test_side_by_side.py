@@ -9,10 +9,11 @@ import pytest
 
 from pyramidions.reproduce import runner as module
 from pyramidions.reproduce.catalogue import jobs_for, read_catalogue
-from pyramidions.reproduce.plan import Machines, Planner, Step
+from pyramidions.reproduce.plan import Machines, Planner
 from pyramidions.reproduce.run import StepError
 from pyramidions.reproduce.runner import Runner
 from pyramidions.reproduce.scale import SCALES, scaled_configs
+from pyramidions.reproduce.steps import Step
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from submitit.slurm.slurm import SlurmInfoWatcher
 
-from pyramidions.reproduce.plan import Command, Step
 from pyramidions.reproduce.run import StepError
 from pyramidions.reproduce.slurm import Cluster, StepJob
+from pyramidions.reproduce.steps import Command, Step
 
 TELL = "import os; print(*(os.environ.get(f'PET_{name}') for name in ('NODE_RANK', 'MASTER_ADDR', 'MASTER_PORT')))"
 # Programs of a cluster of two machines: a script runs at once, and srun starts a task for each machine.
