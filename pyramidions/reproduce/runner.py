@@ -108,7 +108,7 @@ class Runner:
         self._step(start, self._made_from(job, start))
 
     def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Run the steps of a job behind its start, and write its result after each.
+        """Run the steps of a job after its start, and write its result after each.
 
         Args:
             job: the job.

@@ -26,7 +26,7 @@ LEGEND = (
     "better.",
     "“R-1”, “R-2” and “R-L” are ROUGE of summaries of the test documents in percent; “R-L” is the summary-level one.",
     "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may share "
-    "the copying. “GiB” is the highest peak of memory behind it: of the process on a CPU, of what it allocated on a "
+    "the copying. “GiB” is the highest peak of memory after it: of the process on a CPU, of what it allocated on a "
     "GPU.",
 )
 _HEADS = (
