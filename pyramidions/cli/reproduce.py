@@ -180,9 +180,17 @@ def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
         _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
-    for name, steps in (*((job.name, runner.steps(job)) for job in jobs), *((step.name, [step]) for step in others)):
+    printed: set[Path] = set()
+    for job in jobs:
+        start = runner.start(job)
+        # What rows share is run once.
+        shown = [start] if start and start.folder not in printed else []
+        printed |= {step.folder for step in shown}
         click.echo()
-        _print(name, steps)
+        _print(job.name, [*shown, *runner.steps(job)])
+    for step in others:
+        click.echo()
+        _print(step.name, [step])
 
 
 def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, configs: Path) -> None:
