@@ -11,7 +11,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.processes import program
 from pyramidions.reproduce.catalogue import MARKED, PaperRow
 from pyramidions.reproduce.compose import composed, may_start_from, settings_hash
-from pyramidions.reproduce.scale import SHORT, UNPOOLED, Scale, Start
+from pyramidions.reproduce.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
 from pyramidions.reproduce.steps import Command, Step
 
 GENERATED = "generate-test.txt"
@@ -124,11 +124,12 @@ class Planner:
     def _start_overrides(self, row: PaperRow, start: Start) -> tuple[str, ...]:
         """Return what composes the run that a row begins with.
 
-        It is the row's own, without pooling and for passages only, as far as its weights do not depend on that: rows
-        that differ in nothing else share it.
+        It is the row's own, in blocks, without pooling and for passages only, as far as its weights do not depend on
+        that: rows that differ in nothing else share it.
         """
         plain = (*row.overrides, *start.changes)
-        for overrides in ((*plain, *UNPOOLED, SHORT), (*plain, *UNPOOLED)):
+        for changes in ((*UNPOOLED, *BLOCKS, SHORT), (*UNPOOLED, SHORT), UNPOOLED):
+            overrides = (*plain, *changes)
             if may_start_from(self._files, overrides, row.overrides):
                 return overrides
         return plain

@@ -14,6 +14,13 @@ UNPOOLED = (
     *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
     *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
 )
+#: What makes it attend in blocks, each of which holds a passage, and read all that the encoder puts out.
+BLOCKS = (
+    *("model.self_attention=blockwise", "model.self_attention_args='{\"block_size\": 128}'"),
+    *("model.global_tokens=0", "model.global_markers=false", "model.global_query=false"),
+    *("model.global_projections=none", "model.global_projections_args='{}'"),
+    *("model.memories=last", "model.cross_attention=full", "model.cross_attention_args='{}'"),
+)
 #: What lets it read passages only.
 SHORT = "task.max_source_positions=256"
 
