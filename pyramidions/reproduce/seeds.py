@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,15 +66,21 @@ class SeededRow:
         """The highest peak of all trainings, in bytes; None if none is known."""
         return max((result.memory.bytes for result in self.results.values() if result.memory), default=None)
 
-    def values(self, figure: str) -> np.ndarray | None:
+    def values(self, figure: str, seeds: Collection[int] | None = None) -> np.ndarray | None:
         """Return a figure of each document, (seeds, documents); None if no seed has it.
 
         "cost" is what another document costs.
+
+        Args:
+            figure: one of `LOSSES`, of `ROUGE`, or "cost".
+            seeds: those that count; None for all.
 
         Raises:
             UserError: seeds have figures of different documents.
         """
         of = self.scores if figure in ROUGE else self.losses
+        if seeds is not None:
+            of = {seed: found for seed, found in of.items() if seed in seeds}
         if not of:
             return None
         names = {tuple(documents) for documents in of.values()}
@@ -91,9 +97,13 @@ class SeededRow:
         return {figure: pooled(values) for figure, values in found.items() if values is not None}
 
     def loss_above(self, other: "SeededRow") -> Estimate | None:
-        """Return how much higher the loss is than another row's on the same documents; None where they differ."""
+        """Return how much higher the loss is than another row's; None where they have other documents.
+
+        Of seeds, those count that both rows have: they begin alike. All count if there are none.
+        """
         ours, theirs = ({document for found in row.losses.values() for document in found} for row in (self, other))
-        one, two = self.values("own"), other.values("own")
+        seeds = self.losses.keys() & other.losses.keys() or None
+        one, two = self.values("own", seeds), other.values("own", seeds)
         return pooled_difference(one, two) if one is not None and two is not None and ours == theirs else None
 
 

@@ -22,8 +22,8 @@ LEGEND = (
     "“loss” is that of summaries of validation documents in nats a token, and “another document costs” how much higher "
     "it is where the model reads the next document instead. Around 0, the model does not read: then its loss says "
     "nothing about its architecture.",
-    "“loss over” is the difference to the row behind it, blockwise with as many tokens, paired by document; below 0 is "
-    "better.",
+    "“loss over” is the difference to the row behind it, blockwise with as many tokens, paired by document, over the "
+    "seeds that both have, as in the last table; below 0 is better.",
     "“R-1”, “R-2” and “R-L” are ROUGE of summaries of the test documents in percent; “R-L” is the summary-level one.",
     "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may share "
     "the copying. “GiB” is the highest peak of memory after it: of the process on a CPU, of what it allocated on a "

@@ -80,6 +80,15 @@ def test_a_loss_is_compared_by_document_with_that_of_blockwise(out: Path) -> Non
     assert pooled.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
 
 
+def test_losses_are_compared_over_the_seeds_that_both_rows_have(out: Path) -> None:
+    write_seed(out, BLOCKWISE, 11, [1.0, 2.0, 3.0])
+    blockwise, pooled = read_seeds(out, CATALOGUE).values()
+    assert pooled.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
+    only = replace(blockwise, losses={11: blockwise.losses[11]})
+    above = pooled.loss_above(only)
+    assert above is not None and above.mean == pytest.approx(3.5)
+
+
 def test_the_reference_reads_as_many_tokens(out: Path) -> None:
     for config in ("table2/04_blockwise_2k", "table4/mean"):
         write_seed(out, config, 2, [4.0, 5.0, 6.0])
