@@ -49,8 +49,6 @@ class CharacterLanguageModelingTask(TrainingTask):
                 "`tokens_per_sample` must be at least 1, and above --context-window where that is given, but is "
                 f"{cfg.tokens_per_sample}" + (" with it taken off." if cfg.tokens_per_sample < 0 else ".")
             )
-        if cfg.stopping_patience < 0:
-            raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
         self.folder = CharacterFolder(cfg.data)
         self.language = self.folder.alphabet.language
         self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
@@ -80,16 +78,6 @@ class CharacterLanguageModelingTask(TrainingTask):
             raise UserError(
                 f"The checkpoint is of the alphabet {language!r}, but {self.folder.path} of {self.language!r}."
             )
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and begin or go on with its training."""
-        training = self.begin_training(from_checkpoint)
-        if training is not None and not from_checkpoint:
-            training.checkpoints.check_parts(cfg)
-        model = super().build_model(cfg, from_checkpoint)
-        if training is not None:
-            training.trains(model)
-        return model
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split.

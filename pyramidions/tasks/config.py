@@ -9,6 +9,16 @@ from omegaconf import II, MISSING
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 
 
+def _patience() -> Any:
+    return field(
+        default=0,
+        metadata={
+            "help": "end the run after this many validations at epoch ends without a better "
+            "--best-checkpoint-metric, restarts or not; 0 never does"
+        },
+    )
+
+
 def _frozen(parts: str) -> Any:
     return field(
         default=None,
@@ -32,13 +42,7 @@ class DocumentTaskConfig(FairseqDataclass):
             f"{MAX_SOURCE_POSITIONS}, or at generation what the checkpoint was trained with"
         },
     )
-    stopping_patience: int = field(
-        default=0,
-        metadata={
-            "help": "end the run after this many validations at epoch ends without a better "
-            "--best-checkpoint-metric, restarts or not; 0 never does"
-        },
-    )
+    stopping_patience: int = _patience()
     freeze: Optional[str] = _frozen("encoder, poolers")
     pooling_warmup: int = field(
         default=0,
@@ -166,6 +170,7 @@ class ToySequencesConfig(FairseqDataclass):
     max_source_positions: Optional[int] = field(
         default=None, metadata={"help": f"tokens for which the model is built; {MAX_SOURCE_POSITIONS} if not given"}
     )
+    stopping_patience: int = _patience()
 
 
 @dataclass
@@ -181,13 +186,7 @@ class CharacterLanguageModelingConfig(FairseqDataclass):
         default=False,
         metadata={"help": "show with each window where Unigram pieces end, for boundaries that are trained on them"},
     )
-    stopping_patience: int = field(
-        default=0,
-        metadata={
-            "help": "end the run after this many validations at epoch ends without a better "
-            "--best-checkpoint-metric, restarts or not; 0 never does"
-        },
-    )
+    stopping_patience: int = _patience()
     check_data: bool = field(
         default=False,
         metadata={"help": "read every byte of the data before it is used, and compare with the hashes in its manifest"},

@@ -19,7 +19,9 @@ from pyramidions.tasks.results_file import watch_results
 from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.schedule import warn_of_schedule
+from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.splits import documents_alone
+from pyramidions.tasks.training_run import TrainingRun
 from pyramidions.tasks.training_task import TrainingTask
 
 
@@ -136,14 +138,14 @@ class DocumentTask(TrainingTask):
         """Build the model, and begin or go on with its training."""
         self.preprocessing.need_tokenizer()
         check_run(self.cfg)
-        training = self.begin_training(from_checkpoint)
-        if training is not None and not from_checkpoint:
-            self.preprocessing.learn_queries()
-            check_model(cfg, self.preprocessing)
-            training.checkpoints.check_parts(cfg)
-        model = super().build_model(cfg, from_checkpoint)
-        if training is not None:
-            model.may_add_scorers = training.checkpoints.fine_tunes
-            rate = begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
-            training.trains(model, rate)
-        return model
+        return super().build_model(cfg, from_checkpoint)
+
+    def check_model(self, cfg: Any) -> None:
+        """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
+        self.preprocessing.learn_queries()
+        check_model(cfg, self.preprocessing)
+
+    def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
+        """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""
+        model.may_add_scorers = training.checkpoints.fine_tunes
+        return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))

@@ -26,8 +26,6 @@ def check_run(cfg: Any) -> None:
     metric = checkpoint.best_checkpoint_metric
     if metric in FIGURES and not run.dataset.disable_validation:
         _check_best(metric, metric_names(cfg), checkpoint.maximize_best_checkpoint_metric)
-    if cfg.stopping_patience < 0:
-        raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
     if cfg.stopping_patience and run.dataset.disable_validation:
         raise UserError("--stopping-patience counts validations, but --disable-validation is given.")
     if checkpoint.patience > 0:

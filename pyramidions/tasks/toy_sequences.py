@@ -5,20 +5,21 @@ from typing import Any
 import torch
 from fairseq import metrics
 from fairseq.data import Dictionary
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 
 from pyramidions.errors import UserError
 from pyramidions.tasks.config import ToySequencesConfig
 from pyramidions.tasks.run_config import run_of
 from pyramidions.tasks.toy_dataset import Examples, toy_pairs
 from pyramidions.tasks.toy_problems import PROBLEMS, SHORTEST, SYMBOLS
+from pyramidions.tasks.training_task import TrainingTask
 
 _COUNTS = ("toy_symbols", "toy_symbols_right", "toy_sequences", "toy_sequences_right")
 _NUMBERS = {"train": 0, "valid": 1, "test": 2}
 
 
 @register_task("toy_sequences", dataclass=ToySequencesConfig)
-class ToySequencesTask(FairseqTask):
+class ToySequencesTask(TrainingTask):
     """Copying and addition of decimal numbers (Jaszczur et al. 2021, section 4.3 and table 4).
 
     Examples are made as they are read: new ones in each epoch of training, and always the same in the splits "valid",

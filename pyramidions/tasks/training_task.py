@@ -7,23 +7,28 @@ from typing import Any, Optional
 from fairseq.tasks import FairseqTask
 
 from pyramidions.criterions.collapse import CollapseWatch
+from pyramidions.errors import UserError
 from pyramidions.tasks.regularising import WithRegulariser, log_regulariser
 from pyramidions.tasks.run_checkpoints import check_given
 from pyramidions.tasks.run_config import is_first_worker, run_of
+from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.training_run import TrainingRun
 
 
 class TrainingTask(FairseqTask, ABC):
     """A task whose runs resume exactly, keep their checkpoints whole, and stop in time.
 
-    A task proper calls `begin_training` before it builds a model, and tells its run of the model.
-
     Args:
         cfg: what the user said, ``stopping_patience`` among it.
+
+    Raises:
+        UserError: the patience is negative.
     """
 
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
+        if cfg.stopping_patience < 0:
+            raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
         check_given(run_of(cfg))
         self._training: Optional[TrainingRun] = None
         self._scorers = CollapseWatch()
@@ -52,6 +57,24 @@ class TrainingTask(FairseqTask, ABC):
             self._training = TrainingRun(run, self.cfg.stopping_patience)
             self._training.begin()
         return self._training
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and begin or go on with its training."""
+        training = self.begin_training(from_checkpoint)
+        if training is not None and not from_checkpoint:
+            self.check_model(cfg)
+            training.checkpoints.check_parts(cfg)
+        model = super().build_model(cfg, from_checkpoint)
+        if training is not None:
+            training.trains(model, self.begin_learning(model, training))
+        return model
+
+    def check_model(self, cfg: Any) -> None:
+        """Refuse a model that is about to be trained and does not suit the data; by itself, a task takes any."""
+
+    def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
+        """Settle which parts of a model learn; return the rate of its scorers if that is another."""
+        return None
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to know beside: how long it has been without progress."""

@@ -28,7 +28,9 @@ def test_a_model_learns_is_tested_on_longer_inputs_and_resumes_bit_for_bit(tmp_p
     for split in ("valid", "test"):
         (line,) = [line for line in log.splitlines() if f"on '{split}' subset" in line and "num_updates 6" in line]
         assert "symbols_right" in line and "sequences_right" in line
-    train(tmp_path / "parts", 4)
+    # An end in mid-epoch, from where fairseq alone would train on.
+    train(tmp_path / "parts", 5)
+    assert "is finished" in train(tmp_path / "parts", 5)
     train(tmp_path / "parts", 6)
     whole, parts = (
         torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("whole", "parts")
