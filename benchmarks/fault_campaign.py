@@ -13,7 +13,7 @@ from pathlib import Path
 from fault_injection import FILLER, SMALL_DISK, STRUCK
 from fault_runs import Ran, run, start
 from fault_subjects import Subject
-from fault_tries import AGAIN, DIFFERS, HALF, LEFT, NOT_TRIED, RANDOM, STUCK, TWICE, Planned, Try, moment
+from fault_tries import AGAIN, DIFFERS, HALF, LEFT, NOT_TRIED, RANDOM, STUCK, TWICE, Planned, Try, alternatives, moment
 
 from pyramidions.files.atomic import atomic_folder, write_file
 
@@ -61,7 +61,7 @@ class Campaign:
         return [self._tries[each.key] for each in planned]
 
     def _try(self, each: Planned) -> Try:
-        subject, disk, runs = each.subject, None, 1
+        subject, made, disk, runs = each.subject, each, None, 1
         try:
             reference, began, took = self._undisturbed(subject)
         except RuntimeError as error:
@@ -74,8 +74,12 @@ class Campaign:
         elif each.way == TWICE:
             harm, wrong = each.harm, self._two_at_once(subject, reference)
         else:
-            harm, (wrong, disk) = each.harm, self._struck(each, reference)
-        where = "" if each.way in (RANDOM, AGAIN, TWICE) else "{} of {}, no. {}".format(*each.where)
+            for made in alternatives(each):
+                reached, wrong, disk = self._struck(made, reference)
+                if reached:
+                    break
+            harm = made.harm
+        where = "" if each.way in (RANDOM, AGAIN, TWICE) else "{} of {}, no. {}".format(*made.where)
         kind, words = wrong or (None, None)
         words = words and words.replace(str(self._places), "…")
         return Try(subject.name, subject.group, harm, where, kind, words, disk, runs)
@@ -113,8 +117,8 @@ class Campaign:
                     return each.harm, self._next_run(subject, place, reference), number + 1
         return "ended before it was killed", (NOT_TRIED, f"it ended {RUNS} times before it was killed"), RUNS
 
-    def _struck(self, each: Planned, reference: Path) -> tuple[Wrong, str | None]:
-        """Harm a command at a chosen call; return what was wrong, and which disk was full."""
+    def _struck(self, each: Planned, reference: Path) -> tuple[bool, Wrong, str | None]:
+        """Harm a command at a chosen call; return whether it came to it, what was wrong, and which disk was full."""
         subject, fault = each.subject, each.way
         injection = str(Path(__file__).with_name("fault_injection.py"))
         with self._place(small="full" in fault) as place:
@@ -125,13 +129,13 @@ class Campaign:
                 )
             done = run(["python", injection, fault, *each.where[:3], *subject.command(place)])
             if STRUCK not in done.output:
-                return (NOT_TRIED, f"ended with status {done.status}: the call was not reached"), disk
+                return False, (NOT_TRIED, f"ended with status {done.status}: the call was not reached"), disk
             if fault in ("full", "nearly-full") and done.status == 0:
-                return (HALF, "ended with status 0, as if nothing were wrong"), disk
+                return True, (HALF, "ended with status 0, as if nothing were wrong"), disk
             if "full" in fault and done.status and (wrong := no_sentence(subject.command(place), done.output)):
-                return (STUCK, f"ends {wrong}"), disk
+                return True, (STUCK, f"ends {wrong}"), disk
             (place / FILLER).unlink(missing_ok=True)
-            return self._next_run(subject, place, reference), disk
+            return True, self._next_run(subject, place, reference), disk
 
     def _two_at_once(self, subject: Subject, reference: Path) -> Wrong:
         with self._place() as place:

@@ -101,6 +101,17 @@ def plan(subjects: Sequence[Subject], repeats: int, seed: int) -> list[Planned]:
     return made
 
 
+def alternatives(each: Planned) -> list[Planned]:
+    """Return a try at a call, and where the call was drawn, those at the others: a command may never come to one."""
+    calls = [(fault, *map(str, call)) for fault, *call in each.subject.drawn]
+    at = (each.way, *each.where[:3])
+    if at not in calls:
+        return [each]
+    begin = calls.index(at)
+    in_turn = (*calls[begin:], *calls[:begin])
+    return [Planned(each.subject, fault, (*call, *each.where[3:])) for fault, *call in in_turn]
+
+
 def moment(each: Planned, seed: int, began: float, took: float) -> float:
     """Return a random moment at which a command works, in seconds from its start or from the line by which it begins.
 

@@ -119,6 +119,18 @@ def test_a_call_that_is_not_reached_is_no_kill(subject: Make, tmp_path: Path) ->
     assert [each.kind for each in tries] == ["could not be tried"] and kills(tries) == 0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_of_drawn_calls_one_that_is_reached_strikes(subject: Make, tmp_path: Path, seed: int) -> None:
+    from fault_campaign import Campaign
+    from fault_tries import plan
+
+    never = ("kill", "os.rename", "*.part", 2)
+    training = subject(RIGHT, group="extractors", drawn=(never, KILL_AT_END))
+    (drawn,) = (each for each in plan([training], 2, seed) if each.way == "kill")
+    (found,) = Campaign(tmp_path / "work", seed).tries([drawn])
+    assert (found.kind, found.where) == (None, "os.rename of *.part, no. 1")
+
+
 def test_a_kill_that_comes_too_late_is_tried_again_earlier(
     subject: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
