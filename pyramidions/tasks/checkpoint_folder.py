@@ -99,9 +99,14 @@ class CheckpointFolder:
         self._restore()
         self._before = None
 
-    def mend(self) -> None:
-        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it."""
+    def mend(self) -> bool:
+        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it.
+
+        Returns:
+            Whether a save had been interrupted.
+        """
         self._before = None
+        interrupted = any(_previous(self.path / name).exists() for name in (LAST, BEST))
         remove_leftovers(self.path)
         copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
         damaged = [file for file in copies if is_damaged(file) and not _cut(file)]
@@ -116,6 +121,7 @@ class CheckpointFolder:
             logger.warning("No intact checkpoint has the best score: the next better validation writes one.")
         for file in (last, best):
             _previous(file).unlink(missing_ok=True)
+        return interrupted
 
     def _stamps(self, pattern: str = "checkpoint*.pt") -> dict[Path, tuple[int, ...]]:
         stats = {file: file.stat() for file in self.path.glob(pattern)}

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from typing import Any, Optional
 
-from fairseq.checkpoint_utils import save_checkpoint
+from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
 from fairseq.utils import split_paths
 from omegaconf import DictConfig
 from torch import distributed, nn
@@ -67,7 +67,8 @@ class RunCheckpoints:
             # A run that writes nothing leaves the folder to one that does.
             if self.run.distributed_training.distributed_rank == 0 and not self.run.checkpoint.no_save:
                 self.folder.hold()
-                self.folder.mend()
+                if self.folder.mend():
+                    self._delete_old()
         finally:
             if together:
                 distributed.barrier()
@@ -87,6 +88,17 @@ class RunCheckpoints:
             self._resume(last)
         elif self.fine_tunes:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
+
+    def _delete_old(self) -> None:
+        """Delete what an interrupted save had left to delete: with nothing to train, no other save would."""
+        checkpoint = self.run.checkpoint
+        kept = {r"checkpoint(\d+)\.pt": checkpoint.keep_last_epochs}
+        if checkpoint.keep_interval_updates_pattern == -1:
+            kept[r"checkpoint_\d+_(\d+)\.pt"] = checkpoint.keep_interval_updates
+        for pattern, most in kept.items():
+            # The newest come first.
+            for old in checkpoint_paths(str(self.folder.path), pattern)[most:] if most > 0 else ():
+                Path(old).unlink()
 
     def _resume(self, path: Path) -> None:
         facts = RunFacts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None

@@ -89,6 +89,21 @@ def test_a_finished_run_ends_at_once_and_overwrites_nothing(
     assert contents(tmp_path) == before
 
 
+def test_checkpoints_that_a_killed_last_save_had_left_to_delete_are_deleted(data: DataFolder, tmp_path: Path) -> None:
+    flags = ("--max-update", "4", "--save-interval-updates", "1", "--keep-interval-updates", "2")
+    train(data, tmp_path, *flags)
+    numbered = sorted(tmp_path.glob("checkpoint_*_*.pt"))
+    assert [updates(path) for path in numbered] == [3, 4]
+    old = tmp_path / "checkpoint_1_2.pt"
+    old.write_bytes(numbered[0].read_bytes())
+    train(data, tmp_path, *flags)
+    assert old.exists()  # The user's own affair.
+    (tmp_path / "checkpoint_last.previous").write_bytes(old.read_bytes())
+    train(data, tmp_path, *flags)
+    assert sorted(tmp_path.glob("checkpoint_*_*.pt")) == numbered
+    assert updates(tmp_path / "checkpoint_last.pt") == 4 and not list(tmp_path.glob("*.previous"))
+
+
 def test_a_run_with_more_updates_to_do_goes_on(data: DataFolder, tmp_path: Path) -> None:
     train(data, tmp_path, "--max-update", "4", "--disable-validation")
     train(data, tmp_path, "--max-update", "5", "--disable-validation")
