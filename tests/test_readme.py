@@ -175,8 +175,15 @@ def test_hydra_reads_quoted_values_as_the_readme_writes_them() -> None:
 def test_one_command_plans_a_training(folder: Path) -> None:
     lines = [json.dumps(paper) for paper in papers("train", 12)]
     (folder / "papers.jsonl").write_text("\n".join(lines))
-    done = run(*command("pyramidions", "train"), "--dry-run", folder=folder)
+    done = run(*command("pyramidions", "train", "papers.jsonl"), "--dry-run", folder=folder)
     assert done.returncode == 0 and "fairseq-train my-model.work/data" in done.stdout
+
+
+def test_one_command_plans_the_training_of_an_extractor(folder: Path) -> None:
+    (folder / "sumpubmed").symlink_to("documents")
+    words = [*command("pyramidions", "train", "sumpubmed"), "--source-field", "text", "--target-field", "summary"]
+    done = run(*words, "--dry-run", folder=folder)
+    assert done.returncode == 0 and "--task extractive_summarization" in done.stdout
 
 
 def test_options_are_listed(folder: Path) -> None:
