@@ -29,8 +29,8 @@ class CollapseWatch:
                 self._told.add(name)
                 logger.warning(
                     "the scorer behind encoder layer %s rates all vectors of a document alike: its scores lie within "
-                    "%.4f of each other, and soft top-k is little more than a plain mean. A lower rate "
-                    "(--scorer-lr-scale 0.1) can prevent it, and so can a norm before a linear scorer "
+                    "%.4f of each other, and soft top-k is little more than a plain mean. A lower --lr can prevent it; "
+                    "with --normalize-before, a norm before a linear scorer does "
                     """(--scorer-args '{"layer_norm": true}').""",
                     name.removeprefix(SPREAD),
                     spread,
