@@ -3,8 +3,9 @@
     python benchmarks/collapse.py sumpubmed --work work/collapse --out benchmarks/results/collapse-cpu.json
 
 A Transpooler with a linear scorer learns to write summaries from nothing, at several rates, with norms behind
-sublayers (post) or before them (pre). The scorer is as the paper has it (plain), has a norm before it (norm), or learns
-at a tenth of the rate (slow). Equal updates and documents, no dropout, several seeds.
+sublayers (post) or before them (pre). The scorer is as the paper has it (plain), has a norm before it (norm), learns
+at a tenth of the rate (slow), or meets a softmax of another base than the paper's 20 (base-e, base-400). Equal updates
+and documents, no dropout, several seeds.
 
 Reported of each training are the spread of scores, that is, the highest less the lowest of a document, and the
 sharpness of the pooled vectors, that is, how much of each is the heaviest of the vectors behind it; both are means over
@@ -33,6 +34,8 @@ SCORERS: dict[str, dict[str, object]] = {
     "plain": {},
     "norm": {"scorer_args": '{"layer_norm": true}'},
     "slow": {"scorer_lr_scale": 0.1},
+    "base-e": {"pooling_args": '{"base": null}'},
+    "base-400": {"pooling_args": '{"base": 400}'},
 }
 NORMS = {"post": False, "pre": True}
 OWN, ANOTHER = "own text", "another text"

@@ -131,12 +131,12 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
     size += ["--pooled", 16, "--target", 16, "--updates", 3, "--batch", 2, "--documents", 3]
     watch = ["python", BENCHMARKS / "collapse.py", SAMPLE, "--work", tmp_path / "work", *size]
     out = tmp_path / "collapse.json"
-    some = ["--lr", 0.001, "--scorers", "plain", "norm", "--norms", "post", "pre", "--seeds", 1]
+    some = ["--lr", 0.001, "--scorers", "norm", "base-400", "--norms", "post", "pre", "--seeds", 1]
     done = run(*watch, *some, "--out", out)
     assert done.returncode == 0, done.stdout
     written = json.loads(out.read_text())
     assert list(written["settings"]) == [
-        f"{norms}-{way}-0.001" for norms in ("post", "pre") for way in ("plain", "norm")
+        f"{norms}-{way}-0.001" for norms in ("post", "pre") for way in ("norm", "base-400")
     ]
     for found in written["settings"].values():
         assert 0 <= found["spread"][0] <= 1 and 1 / 16 <= found["sharpness"][0] <= 1
@@ -145,7 +145,8 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
         assert 4 < found["loss"][0] < 8 and abs(found["another costs"][0]) < 1
     log = (tmp_path / "work" / "pre-norm-0.001-1-done.log").read_text()
     assert "'normalize_before': True" in log and "layer_norm" in log
-    assert "'normalize_before': False" in (tmp_path / "work" / "post-plain-0.001-1-done.log").read_text()
+    log = (tmp_path / "work" / "post-base-400-0.001-1-done.log").read_text()
+    assert "'normalize_before': False" in log and '{"base": 400}' in log and "layer_norm" not in log
     # A rate is added without training the others anew.
     more = run(*watch, *some, "--lr", 0.001, 0.01)
     assert more.returncode == 0 and more.stdout.count("fairseq-train") == 4, more.stdout
