@@ -102,7 +102,10 @@ def plan(subjects: Sequence[Subject], repeats: int, seed: int) -> list[Planned]:
 
 
 def alternatives(each: Planned) -> list[Planned]:
-    """Return a try at a call, and where the call was drawn, those at the others: a command may never come to one."""
+    """Return the tries that may stand for one: itself, then, if its call was drawn, the other calls.
+
+    A command may never make the call that was drawn.
+    """
     calls = [(fault, *map(str, call)) for fault, *call in each.subject.drawn]
     at = (each.way, *each.where[:3])
     if at not in calls:

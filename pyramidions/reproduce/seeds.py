@@ -97,12 +97,12 @@ class SeededRow:
         return {figure: pooled(values) for figure, values in found.items() if values is not None}
 
     def loss_above(self, other: "SeededRow") -> Estimate | None:
-        """Return how much higher the loss is than another row's; None where they have other documents.
+        """Return how much higher the loss is than another row's, over the seeds that both have.
 
-        Of seeds, those count that both rows have: they begin alike. All count if there are none.
+        None if they have no seed in common, or different documents.
         """
         ours, theirs = ({document for found in row.losses.values() for document in found} for row in (self, other))
-        seeds = self.losses.keys() & other.losses.keys() or None
+        seeds = self.losses.keys() & other.losses.keys()
         one, two = self.values("own", seeds), other.values("own", seeds)
         return pooled_difference(one, two) if one is not None and two is not None and ours == theirs else None
 

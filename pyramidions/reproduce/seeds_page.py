@@ -23,7 +23,8 @@ LEGEND = (
     "it is where the model reads the next document instead. Around 0, the model does not read: then its loss says "
     "nothing about its architecture.",
     "“loss over” is the difference to the row behind it, blockwise with as many tokens, paired by document, over the "
-    "seeds that both have, as in the last table; below 0 is better.",
+    "seeds that both have, as in the last table; below 0 is better. Without a seed in common, or with different "
+    "documents, rows are not comparable.",
     "“R-1”, “R-2” and “R-L” are ROUGE of summaries of the test documents in percent; “R-L” is the summary-level one.",
     "“minutes” are those of a training from nothing on, from the fastest to the slowest seed; rows may share "
     "the copying. “GiB” is the highest peak of memory after it: of the process on a CPU, of what it allocated on a "
@@ -80,7 +81,7 @@ def differences(rows: Sequence[SeededRow]) -> Section | None:
 
 def _difference(row: SeededRow, other: SeededRow) -> str:
     above = row.loss_above(other)
-    return "other documents" if above is None else shown(above, 3)
+    return "not comparable" if above is None else shown(above, 3)
 
 
 def _table(chosen: Sequence[SeededRow], rows: Sequence[SeededRow]) -> list[str]:

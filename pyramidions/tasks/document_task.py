@@ -14,9 +14,9 @@ from pyramidions.tasks.fine_tuning import begin_fine_tuning
 from pyramidions.tasks.pair_dataset import PairDataset
 from pyramidions.tasks.piece_codec import PieceCodec
 from pyramidions.tasks.preprocessing import Preprocessing
-from pyramidions.tasks.queries import check_model
+from pyramidions.tasks.queries import check_query_model
 from pyramidions.tasks.results_file import watch_results
-from pyramidions.tasks.run_checks import check_run
+from pyramidions.tasks.run_checks import check_best
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.schedule import warn_of_schedule
 from pyramidions.tasks.scorer_rate import ScorerRate
@@ -137,13 +137,13 @@ class DocumentTask(TrainingTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, and begin or go on with its training."""
         self.preprocessing.need_tokenizer()
-        check_run(self.cfg)
+        check_best(self.cfg)
         return super().build_model(cfg, from_checkpoint)
 
     def check_model(self, cfg: Any) -> None:
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
         self.preprocessing.learn_queries()
-        check_model(cfg, self.preprocessing)
+        check_query_model(cfg, self.preprocessing)
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
         """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""

@@ -10,7 +10,7 @@ from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.text.tokenizer import EOS
 
 
-def check_model(cfg: Any, preprocessing: Preprocessing) -> None:
+def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
     """Refuse a model that asks for queries where documents have none.
 
     Args:

@@ -90,15 +90,27 @@ class RunCheckpoints:
             _require_whole(Path(checkpoint.finetune_from_model), "--finetune-from-model")
 
     def _delete_old(self) -> None:
-        """Delete what an interrupted save had left to delete: with nothing to train, no other save would."""
-        checkpoint = self.run.checkpoint
-        kept = {r"checkpoint(\d+)\.pt": checkpoint.keep_last_epochs}
-        if checkpoint.keep_interval_updates_pattern == -1:
-            kept[r"checkpoint_\d+_(\d+)\.pt"] = checkpoint.keep_interval_updates
-        for pattern, most in kept.items():
-            # The newest come first.
-            for old in checkpoint_paths(str(self.folder.path), pattern)[most:] if most > 0 else ():
+        """Delete the checkpoints that an interrupted save did not get to, by fairseq's rules.
+
+        A run with nothing left to train would never save again.
+        """
+        checkpoint, folder = self.run.checkpoint, str(self.folder.path)
+        # The newest come first.
+        of_epochs = checkpoint_paths(folder, r"checkpoint(\d+)\.pt")
+        numbered = checkpoint_paths(folder, r"checkpoint_\d+_(\d+)\.pt", keep_match=True)
+        every = checkpoint.keep_interval_updates_pattern
+        of_updates = [path for path, update in numbered if every == -1 or update % every]
+        best = checkpoint_paths(folder, rf"checkpoint\.best_{checkpoint.best_checkpoint_metric}_(\d+\.?\d*)\.pt")
+        if not checkpoint.maximize_best_checkpoint_metric:
+            best.reverse()
+        for found, most in (
+            (of_epochs, checkpoint.keep_last_epochs),
+            (of_updates, checkpoint.keep_interval_updates),
+            (best, checkpoint.keep_best_checkpoints),
+        ):
+            for old in found[most:] if most > 0 else ():
                 Path(old).unlink()
+                logger.info("Deleted %s, which an interrupted save had left.", old)
 
     def _resume(self, path: Path) -> None:
         facts = RunFacts.of(path) if path.is_file() and not self.run.checkpoint.reset_optimizer else None

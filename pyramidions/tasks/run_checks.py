@@ -4,6 +4,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from omegaconf import DictConfig
+
 from pyramidions.errors import UserError
 from pyramidions.scoring import FIGURES, metric_of
 from pyramidions.tasks.run_config import run_of
@@ -12,21 +14,28 @@ from pyramidions.tasks.validation_metrics import metric_names
 logger = logging.getLogger(__name__)
 
 
-def check_run(cfg: Any) -> None:
-    """Check the settings of the run of which ``cfg`` is the task's part.
+def check_best(cfg: Any) -> None:
+    """Check the score that chooses the best checkpoint of the run of which ``cfg`` is the task's part.
 
     Raises:
-        UserError: no validation computes the score that chooses the best checkpoint, or the worst one would be chosen;
-            or validations are to be counted, but there are none.
+        UserError: no validation computes it, or the worst checkpoint would be chosen.
     """
     run = run_of(cfg)
-    if run is None:
+    if run is None or run.dataset.disable_validation:
         return
+    metric = run.checkpoint.best_checkpoint_metric
+    if metric in FIGURES:
+        _check_best(metric, metric_names(cfg), run.checkpoint.maximize_best_checkpoint_metric)
+
+
+def check_run(run: DictConfig, stopping_patience: int) -> None:
+    """Check how a run is to end and to begin.
+
+    Raises:
+        UserError: validations are to be counted, but there are none.
+    """
     checkpoint = run.checkpoint
-    metric = checkpoint.best_checkpoint_metric
-    if metric in FIGURES and not run.dataset.disable_validation:
-        _check_best(metric, metric_names(cfg), checkpoint.maximize_best_checkpoint_metric)
-    if cfg.stopping_patience and run.dataset.disable_validation:
+    if stopping_patience and run.dataset.disable_validation:
         raise UserError("--stopping-patience counts validations, but --disable-validation is given.")
     if checkpoint.patience > 0:
         logger.warning(

@@ -10,6 +10,7 @@ from pyramidions.criterions.collapse import CollapseWatch
 from pyramidions.errors import UserError
 from pyramidions.tasks.regularising import WithRegulariser, log_regulariser
 from pyramidions.tasks.run_checkpoints import check_given
+from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.training_run import TrainingRun
@@ -50,10 +51,11 @@ class TrainingTask(FairseqTask, ABC):
         """Begin or go on with the run, unless there is none; return it.
 
         Raises:
-            UserError: checkpoints cannot be read or written safely.
+            UserError: its settings contradict each other, or checkpoints cannot be read or written safely.
         """
         run = run_of(self.cfg)
         if run is not None and not from_checkpoint:
+            check_run(run, self.cfg.stopping_patience)
             self._training = TrainingRun(run, self.cfg.stopping_patience)
             self._training.begin()
         return self._training
@@ -70,7 +72,7 @@ class TrainingTask(FairseqTask, ABC):
         return model
 
     def check_model(self, cfg: Any) -> None:
-        """Refuse a model that is about to be trained and does not suit the data; by itself, a task takes any."""
+        """Refuse a model that does not suit the data, before it is trained; by default, any does."""
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
         """Settle which parts of a model learn; return the rate of its scorers if that is another."""

@@ -1,5 +1,6 @@
 """The small scale: what its rows are, and what they begin with."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyramidions.models.fitting import refuse_architecture
 from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow, is_trained, jobs_for, read_catalogue
 from pyramidions.reproduce.plan import Machines, Planner
 from pyramidions.reproduce.scale import SCALES, scaled_configs
+from pyramidions.tasks.spans import SpanNoise
 from pyramidions.text.tokenizer import PAD
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -85,6 +87,15 @@ def test_a_row_copies_passages_and_then_summarizes(planner: Planner) -> None:
     task = composed(planner, row, start=True).run["task"]
     assert (task["_name"], task["copy_spans"], task["mean_span"]) == ("span_denoising", True, 12)
     assert not {"eval_rouge", "eval_rouge_args", "eval_metrics", "eval_metric_args"} & task.keys()
+
+
+def test_a_block_holds_a_whole_passage(planner: Planner) -> None:
+    begun = composed(planner, ROWS["table2/05_blockwise_8k"], start=True)
+    task = begun.run["task"]
+    noise = SpanNoise(task["corrupted_share"], task["mean_span"], task["copy_spans"])
+    # Source and target have an end each.
+    tokens = noise.longest(begun.max_source_positions - 1, begun.max_target_positions - 1)
+    assert tokens == 117 and noise.sizes(tokens)[0] + 1 <= json.loads(begun.model.self_attention_args)["block_size"]
 
 
 def test_rows_whose_networks_have_the_same_weights_share_a_start(planner: Planner) -> None:

@@ -13,7 +13,7 @@ from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.errors import UserError
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.tasks.queries import check_model
+from pyramidions.tasks.queries import check_query_model
 from pyramidions.text.tokenizer import EOS
 
 
@@ -121,6 +121,6 @@ def test_a_model_that_asks_for_queries_needs_some(
     asked: DataFolder, data: DataFolder, fields: dict[str, str], named: str
 ) -> None:
     cfg = SimpleNamespace(**{"scorer": "linear", "global_query": not fields, **fields})
-    check_model(cfg, make(asked).preprocessing)
+    check_query_model(cfg, make(asked).preprocessing)
     with pytest.raises(UserError, match=f"^{named} needs documents with queries, but those of .* have none: prepare"):
-        check_model(cfg, make(data).preprocessing)
+        check_query_model(cfg, make(data).preprocessing)

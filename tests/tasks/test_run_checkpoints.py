@@ -89,19 +89,49 @@ def test_a_finished_run_ends_at_once_and_overwrites_nothing(
     assert contents(tmp_path) == before
 
 
-def test_checkpoints_that_a_killed_last_save_had_left_to_delete_are_deleted(data: DataFolder, tmp_path: Path) -> None:
-    flags = ("--max-update", "4", "--save-interval-updates", "1", "--keep-interval-updates", "2")
+@pytest.mark.parametrize(
+    ("flags", "kept", "left"),
+    [
+        (("--keep-interval-updates", "2"), ["checkpoint_1_3.pt", "checkpoint_1_4.pt"], "checkpoint_1_2.pt"),
+        (
+            ("--keep-interval-updates", "1", "--keep-interval-updates-pattern", "2"),
+            ["checkpoint_1_2.pt", "checkpoint_1_3.pt", "checkpoint_1_4.pt"],
+            "checkpoint_1_1.pt",
+        ),
+        (("--keep-interval-updates", "1", "--keep-best-checkpoints", "1"), ["checkpoint_1_4.pt"], "best"),
+    ],
+    ids=["updates", "a pattern of updates", "best"],
+)
+def test_checkpoints_that_a_killed_last_save_had_left_to_delete_are_deleted(
+    data: DataFolder, tmp_path: Path, flags: tuple[str, ...], kept: list[str], left: str
+) -> None:
+    flags = ("--max-update", "4", "--save-interval-updates", "1", *flags)
     train(data, tmp_path, *flags)
-    numbered = sorted(tmp_path.glob("checkpoint_*_*.pt"))
-    assert [updates(path) for path in numbered] == [3, 4]
-    old = tmp_path / "checkpoint_1_2.pt"
-    old.write_bytes(numbered[0].read_bytes())
+    before = sorted(tmp_path.iterdir())
+    assert sorted(path.name for path in tmp_path.glob("checkpoint_*_*.pt")) == kept
+    # The loss is the score: of two, the higher is the worse.
+    old = tmp_path / ("checkpoint.best_loss_99.0000.pt" if left == "best" else left)
+    old.write_bytes((tmp_path / "checkpoint_last.pt").read_bytes())
     train(data, tmp_path, *flags)
     assert old.exists()  # The user's own affair.
     (tmp_path / "checkpoint_last.previous").write_bytes(old.read_bytes())
     train(data, tmp_path, *flags)
-    assert sorted(tmp_path.glob("checkpoint_*_*.pt")) == numbered
-    assert updates(tmp_path / "checkpoint_last.pt") == 4 and not list(tmp_path.glob("*.previous"))
+    assert sorted(tmp_path.iterdir()) == before and updates(tmp_path / "checkpoint_last.pt") == 4
+
+
+def test_epochs_that_a_killed_last_save_had_left_to_delete_are_deleted(data: DataFolder, tmp_path: Path) -> None:
+    def train_epochs() -> None:
+        cfg = config(data, tmp_path, "--max-epoch", "2", "--keep-last-epochs", "1")
+        cfg.checkpoint.no_epoch_checkpoints = False
+        fairseq_train.main(cfg)
+
+    train_epochs()
+    before = sorted(tmp_path.iterdir())
+    assert tmp_path / "checkpoint2.pt" in before and tmp_path / "checkpoint1.pt" not in before
+    for name in ("checkpoint1.pt", "checkpoint_last.previous"):
+        (tmp_path / name).write_bytes((tmp_path / "checkpoint2.pt").read_bytes())
+    train_epochs()
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_run_with_more_updates_to_do_goes_on(data: DataFolder, tmp_path: Path) -> None:
