@@ -6,8 +6,9 @@
 
 Behind `--` stands the command, without its documents. Both contenders are processes that begin with nothing: they
 start Python, read the model, read and compute their share, and write it. Several processes share the cores: each has as
-many threads as there are cores for it, at least one. The join of the shards is timed by itself, and compared with what
-the one process wrote: with another number of threads, the last digits of scores may differ, so that texts are compared.
+many threads as there are cores for it, at least one. The join of the shards is timed by itself, and added to the time
+of the processes. What it joins is compared with what the one process wrote: with another number of threads, the last
+digits of scores may differ, so that texts are compared.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from side_by_side import Figure, finish, parser, ratio, take_turns
 
 from pyramidions.files.parallel import available_cores
 from pyramidions.files.processes import program, start_process, stop_processes
+from pyramidions.measure.timing.stopwatch import Timed
 
 
 def run_together(commands: list[list[str]], threads: int) -> None:
@@ -89,7 +91,7 @@ def main() -> None:
     command = [verb, *options, str(args.documents)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        one, several = "1 process", f"{args.workers} processes"
+        one, several, whole = "1 process", f"{args.workers} processes", f"{args.workers} processes and join"
         timed = take_turns(
             {
                 one: partial(one_process, command, folder, cores),
@@ -100,12 +102,14 @@ def main() -> None:
             warmup=0,
         )
         alone, joined = texts(folder / "one.jsonl"), texts(folder / "joined.jsonl")
+    turns = zip(timed[several].seconds, timed["join"].seconds, strict=True)
+    timed[whole] = Timed([sum(turn) for turn in turns], None)
     figures = []
-    for contender in (one, several):
+    for contender in (one, several, whole):
         rates = [len(alone) / seconds for seconds in timed[contender].seconds]
         rate = len(alone) / statistics.median(timed[contender].seconds)
         figures.append(Figure(contender, rate, min(rates), max(rates), unit=" documents/s"))
-    figures.append(ratio(f"{one} / {several}", timed[one], timed[several]))
+    figures += [ratio(f"{one} / {each}", timed[one], timed[each]) for each in (several, whole)]
     same = sum(a == b for a, b in zip(alone, joined, strict=True))
     print(f"{same:,} of {len(alone):,} joined summaries are those of {one}")
     finish(args, figures, timed, cores=cores, documents=len(alone), same_summaries=same, words=args.command)
