@@ -222,7 +222,8 @@ def _settings(
 
 def _plain(rules: "SelectionRules") -> dict[str, Any]:
     """Return rules of selection as values that JSON holds."""
-    return {**rules._asdict(), "budget": rules.budget._asdict()}
+    plain = rules._asdict()
+    return {**plain.pop("budget")._asdict(), **plain}
 
 
 def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> Iterator[str]:

@@ -6,6 +6,8 @@ import click
 
 from pyramidions.cli.outputs import PATH, check_output
 
+NAMED = 20  # shards that are named
+
 
 @click.command()
 @click.argument("out", type=PATH)
@@ -42,4 +44,6 @@ def join(out: Path, shards: tuple[Path, ...]) -> None:
             raise UserError("The shards must hold a document, but hold none.")
     note(f"{out} holds {counted(documents, 'document')} of {counted(len(paths), 'shard')}.")
     if joined.failed:
-        note(f"{joined.failed:,} of {counted(len(paths), 'shard')} could not read some inputs, and said so.")
+        named = ", ".join(map(str, joined.failed[:NAMED]))
+        more = f" and {len(joined.failed) - NAMED:,} more" if len(joined.failed) > NAMED else ""
+        note(f"Some inputs could not be read, and are missing. The runs that wrote {named}{more} named them.")

@@ -53,6 +53,8 @@ def find_share(shard: str | None, out: Path | None, page: Path | None, paths: li
         raise UserError("--shard needs files, but standard input is read.")
     if out.exists() and not out.is_dir():
         raise UserError(f"With --shard, --out must be a folder, but {out} is a file.")
+    if out.suffix.lower() in (".jsonl", ".txt") and not out.exists():
+        raise UserError(f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file.")
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out must be a folder in a folder that exists, but is {out}.")
     return share
@@ -84,6 +86,7 @@ def write_shard(
         UserError: the folder holds shards of something else.
     """
     from pyramidions.files.block_file import BlockReader, block_writer, forget_partial
+    from pyramidions.files.progress import counted
     from pyramidions.inference.fingerprints import input_fingerprint
     from pyramidions.inference.shard_files import check_folder, shard_paths
     from pyramidions.inference.share import Turns
@@ -102,9 +105,12 @@ def write_shard(
         report.note(f"{path} is whole already.")
         return 1 if reader.end["failed"] else 0
     with block_writer(partial, path, about) as writer:
+        if writer.lines:
+            report.note(f"{partial} holds {counted(writer.lines, 'document')}, behind which this run goes on.")
         turns = Turns(share, size, writer.last)
         for number, lines in work(turns):
             # All lines of a block are on the disk before the next block is computed.
             writer.write(number, list(lines), report.failed)
         writer.finish(turns.number, report.failed)
-        return 1 if writer.failed else 0
+    report.note(f"{path} holds {counted(writer.lines, 'document')}.")
+    return 1 if writer.failed else 0

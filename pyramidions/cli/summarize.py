@@ -250,10 +250,13 @@ def _settings(
     from pyramidions.data.manifest import file_hash
     from pyramidions.inference.fingerprints import method_fingerprint, model_fingerprint
 
+    plain = decoding._asdict()
+    sampling = plain.pop("sampling")
     return {
         "model": model_fingerprint(model),
-        **decoding._asdict(),
-        "sampling": None if decoding.sampling is None else asdict(decoding.sampling),
+        **plain,
+        "sampling": sampling is not None,
+        **({} if sampling is None else asdict(sampling)),
         "section_types": None if section_types is None else file_hash(section_types),
         "select": None if select is None else method_fingerprint(select),
     }

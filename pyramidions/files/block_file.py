@@ -38,11 +38,13 @@ class BlockWriter:
 
     Attributes:
         last: number of the last block; 0 for none.
+        lines: of all blocks.
         failed: whether a run noted that it could not read something.
     """
 
-    def __init__(self, file: BinaryIO, last: int, failed: bool) -> None:
+    def __init__(self, file: BinaryIO, last: int, lines: int, failed: bool) -> None:
         self.last = last
+        self.lines = lines
         self.failed = failed
         self._file = file
 
@@ -60,6 +62,7 @@ class BlockWriter:
         self._file.write(_line({**about, "failed": self.failed}) + content)
         sync(self._file)
         self.last = number
+        self.lines += len(lines)
 
     def finish(self, inputs: int, failed: bool) -> None:
         """Say that the file is whole.
@@ -100,18 +103,19 @@ def block_writer(partial: Path, path: Path, about: Mapping[str, Any]) -> Iterato
         if path.exists():
             partial.unlink()
             raise UserError(f"Another process finished {path} at this moment.")
-        last, failed, end = 0, False, 0
+        last, lines, failed, end = 0, 0, False, 0
         with suppress(_DamagedError):
             _about(file)
             end = file.tell()
             while (block := _next_block(file)) is not None and not isinstance(block, _End):
                 last, failed, end = block[0].number, block[1], file.tell()
+                lines += len(block[0].lines)
         file.seek(end)
         file.truncate()
         if not end:
             file.write(_line({_KIND: FORMAT, **about}))
             sync(file)
-        yield BlockWriter(file, last, failed)
+        yield BlockWriter(file, last, lines, failed)
         partial.replace(path)
     sync_folder(path.parent)
 

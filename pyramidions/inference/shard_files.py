@@ -18,22 +18,26 @@ WHOLE, PARTIAL = ".shard", ".partial"
 _NAME = re.compile(r"[0-9]{5}-of-[0-9]{5}\.(?:shard|partial)")
 _ID = '{"id": '  # how each line begins
 
-# What a shard says of itself, and how an error calls what differs.
-_DIFFERENCES = {
-    "command": "is a shard of `pyramidions {0}`, not of `pyramidions {1}`",
-    "of": "is one of {0:,} shards, not of {1:,}",
-    "version": "was written by pyramidions {0}, not {1}",
-    "input": "is a shard of other inputs",
+# What a shard says of itself, and how an error names it and two values of it.
+_FACTS = {
+    "command": "the command (`pyramidions {0}` and `pyramidions {1}`)",
+    "of": "the number of shards ({0:,} and {1:,})",
+    "version": "the version of pyramidions ({0} and {1})",
+    "input": "the inputs (their paths or what they hold)",
 }
-# Settings that are fingerprints.
-_FINGERPRINTS = {
-    "model": "model",
-    "method": "method or trained extractor",
-    "select": "selection of sentences",
-    "section_types": "table of section types",
-    "idf": "corpus of document frequencies",
-    "vectors": "model of sentence vectors",
-    "queries": "queries",
+# Settings that are no options, or fingerprints of files, which tell a reader nothing.
+_NAMED = {
+    "model": "the model",
+    "method": "--method",
+    "select": "--select",
+    "section_types": "--section-types",
+    "idf": "--idf",
+    "vectors": "--vectors",
+    "queries": "the queries",
+    "lowers_min": "whether --min-len is given",
+    "lowers_max": "whether --max-len is given",
+    "prefix": "the model's prefix of summaries",
+    "stops": "what ends a selection",
 }
 
 
@@ -55,7 +59,7 @@ def check_folder(folder: Path, about: Mapping[str, Any]) -> None:
         except FileNotFoundError:
             continue  # it was finished, and renamed, at this moment
         if other is not None and (difference := _difference(other, about)) is not None:
-            raise UserError(f"--out must hold no shards of something else, but {path} {difference}.")
+            raise UserError(f"--out must hold shards of this run only, but {path} differs in {difference}.")
 
 
 def find_shards(given: Sequence[Path]) -> list[Path]:
@@ -85,7 +89,7 @@ class JoinedShards:
         paths: of the shards, in any order.
 
     Attributes:
-        failed: how many of them could not read something; known once all lines are read.
+        failed: those that could not read something; known once all lines are read.
 
     Raises:
         UserError: one is no shard, is of another run, comes twice or is missing.
@@ -99,7 +103,7 @@ class JoinedShards:
             first = first or reader
             _check_numbers(reader)
             if (difference := _difference(reader.about, first.about)) is not None:
-                raise UserError(f"Shards must be of one run, but {path} {difference}, as {first.path} is.")
+                raise UserError(f"Shards must be of one run, but {path} and {first.path} differ in {difference}.")
             number = reader.about["shard"]
             if number in by_number:
                 raise UserError(
@@ -111,7 +115,7 @@ class JoinedShards:
             more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
             raise UserError(f"All {of:,} shards must be there, but {', '.join(missing[:3])}{more} is missing.")
         self._readers = list(by_number.values())
-        self.failed = 0
+        self.failed: list[Path] = []
 
     def lines(self) -> Iterator[bytes]:
         """Yield the lines of all shards in the order of the inputs, with ids as one run would have numbered them.
@@ -128,7 +132,7 @@ class JoinedShards:
         ends = [reader.end for reader in self._readers]
         if len({end["inputs"] for end in ends}) > 1:
             raise UserError("Shards must be of one run, but these read different numbers of inputs.")
-        self.failed = sum(end["failed"] is True for end in ends)
+        self.failed = [reader.path for reader in self._readers if reader.end["failed"] is True]
 
 
 def _blocks_of(reader: BlockReader) -> Iterator[tuple[int, list[bytes]]]:
@@ -164,15 +168,17 @@ def _shards_in(folder: Path) -> list[Path]:
 
 
 def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """Return how one shard differs from others of its run; None if it does not."""
-    for key, sentence in _DIFFERENCES.items():
+    """Return in what two shards differ, unless they are of one run."""
+    for key, fact in _FACTS.items():
         if one.get(key) != other.get(key):
-            return sentence.format(one.get(key), other.get(key))
+            return fact.format(one.get(key), other.get(key))
     settings, others = one.get("settings") or {}, other.get("settings") or {}
     for name in {**settings, **others}:
         if settings.get(name) != others.get(name):
-            # A model or a file by its SHA-256 tells a reader nothing.
-            if name in _FINGERPRINTS:
-                return f"was written with another {_FINGERPRINTS[name]}"
-            return f"was written with `{name}` {settings.get(name)!r}, not {others.get(name)!r}"
+            values = f"{_said(settings.get(name))} and {_said(others.get(name))}"
+            return _NAMED.get(name) or f"--{name.replace('_', '-')} ({values})"
     return None
+
+
+def _said(value: Any) -> str:
+    return "not given" if value is None else str(value)

@@ -1,6 +1,7 @@
 """Mistakes in a run's settings that fairseq reports late or never."""
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,21 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
             checkpoint.finetune_from_model,
             checkpoint.save_dir,
         )
+
+
+def check_best_metric(run: DictConfig, known: Iterable[str]) -> None:
+    """Check that validation will log the metric that chooses the best checkpoint.
+
+    Args:
+        run: the config of the whole run.
+        known: metrics that validation logs.
+
+    Raises:
+        UserError: it is not one of them.
+    """
+    metric, names = run.checkpoint.best_checkpoint_metric, sorted(set(known))
+    if metric not in names and not run.dataset.disable_validation:
+        raise UserError(f"--best-checkpoint-metric must be one of {', '.join(names)}, but is {metric!r}.")
 
 
 def _check_best(figure: str, computed: list[str], maximizes: bool) -> None:

@@ -51,6 +51,11 @@ class ScoredTask(DocumentTask, ABC):
             logging_output.update(self._validation.score(self, sample, model))
         return loss, sample_size, logging_output
 
+    def validation_only_metrics(self) -> list[str]:
+        """Return the figures of the metrics that validate summaries."""
+        scorers = {} if self._validation is None else self._validation.scorers
+        return [figure for metric in scorers.values() for figure in metric.figures]
+
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics and the mean scores over all documents of all workers."""
         super().reduce_metrics(logging_outputs, criterion)

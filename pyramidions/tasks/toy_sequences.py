@@ -99,6 +99,10 @@ class ToySequencesTask(TrainingTask):
             logging_output.update({name: int(count) for name, count in zip(_COUNTS, counts, strict=True)})
         return loss, sample_size, logging_output
 
+    def validation_only_metrics(self) -> list[str]:
+        """Return the shares of what is right."""
+        return ["symbols_right", "sequences_right"]
+
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics and, at validation, the shares of what is right, in percent."""
         super().reduce_metrics(logging_outputs, criterion)

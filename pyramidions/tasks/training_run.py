@@ -1,5 +1,6 @@
 """What a training does beside fairseq's own: checkpoints stay whole, it stops in time, and it resumes exactly."""
 
+from collections.abc import Iterable
 from typing import Any, Optional
 
 from omegaconf import DictConfig
@@ -7,6 +8,7 @@ from torch import nn
 
 from pyramidions.tasks.optimizer_order import ResumedOrder
 from pyramidions.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.tasks.run_checks import check_best_metric
 from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.stopping import StoppingRule
 
@@ -28,6 +30,7 @@ class TrainingRun:
         self._order: Optional[ResumedOrder] = None
         self._rate: Optional[ScorerRate] = None
         self._seen: Optional[int] = None
+        self._is_checked = False
 
     def begin(self) -> None:
         """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
@@ -55,6 +58,16 @@ class TrainingRun:
             self._order.restore(optimizer)
         if self._rate is not None:
             self._rate.follow(optimizer)
+
+    def logged(self, metrics: Iterable[str]) -> None:
+        """Take note of the metrics that validation will log, known from the first update on.
+
+        Raises:
+            UserError: --best-checkpoint-metric is none of them.
+        """
+        if not self._is_checked:
+            check_best_metric(self.run, metrics)
+            self._is_checked = True
 
     def validated(self, stats: dict[str, Any]) -> None:
         """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""

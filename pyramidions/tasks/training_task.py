@@ -4,6 +4,7 @@ from abc import ABC
 from argparse import ArgumentParser
 from typing import Any, Optional
 
+from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
 from pyramidions.criterions.collapse import CollapseWatch
@@ -78,6 +79,10 @@ class TrainingTask(FairseqTask, ABC):
         """Settle which parts of a model learn; return the rate of its scorers if that is another."""
         return None
 
+    def validation_only_metrics(self) -> list[str]:
+        """Return the metrics that the task logs at validation, but not in training; by default, there are none."""
+        return []
+
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """Return what a resumed run needs to know beside: how long it has been without progress."""
         if self._training is None:
@@ -137,7 +142,12 @@ class TrainingTask(FairseqTask, ABC):
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
         """Log the criterion's metrics, and the losses that parts of the model have."""
-        super().reduce_metrics(logging_outputs, criterion)
-        log_regulariser(logging_outputs)
+        with metrics.aggregate() as logged:
+            super().reduce_metrics(logging_outputs, criterion)
+            log_regulariser(logging_outputs)
+        if self._training is not None:
+            # What has a leading underscore is not displayed.
+            shown = [name for name in logged if not name.startswith("_")]
+            self._training.logged(shown + self.validation_only_metrics())
         if is_first_worker(self.cfg):
             self._scorers.look(logging_outputs)

@@ -158,15 +158,17 @@ def test_shards_of_something_else_are_refused_and_stay(
     all_shards(run, 2, shards, "extract", *corpus)
     command = ["extract", *corpus, "-o", shards]
     (shards / "00002-of-00002.shard").unlink()
-    path, begin = shards / "00001-of-00002.shard", "--out must hold no shards of something else, but"
+    path, begin = shards / "00001-of-00002.shard", "--out must hold shards of this run only, but"
     before = path.read_bytes()
-    assert fail(*command, "--shard", "1/3") == f"{begin} {path} is one of 2 shards, not of 3."
-    sentence = f"{begin} {path} was written with `redundancy` 'none', not 'mmr'."
+    assert fail(*command, "--shard", "1/3") == f"{begin} {path} differs in the number of shards (2 and 3)."
+    sentence = f"{begin} {path} differs in --redundancy (none and mmr)."
     assert fail(*command, "--shard", "2/2", "--redundancy", "mmr") == sentence
-    sentence = f"{begin} {path} was written with another method or trained extractor."
+    sentence = f"{begin} {path} differs in --words (220 and not given)."
+    assert fail(*command, "--shard", "2/2", "--sentences", "2") == sentence
+    sentence = f"{begin} {path} differs in --method."
     assert fail(*command, "--shard", "2/2", "--method", "lead") == sentence
     corpus[0].write_text("Another text.")
-    assert fail(*command, "--shard", "2/2") == f"{begin} {path} is a shard of other inputs."
+    assert fail(*command, "--shard", "2/2") == f"{begin} {path} differs in the inputs (their paths or what they hold)."
     assert path.read_bytes() == before and list(shards.iterdir()) == [path]
 
 
@@ -182,11 +184,12 @@ def test_what_cannot_be_joined_is_refused_in_one_sentence(
     sentence = f"Shards must be given once, but {first} and {first} are both 1."
     assert fail("join", out, first, first, second, third) == sentence
     foreign = others / second.name
-    sentence = f"Shards must be of one run, but {foreign} was written with another method or trained extractor"
-    assert fail("join", out, first, foreign, third).startswith(sentence)
+    sentence = f"Shards must be of one run, but {foreign} and {first} differ in --method."
+    assert fail("join", out, first, foreign, third) == sentence
     run(*command, "--shard", "1/1", "-o", tmp_path / "single")
     single = tmp_path / "single" / "00001-of-00001.shard"
-    assert fail("join", out, shards, single).startswith(f"Shards must be of one run, but {single} is one of 1 shards,")
+    sentence = f"Shards must be of one run, but {single} and {first} differ in the number of shards (1 and 3)."
+    assert fail("join", out, shards, single) == sentence
     content = second.read_bytes()
     for position in (len(content) // 2, len(content) - 5):
         second.write_bytes(content[:position] + b"0" + content[position + 1 :])
@@ -197,6 +200,47 @@ def test_what_cannot_be_joined_is_refused_in_one_sentence(
     assert fail("join", out, shards).startswith(
         f"{second.with_suffix('.partial')} is not finished: run its shard again"
     )
+    assert not out.exists()
+
+
+def test_shards_of_sampled_and_of_searched_summaries_are_of_different_runs(
+    run: Run, fail: Callable[..., str], whole_models: dict[str, Path], corpus: list[Path], tmp_path: Path
+) -> None:
+    command = ["summarize", whole_models["plain"], corpus[0], "--max-len", 5, "-o", tmp_path / "shards"]
+    assert run(*command, "--shard", "1/2").exit_code == 0
+    begin = f"--out must hold shards of this run only, but {tmp_path / 'shards' / '00001-of-00002.shard'} differs in"
+    assert fail(*command, "--shard", "2/2", "--sampling") == f"{begin} --sampling (False and True)."
+    assert fail(*command, "--shard", "2/2", "--min-len", 1).startswith(f"{begin} --min-len (")
+
+
+def test_runs_say_what_they_wrote_and_join_says_which_could_not_read_something(
+    run: Run, corpus: list[Path], tmp_path: Path
+) -> None:
+    shards = tmp_path / "shards"
+    command = ["extract", corpus[1], "--method", "lead", "-o", shards]
+    first, second, third = (shards / f"0000{number}-of-00003.shard" for number in (1, 2, 3))
+    assert run(*command, "--shard", "1/3").stderr.endswith(f"\n{first} holds 30 documents.\n")
+    assert run(*command, "--shard", "2/3").stderr.endswith(f"\n{second} holds 30 documents.\n")
+    assert run(*command, "--shard", "3/3").stderr == f"{third} holds 15 documents.\n"
+    partial = second.with_suffix(".partial")
+    partial.write_bytes(second.read_bytes()[:-1])
+    second.unlink()
+    assert run(*command, "--shard", "2/3").stderr == (
+        f"{partial} holds 30 documents, behind which this run goes on.\n{second} holds 30 documents.\n"
+    )
+    done = run("join", tmp_path / "out.jsonl", shards)
+    assert done.stderr == (
+        f"{tmp_path}/out.jsonl holds 75 documents of 3 shards.\nSome inputs could not be read, and are missing. "
+        f"The runs that wrote {first}, {second} named them.\n"
+    )
+
+
+def test_a_shard_is_not_written_in_a_folder_with_the_name_of_a_file(
+    fail: Callable[..., str], corpus: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "extracts.jsonl"
+    sentence = f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file."
+    assert fail("extract", corpus[0], "--shard", "1/2", "-o", out) == sentence
     assert not out.exists()
 
 

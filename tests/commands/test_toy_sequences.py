@@ -10,16 +10,28 @@ TASK = ["--user-dir", USER_DIR, "--task", "toy_sequences", "--cpu", "--shortest"
 SIZES = [*("--test-shortest", "8", "--test-longest", "9"), *("--examples", "16", "--test-examples", "8")]
 
 
-def train(folder: Path, updates: int) -> str:
-    done = run(
+def train_command(folder: Path, updates: int) -> list[object]:
+    return [
         *("fairseq-train", *TASK, *SIZES, "--arch", "vanilla", "--embed-dim", "16", "--ffn-embed-dim", "32"),
         *("--num-heads", "2", "--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr", "0.01"),
         *("--lr-scheduler", "fixed", "--batch-size", "8", "--valid-subset", "valid,test", "--save-dir", folder),
         *("--max-update", updates, "--save-interval-updates", "2", "--num-workers", "0", "--log-format", "simple"),
         *("--best-checkpoint-metric", "symbols_right", "--maximize-best-checkpoint-metric"),
-    )
+    ]
+
+
+def train(folder: Path, updates: int) -> str:
+    done = run(*train_command(folder, updates))
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+@pytest.mark.slow
+def test_an_unknown_best_metric_ends_a_run_at_its_first_update(tmp_path: Path) -> None:
+    done = run(*train_command(tmp_path, 6), "--best-checkpoint-metric", "symbols_left")
+    assert done.returncode != 0
+    assert "--best-checkpoint-metric must be one of bsz, loss, nll_loss, ppl, sequences_right, " in done.stdout
+    assert done.stdout.rstrip().endswith("but is 'symbols_left'.") and "num_updates 2" not in done.stdout
 
 
 @pytest.mark.slow

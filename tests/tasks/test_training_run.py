@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from pyramidions.errors import UserError
 from pyramidions.tasks.training_run import TrainingRun
 
 
@@ -20,7 +21,11 @@ class Epoch:
 def training(tmp_path: Path) -> TrainingRun:
     checkpoint = {"best_checkpoint_metric": "rouge2", "maximize_best_checkpoint_metric": True}
     folder = {"save_dir": str(tmp_path), "no_last_checkpoints": False}
-    run = {"checkpoint": {**checkpoint, **folder}, "optimization": {"stop_min_lr": -1.0}}
+    run = {
+        "checkpoint": {**checkpoint, **folder},
+        "dataset": {"disable_validation": False},
+        "optimization": {"stop_min_lr": -1.0},
+    }
     return TrainingRun(OmegaConf.create(run), patience=1)
 
 
@@ -38,3 +43,12 @@ def test_validations_in_mid_epoch_do_not_count(training: TrainingRun) -> None:
         training.validated({"rouge2": score, "num_updates": update})
     assert training.stopping.state_dict() == {"best": None, "without_progress": 0}
     assert training.run.optimization.stop_min_lr == -1
+
+
+def test_an_unknown_best_metric_is_refused_at_the_first_update(training: TrainingRun) -> None:
+    with pytest.raises(UserError) as error:
+        training.logged(["ppl", "loss", "rouge1"])
+    assert str(error.value) == "--best-checkpoint-metric must be one of loss, ppl, rouge1, but is 'rouge2'."
+    training.logged(["loss", "rouge2"])
+    # Later updates may log less.
+    training.logged(["loss"])
