@@ -90,8 +90,9 @@ def report(found: dict[str, Any], seeds: Sequence[int]) -> None:
 def main() -> None:
     """Run the experiment and write what it found."""
     made = parser(__doc__, rates=(5e-4, 1e-3, 2e-3, 4e-3))
-    made.add_argument("--scorers", nargs="+", choices=SCORERS, default=["plain", "norm", "slow"])
-    made.add_argument("--norms", nargs="+", choices=NORMS, default=["post", "pre"])
+    scorers = ["plain", "norm", "slow"]
+    made.add_argument("--scorers", nargs="+", choices=SCORERS, default=scorers, help="(default: %(default)s)")
+    made.add_argument("--norms", nargs="+", choices=NORMS, default=[*NORMS], help="(default: %(default)s)")
     made.add_argument("--pooled", type=int, default=64, help="vectors that a document is pooled to (default: 64)")
     made.set_defaults(embed_dim=128, ffn_embed_dim=512, source=512, updates=300, documents=50)
     args = made.parse_args()

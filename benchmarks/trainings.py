@@ -3,6 +3,7 @@
 import argparse
 import math
 import statistics
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ class Trainings:
     ) -> None:
         self.args, self.models = args, models
         self.work: Path = args.work
+        # Before anything is written, so that the corrected command finds an empty folder.
+        if not args.corpus.is_dir():
+            sys.exit(f"CORPUS must be a folder with train, valid and test files, but {args.corpus} is none.")
         check_settings(self.work, args, free=("models", "seeds", "work", "out", *free))
 
     def documents(self) -> list[Document]:
@@ -156,10 +160,12 @@ def parser(text: str | None, *, rates: Sequence[float] = ()) -> argparse.Argumen
     made.add_argument("--updates", type=int, default=400, help="of each model (default: %(default)s)")
     made.add_argument("--batch", type=int, default=4, help="documents an update (default: %(default)s)")
     if rates:
-        made.add_argument("--lr", type=float, nargs="+", default=list(rates), help="peaks of the rate")
+        made.add_argument(
+            "--lr", type=float, nargs="+", default=list(rates), help="peaks of the rate (default: %(default)s)"
+        )
     else:
         made.add_argument("--lr", type=float, default=1e-3, help="peak of the rate (default: %(default)s)")
     made.add_argument("--documents", type=int, default=100, help="to validate on (default: %(default)s)")
-    made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    made.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="(default: %(default)s)")
     made.add_argument("--out", type=Path, help="write a JSON file")
     return made

@@ -207,7 +207,7 @@ hold_torch() {
 # Says which torch there is, and whether it can use the GPU.
 report_torch() {
     local told
-    say "Set-up: $venv is ready."
+    say "Set-up: $venv is ready; \`source $venv/bin/activate\` puts its commands on the path."
     [[ -n $gpu ]] || return 0
     told=$("$venv/bin/python" -c 'import torch; print(torch.__version__, torch.cuda.is_available())')
     if [[ $told == *True ]]; then

@@ -151,7 +151,7 @@ def test_a_machine_with_a_gpu_gets_the_cuda_build_and_hears_of_it(machine: Machi
 def test_a_machine_without_a_gpu_gets_the_cpu_build(machine: Machine) -> None:
     said = machine.without_gpu().set_up()
     assert "torch is the CPU build (TORCH=... chooses another)." in said
-    assert said.endswith("is ready.\n")
+    assert said.endswith("/bin/activate` puts its commands on the path.\n")
     assert machine.torch == [CPU_BUILD]
 
 

@@ -207,7 +207,8 @@ def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, c
         # An interrupted run has one, too: weeks may have gone into it.
         click.echo(f"Report: {write_report(out, configs).page}")
     if failed:
-        click.echo(f"{len(failed)} failed: {', '.join(failed)}. Run the same command again to go on.", err=True)
+        click.echo(f"{len(failed)} failed: {', '.join(failed)}.", err=True)
+        click.echo("Mend the cause, and run the same command again: what is done stays.", err=True)
         sys.exit(1)
 
 

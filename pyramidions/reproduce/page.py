@@ -27,7 +27,8 @@ TITLE = "# The paper's tables and figures, and ours"
 _WIDTH = 110
 #: What the trainings of a row have in common.
 _COMMON = ("Scale", "Hardware", "Commit", "Versions", "Data", "Scores")
-_PHASES = {"train_s": "Training step", "infer256_s": "Decoding 256 tokens", "infer512_s": "Decoding 512 tokens"}
+#: Names of phases, and how many tokens the paper decodes in each.
+_PHASES = {"train_s": ("Training step", None), "infer256_s": ("Decoding", 256), "infer512_s": ("Decoding", 512)}
 _CORPORA = {"arxiv": "arXiv", "pubmed": "PubMed", "govreport": "GovReport"}
 _TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
 
@@ -219,9 +220,18 @@ def _section(table: str, lines: Sequence[Line]) -> list[str]:
         parts.insert(0, _filled(f"× is the speed-up over {', '.join(references)}."))
     if table != "table10":
         return [*parts, "\n".join(quality_table(lines))]
-    for phase, title in _PHASES.items():
-        parts += [f"### {title}", "\n".join(seconds_table(lines, phase))]
+    for phase in _PHASES:
+        parts += [f"### {_phase_title(lines, phase)}", "\n".join(seconds_table(lines, phase))]
     return parts
+
+
+def _phase_title(lines: Sequence[Line], phase: str) -> str:
+    title, papers = _PHASES[phase]
+    if papers is None:
+        return title
+    timed = [line.result.times for line in lines if line.result and line.result.times]
+    ours = {times.tokens[phase] for times in timed if phase in times.tokens}
+    return f"{title} {papers} tokens" + (f" (ours: {' or '.join(map(str, sorted(ours)))})" if ours - {papers} else "")
 
 
 def _said(lines: Sequence[Line]) -> list[str]:

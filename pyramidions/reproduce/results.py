@@ -79,10 +79,15 @@ class Times(_Part):
     def phases(self) -> dict[str, Timing]:
         """What was timed, by the names in `PHASES`."""
         found = {"train_s": self.train_step}
-        for phase, tokens in zip(PHASES[1:], self.decode_tokens, strict=False):
+        for phase, tokens in self.tokens.items():
             if timing := self.__pydantic_extra__.get(f"decode_{tokens}"):
                 found[phase] = timing
         return found
+
+    @property
+    def tokens(self) -> dict[str, int]:
+        """How many tokens stand for the paper's in each phase of decoding."""
+        return dict(zip(PHASES[1:], self.decode_tokens, strict=False))
 
     @property
     def decoded(self) -> list[int]:

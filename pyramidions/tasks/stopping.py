@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 from omegaconf import DictConfig
 
+from pyramidions.files.progress import counted
 from pyramidions.tasks.run_config import end_run
 
 logger = logging.getLogger(__name__)
@@ -48,11 +49,11 @@ class StoppingRule:
     def _stop_if_due(self) -> None:
         if 0 < self.patience <= self.without_progress:
             logger.info(
-                "%s has not improved on %g for %d validations at epoch ends (--stopping-patience %d): the run ends, "
-                "as if its learning rate were too low.",
+                "%s has not improved on %g for %s at epoch ends (--stopping-patience %d): the run ends, and fairseq "
+                "gives a learning rate that is too low as the reason.",
                 self.run.checkpoint.best_checkpoint_metric,
                 self.best,
-                self.without_progress,
+                counted(self.without_progress, "validation"),
                 self.patience,
             )
             end_run(self.run)

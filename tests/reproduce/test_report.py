@@ -2,7 +2,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, write, write_topk
+from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, changed, write, write_topk
 
 from pyramidions.errors import UserError
 from pyramidions.reproduce import report as report_module
@@ -126,6 +126,12 @@ def test_table_10_has_seconds_and_both_ratios(out, lines):
     decoding = page[page.index("### Decoding 256 tokens") :]
     assert "| 11 | lsh | 8192 → 8192 | – | 0.300 ± 0.010 | – | 2.00 [1.60, 2.50] |" in decoding
     assert any(line.startswith("Row 11: the paper says 0.87 s for 256 tokens, which cannot be right") for line in page)
+
+
+def test_a_heading_says_how_many_tokens_were_decoded_in_place_of_the_papers(out, lines):
+    short, long = (changed({})["times"][name] for name in ("decode_256", "decode_512"))
+    write(out, changes={"times.decode_tokens": [16, 32], "times.decode_16": short, "times.decode_32": long})
+    assert {"### Decoding 256 tokens (ours: 16)", "### Decoding 512 tokens (ours: 32)"} <= set(lines())
 
 
 def test_figure_4_has_speed_ups_over_as_many_layers(out, lines):
