@@ -36,7 +36,7 @@ class Trainings:
         self.work: Path = args.work
         # Before anything is written, so that the corrected command finds an empty folder.
         if not args.corpus.is_dir():
-            sys.exit(f"CORPUS must be a folder with train, valid and test files, but {args.corpus} is none.")
+            sys.exit(f"CORPUS must be a folder with train, valid and test files, but {args.corpus} is not a folder.")
         check_settings(self.work, args, free=("models", "seeds", "work", "out", *free))
 
     def documents(self) -> list[Document]:

@@ -78,10 +78,10 @@ def arguments() -> argparse.Namespace:
     made = parser(__doc__, "workers", repeats=3, devices=False)
     made.add_argument("--documents", required=True, type=Path, help="files or folder that are read")
     made.add_argument("--workers", type=int, default=2, help="processes that read a shard (default: %(default)s)")
-    made.add_argument("command", nargs="+", help="summarize or extract with its options, behind --")
+    made.add_argument("command", nargs="+", help="summarize or extract with its options, after --")
     args = made.parse_args()
     if args.command[0] not in ("summarize", "extract"):
-        made.error(f"Behind -- must stand summarize or extract with its options, but there stands {args.command[0]}.")
+        made.error(f"The command after -- must be summarize or extract, but is {args.command[0]}.")
     return args
 
 

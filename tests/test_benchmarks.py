@@ -519,7 +519,9 @@ def test_scoring_equals_the_plain_loop_and_is_measured_in_time_and_memory(tmp_pa
 
 def test_an_experiment_without_its_corpus_leaves_no_folder(tmp_path: Path) -> None:
     done = run("python", BENCHMARKS / "collapse.py", tmp_path / "nothing", "--work", tmp_path / "work")
-    sentence = f"CORPUS must be a folder with train, valid and test files, but {tmp_path / 'nothing'} is none.\n"
+    sentence = (
+        f"CORPUS must be a folder with train, valid and test files, but {tmp_path / 'nothing'} is not a folder.\n"
+    )
     assert done.returncode == 1 and done.stdout == sentence
     assert not (tmp_path / "work").exists()
 
@@ -527,7 +529,7 @@ def test_an_experiment_without_its_corpus_leaves_no_folder(tmp_path: Path) -> No
 def test_only_commands_that_write_shards_are_timed(tmp_path: Path) -> None:
     done = run("python", BENCHMARKS / "workers.py", "--documents", tmp_path, "--", "score", "--language", "de")
     assert done.returncode == 2 and done.stdout.endswith(
-        "error: Behind -- must stand summarize or extract with its options, but there stands score.\n"
+        "error: The command after -- must be summarize or extract, but is score.\n"
     )
 
 

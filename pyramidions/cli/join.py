@@ -35,15 +35,15 @@ def join(out: Path, shards: tuple[Path, ...]) -> None:
     paths = find_shards(shards)
     check_output("OUT", out, "an older file of summaries", paths)
     joined = JoinedShards(paths)
-    documents = 0
+    summaries = 0
     with atomic_file(out) as file:
         for line in joined.lines():
             file.write(line)
-            documents += 1
-        if not documents:
-            raise UserError("The shards must hold a document, but hold none.")
-    note(f"{out} holds {counted(documents, 'document')} of {counted(len(paths), 'shard')}.")
+            summaries += 1
+        if not summaries:
+            raise UserError("The shards must hold a summary, but hold none.")
+    note(f"{out} holds {counted(summaries, 'summary')} of {counted(len(paths), 'shard')}.")
     if joined.failed:
         named = ", ".join(map(str, joined.failed[:NAMED]))
         more = f" and {len(joined.failed) - NAMED:,} more" if len(joined.failed) > NAMED else ""
-        note(f"Some inputs could not be read, and are missing. The runs that wrote {named}{more} named them.")
+        note(f"Some inputs could not be read and are missing; the runs of these shards named them: {named}{more}.")

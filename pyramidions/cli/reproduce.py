@@ -208,7 +208,7 @@ def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, c
         click.echo(f"Report: {write_report(out, configs).page}")
     if failed:
         click.echo(f"{len(failed)} failed: {', '.join(failed)}.", err=True)
-        click.echo("Mend the cause, and run the same command again: what is done stays.", err=True)
+        click.echo("Fix the cause and run the same command again; finished steps are kept.", err=True)
         sys.exit(1)
 
 

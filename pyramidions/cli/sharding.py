@@ -53,7 +53,7 @@ def find_share(shard: str | None, out: Path | None, page: Path | None, paths: li
         raise UserError("--shard needs files, but standard input is read.")
     if out.exists() and not out.is_dir():
         raise UserError(f"With --shard, --out must be a folder, but {out} is a file.")
-    if out.suffix.lower() in (".jsonl", ".txt") and not out.exists():
+    if out.suffix.lower() == ".jsonl" and not out.exists():
         raise UserError(f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file.")
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out must be a folder in a folder that exists, but is {out}.")
@@ -99,18 +99,17 @@ def write_shard(
     path, partial = shard_paths(folder, share)
     if path.exists():
         reader = BlockReader(path)
-        for _ in reader:
-            pass
+        lines = sum(len(block.lines) for block in reader)
         forget_partial(partial)
-        report.note(f"{path} is whole already.")
+        report.note(f"{path} is already complete: it holds {counted(lines, 'summary')}.")
         return 1 if reader.end["failed"] else 0
     with block_writer(partial, path, about) as writer:
-        if writer.lines:
-            report.note(f"{partial} holds {counted(writer.lines, 'document')}, behind which this run goes on.")
+        if writer.last:
+            report.note(f"{partial} already holds {counted(writer.lines, 'summary')}; the run continues after them.")
         turns = Turns(share, size, writer.last)
-        for number, lines in work(turns):
+        for number, block in work(turns):
             # All lines of a block are on the disk before the next block is computed.
-            writer.write(number, list(lines), report.failed)
+            writer.write(number, list(block), report.failed)
         writer.finish(turns.number, report.failed)
-    report.note(f"{path} holds {counted(writer.lines, 'document')}.")
+    report.note(f"{path} holds {counted(writer.lines, 'summary')}.")
     return 1 if writer.failed else 0

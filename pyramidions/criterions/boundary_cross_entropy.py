@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from fairseq import utils
@@ -42,6 +42,11 @@ class BoundaryCrossEntropyCriterion(FairseqCriterion):
         boundary_weight: of the loss of boundaries.
         sentence_avg: divide by texts rather than tokens.
     """
+
+    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
+    conditional_metrics: ClassVar[tuple[str, ...]] = ("shortening_", "spaces_f1", "targets_f1")
+    #: Metrics that are logged in training alone.
+    training_metrics: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Any, boundary_weight: float, sentence_avg: bool) -> None:
         super().__init__(task)

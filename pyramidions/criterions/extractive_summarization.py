@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -62,6 +62,11 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
     Raises:
         UserError: another task, or a weight out of its range.
     """
+
+    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
+    conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
+    #: Metrics that are logged in training alone.
+    training_metrics: ClassVar[tuple[str, ...]] = ("sampled_reward",)
 
     def __init__(
         self, task: Any, positive_weight: float, reward_weight: float, reward_samples: int, reward_rouge2: float

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -37,6 +37,11 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         sentence_avg: divide by documents rather than tokens.
         label_smoothing: probability mass spread over all tokens.
     """
+
+    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
+    conditional_metrics: ClassVar[tuple[str, ...]] = ("sharpness_", SPREAD)
+    #: Metrics that are logged in training alone.
+    training_metrics: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Any, sentence_avg: bool, label_smoothing: float) -> None:
         super().__init__(task)

@@ -93,5 +93,7 @@ def _work_and_send(work: Callable[[], object], sender: Connection, parent: int) 
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 document`, `1,000 documents`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """Return a number with its noun: `1 document`, `1,000 documents`, `2 summaries`."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}s"

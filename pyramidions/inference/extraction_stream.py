@@ -120,7 +120,7 @@ class _Counts:
     def sentences(self, method: str) -> Iterator[str]:
         """Yield what should be known."""
         if self._without_headings and method == "hiporank":
-            yield f"{self._these(self._without_headings)} had no headings, and counted as one section."
+            yield f"{self._these(self._without_headings)} had no headings and counted as one section."
         if self._empty:
             yield f"{self._these(self._empty)} shared no word with the reference: the summary is empty."
         if self._over:

@@ -18,27 +18,25 @@ WHOLE, PARTIAL = ".shard", ".partial"
 _NAME = re.compile(r"[0-9]{5}-of-[0-9]{5}\.(?:shard|partial)")
 _ID = '{"id": '  # how each line begins
 
-# What a shard says of itself, and how an error names it and two values of it.
+# What a shard says of itself, and how an error calls it.
 _FACTS = {
-    "command": "the command (`pyramidions {0}` and `pyramidions {1}`)",
-    "of": "the number of shards ({0:,} and {1:,})",
-    "version": "the version of pyramidions ({0} and {1})",
-    "input": "the inputs (their paths or what they hold)",
+    "command": "the command",
+    "of": "the number of shards",
+    "version": "the version of pyramidions",
+    "input": "the inputs",
 }
-# Settings that are no options, or fingerprints of files, which tell a reader nothing.
-_NAMED = {
-    "model": "the model",
-    "method": "--method",
-    "select": "--select",
-    "section_types": "--section-types",
-    "idf": "--idf",
-    "vectors": "--vectors",
-    "queries": "the queries",
-    "lowers_min": "whether --min-len is given",
-    "lowers_max": "whether --max-len is given",
+# Settings that are no options.
+_SETTINGS = {"model": "the model", "queries": "the queries"}
+# Those that follow from options or from the model, which are told where nothing else differs.
+_DERIVED = {
+    "lowers_min": "whether --min-len was given",
+    "lowers_max": "whether --max-len was given",
     "prefix": "the model's prefix of summaries",
     "stops": "what ends a selection",
+    "mmr_weight": "the weight of mmr",
 }
+# A file or a model by its SHA-256 tells a reader nothing.
+_FINGERPRINTS = {"input", "model", "method", "select", "section_types", "idf", "vectors", "queries"}
 
 
 def shard_paths(folder: Path, share: Share) -> tuple[Path, Path]:
@@ -58,8 +56,8 @@ def check_folder(folder: Path, about: Mapping[str, Any]) -> None:
             other = read_about(path)
         except FileNotFoundError:
             continue  # it was finished, and renamed, at this moment
-        if other is not None and (difference := _difference(other, about)) is not None:
-            raise UserError(f"--out must hold shards of this run only, but {path} differs in {difference}.")
+        if other is not None and (difference := _difference(other, about, "{0} there, {1} here")) is not None:
+            raise UserError(f"--out must hold shards of this run only, but {path} differs from it in {difference}.")
 
 
 def find_shards(given: Sequence[Path]) -> list[Path]:
@@ -102,7 +100,7 @@ class JoinedShards:
             reader = BlockReader(path)
             first = first or reader
             _check_numbers(reader)
-            if (difference := _difference(reader.about, first.about)) is not None:
+            if (difference := _difference(reader.about, first.about, "{0} and {1}")) is not None:
                 raise UserError(f"Shards must be of one run, but {path} and {first.path} differ in {difference}.")
             number = reader.about["shard"]
             if number in by_number:
@@ -167,18 +165,31 @@ def _shards_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
-def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """Return in what two shards differ, unless they are of one run."""
-    for key, fact in _FACTS.items():
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any], values: str) -> str | None:
+    """Return in what two shards differ, unless they are of one run.
+
+    Args:
+        one, other: what the shards say of themselves.
+        values: says both values of it.
+    """
+    for key, name in _FACTS.items():
         if one.get(key) != other.get(key):
-            return fact.format(one.get(key), other.get(key))
+            return _named(key, name, one.get(key), other.get(key), values)
     settings, others = one.get("settings") or {}, other.get("settings") or {}
-    for name in {**settings, **others}:
-        if settings.get(name) != others.get(name):
-            values = f"{_said(settings.get(name))} and {_said(others.get(name))}"
-            return _NAMED.get(name) or f"--{name.replace('_', '-')} ({values})"
-    return None
+    differing = [name for name in {**settings, **others} if settings.get(name) != others.get(name)]
+    # Where only one is sampled, the other has no temperature: that goes without saying.
+    of_both = [name for name in differing if name in settings and name in others] or differing
+    said = [name for name in of_both if name not in _DERIVED] or of_both
+    names = {name: f"--{name.replace('_', '-')}" for name in said} | _SETTINGS | _DERIVED
+    found = [_named(name, names[name], settings.get(name), others.get(name), values) for name in said]
+    return " and ".join(found) or None
+
+
+def _named(key: str, name: str, one: Any, other: Any, values: str) -> str:
+    return name if key in _FINGERPRINTS else f"{name} ({values.format(_said(one), _said(other))})"
 
 
 def _said(value: Any) -> str:
-    return "not given" if value is None else str(value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "on", False: "off"}[value]
+    return value if isinstance(value, str) else json.dumps(value)

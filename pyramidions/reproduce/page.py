@@ -230,7 +230,7 @@ def _phase_title(lines: Sequence[Line], phase: str) -> str:
     if papers is None:
         return title
     timed = [line.result.times for line in lines if line.result and line.result.times]
-    ours = {times.tokens[phase] for times in timed if phase in times.tokens}
+    ours = {times.tokens[phase] for times in timed if phase in times.phases}
     return f"{title} {papers} tokens" + (f" (ours: {' or '.join(map(str, sorted(ours)))})" if ours - {papers} else "")
 
 

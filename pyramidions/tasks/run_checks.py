@@ -14,6 +14,9 @@ from pyramidions.tasks.validation_metrics import metric_names
 
 logger = logging.getLogger(__name__)
 
+#: What fairseq logs of speed and size, by which nobody chooses a checkpoint.
+_COUNTED = {"wps", "wpb", "bsz", "num_updates"}
+
 
 def check_best(cfg: Any) -> None:
     """Check the score that chooses the best checkpoint of the run of which ``cfg`` is the task's part.
@@ -52,19 +55,28 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
         )
 
 
-def check_best_metric(run: DictConfig, known: Iterable[str]) -> None:
-    """Check that validation will log the metric that chooses the best checkpoint.
+def check_best_metric(run: DictConfig, logged: Iterable[str], criterion: Any = None) -> None:
+    """Check that validation logs the metric that chooses the best checkpoint.
 
     Args:
         run: the config of the whole run.
-        known: metrics that validation logs.
+        logged: by a validation; or by an update, with what the task adds at validation.
+        criterion: of the update; None for a validation. One that does not tell which of its metrics an update may lack,
+            or has alone, is checked at the first validation.
 
     Raises:
-        UserError: it is not one of them.
+        UserError: the metric is not logged.
     """
-    metric, names = run.checkpoint.best_checkpoint_metric, sorted(set(known))
-    if metric not in names and not run.dataset.disable_validation:
-        raise UserError(f"--best-checkpoint-metric must be one of {', '.join(names)}, but is {metric!r}.")
+    metric, names = run.checkpoint.best_checkpoint_metric, set(logged)
+    if criterion is not None:
+        if run.dataset.disable_validation or not hasattr(criterion, "conditional_metrics"):
+            return
+        if metric.startswith(criterion.conditional_metrics):
+            return
+        names -= set(criterion.training_metrics)
+    if metric not in names:
+        known = ", ".join(sorted(name for name in names - _COUNTED if not name.startswith("_")))
+        raise UserError(f"--best-checkpoint-metric must be one of {known}, but is {metric!r}.")
 
 
 def _check_best(figure: str, computed: list[str], maximizes: bool) -> None:

@@ -49,8 +49,8 @@ class StoppingRule:
     def _stop_if_due(self) -> None:
         if 0 < self.patience <= self.without_progress:
             logger.info(
-                "%s has not improved on %g for %s at epoch ends (--stopping-patience %d): the run ends, and fairseq "
-                "gives a learning rate that is too low as the reason.",
+                "%s has not improved on %g for %s at epoch ends (--stopping-patience %d): the run ends. "
+                "fairseq's log will give the minimum learning rate as the reason.",
                 self.run.checkpoint.best_checkpoint_metric,
                 self.best,
                 counted(self.without_progress, "validation"),

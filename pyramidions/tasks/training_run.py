@@ -59,20 +59,25 @@ class TrainingRun:
         if self._rate is not None:
             self._rate.follow(optimizer)
 
-    def logged(self, metrics: Iterable[str]) -> None:
+    def logged(self, metrics: Iterable[str], criterion: Any) -> None:
         """Take note of the metrics that validation will log, known from the first update on.
 
         Raises:
             UserError: --best-checkpoint-metric is none of them.
         """
         if not self._is_checked:
-            check_best_metric(self.run, metrics)
+            check_best_metric(self.run, metrics, criterion)
             self._is_checked = True
 
     def validated(self, stats: dict[str, Any]) -> None:
-        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq."""
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq.
+
+        Raises:
+            UserError: --best-checkpoint-metric is none of them.
+        """
         if stats["num_updates"] == self._seen:
             return
+        check_best_metric(self.run, stats)
         self._seen = stats["num_updates"]
         score = float(stats[self.run.checkpoint.best_checkpoint_metric])
         self.checkpoints.validated(score)

@@ -144,10 +144,8 @@ class TrainingTask(FairseqTask, ABC):
         """Log the criterion's metrics, and the losses that parts of the model have."""
         with metrics.aggregate() as logged:
             super().reduce_metrics(logging_outputs, criterion)
-            log_regulariser(logging_outputs)
+        log_regulariser(logging_outputs)
         if self._training is not None:
-            # What has a leading underscore is not displayed.
-            shown = [name for name in logged if not name.startswith("_")]
-            self._training.logged(shown + self.validation_only_metrics())
+            self._training.logged([*logged, *self.validation_only_metrics()], criterion)
         if is_first_worker(self.cfg):
             self._scorers.look(logging_outputs)

@@ -92,7 +92,7 @@ def test_a_document_without_a_sentence_is_reported_and_the_others_go_on(tmp_path
 
 def test_a_document_without_headings_is_said_to_be_one_section() -> None:
     done = extract(text="One two. Three four.")
-    assert "The document had no headings, and counted as one section." in done.stderr
+    assert "The document had no headings and counted as one section." in done.stderr
     assert "no headings" not in extract(text=PAPER).stderr
 
 

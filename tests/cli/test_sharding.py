@@ -90,7 +90,10 @@ def test_a_shard_that_is_whole_is_not_computed_again(run: Run, corpus: list[Path
     assert run(*command).exit_code == 0
     before = (tmp_path / "shards" / "00001-of-00001.shard").stat()
     done = run(*command)
-    assert done.exit_code == 0 and done.stderr == f"{tmp_path}/shards/00001-of-00001.shard is whole already.\n"
+    assert (
+        done.exit_code == 0
+        and done.stderr == f"{tmp_path}/shards/00001-of-00001.shard is already complete: it holds 1 summary.\n"
+    )
     assert (tmp_path / "shards" / "00001-of-00001.shard").stat() == before
 
 
@@ -160,15 +163,17 @@ def test_shards_of_something_else_are_refused_and_stay(
     (shards / "00002-of-00002.shard").unlink()
     path, begin = shards / "00001-of-00002.shard", "--out must hold shards of this run only, but"
     before = path.read_bytes()
-    assert fail(*command, "--shard", "1/3") == f"{begin} {path} differs in the number of shards (2 and 3)."
-    sentence = f"{begin} {path} differs in --redundancy (none and mmr)."
+    assert (
+        fail(*command, "--shard", "1/3") == f"{begin} {path} differs from it in the number of shards (2 there, 3 here)."
+    )
+    sentence = f"{begin} {path} differs from it in --redundancy (none there, mmr here)."
     assert fail(*command, "--shard", "2/2", "--redundancy", "mmr") == sentence
-    sentence = f"{begin} {path} differs in --words (220 and not given)."
+    sentence = f"{begin} {path} differs from it in --words (220 there, none here) and --sentences (none there, 2 here)."
     assert fail(*command, "--shard", "2/2", "--sentences", "2") == sentence
-    sentence = f"{begin} {path} differs in --method."
+    sentence = f"{begin} {path} differs from it in --method."
     assert fail(*command, "--shard", "2/2", "--method", "lead") == sentence
     corpus[0].write_text("Another text.")
-    assert fail(*command, "--shard", "2/2") == f"{begin} {path} differs in the inputs (their paths or what they hold)."
+    assert fail(*command, "--shard", "2/2") == f"{begin} {path} differs from it in the inputs."
     assert path.read_bytes() == before and list(shards.iterdir()) == [path]
 
 
@@ -208,8 +213,9 @@ def test_shards_of_sampled_and_of_searched_summaries_are_of_different_runs(
 ) -> None:
     command = ["summarize", whole_models["plain"], corpus[0], "--max-len", 5, "-o", tmp_path / "shards"]
     assert run(*command, "--shard", "1/2").exit_code == 0
-    begin = f"--out must hold shards of this run only, but {tmp_path / 'shards' / '00001-of-00002.shard'} differs in"
-    assert fail(*command, "--shard", "2/2", "--sampling") == f"{begin} --sampling (False and True)."
+    first = tmp_path / "shards" / "00001-of-00002.shard"
+    begin = f"--out must hold shards of this run only, but {first} differs from it in"
+    assert fail(*command, "--shard", "2/2", "--sampling") == f"{begin} --sampling (off there, on here)."
     assert fail(*command, "--shard", "2/2", "--min-len", 1).startswith(f"{begin} --min-len (")
 
 
@@ -219,19 +225,19 @@ def test_runs_say_what_they_wrote_and_join_says_which_could_not_read_something(
     shards = tmp_path / "shards"
     command = ["extract", corpus[1], "--method", "lead", "-o", shards]
     first, second, third = (shards / f"0000{number}-of-00003.shard" for number in (1, 2, 3))
-    assert run(*command, "--shard", "1/3").stderr.endswith(f"\n{first} holds 30 documents.\n")
-    assert run(*command, "--shard", "2/3").stderr.endswith(f"\n{second} holds 30 documents.\n")
-    assert run(*command, "--shard", "3/3").stderr == f"{third} holds 15 documents.\n"
+    assert run(*command, "--shard", "1/3").stderr.endswith(f"\n{first} holds 30 summaries.\n")
+    assert run(*command, "--shard", "2/3").stderr.endswith(f"\n{second} holds 30 summaries.\n")
+    assert run(*command, "--shard", "3/3").stderr == f"{third} holds 15 summaries.\n"
     partial = second.with_suffix(".partial")
     partial.write_bytes(second.read_bytes()[:-1])
     second.unlink()
     assert run(*command, "--shard", "2/3").stderr == (
-        f"{partial} holds 30 documents, behind which this run goes on.\n{second} holds 30 documents.\n"
+        f"{partial} already holds 30 summaries; the run continues after them.\n{second} holds 30 summaries.\n"
     )
     done = run("join", tmp_path / "out.jsonl", shards)
     assert done.stderr == (
-        f"{tmp_path}/out.jsonl holds 75 documents of 3 shards.\nSome inputs could not be read, and are missing. "
-        f"The runs that wrote {first}, {second} named them.\n"
+        f"{tmp_path}/out.jsonl holds 75 summaries of 3 shards.\nSome inputs could not be read and are missing; "
+        f"the runs of these shards named them: {first}, {second}.\n"
     )
 
 

@@ -30,7 +30,7 @@ def train(folder: Path, updates: int) -> str:
 def test_an_unknown_best_metric_ends_a_run_at_its_first_update(tmp_path: Path) -> None:
     done = run(*train_command(tmp_path, 6), "--best-checkpoint-metric", "symbols_left")
     assert done.returncode != 0
-    assert "--best-checkpoint-metric must be one of bsz, loss, nll_loss, ppl, sequences_right, " in done.stdout
+    assert "--best-checkpoint-metric must be one of loss, nll_loss, ppl, sequences_right, " in done.stdout
     assert done.stdout.rstrip().endswith("but is 'symbols_left'.") and "num_updates 2" not in done.stdout
 
 

@@ -45,10 +45,33 @@ def test_validations_in_mid_epoch_do_not_count(training: TrainingRun) -> None:
     assert training.run.optimization.stop_min_lr == -1
 
 
+class Criterion:
+    conditional_metrics = ("sharpness_",)
+    training_metrics = ("sampled_reward",)
+
+
 def test_an_unknown_best_metric_is_refused_at_the_first_update(training: TrainingRun) -> None:
     with pytest.raises(UserError) as error:
-        training.logged(["ppl", "loss", "rouge1"])
+        training.logged(["ppl", "loss", "rouge1", "wps", "_loss_sum", "sampled_reward"], Criterion())
     assert str(error.value) == "--best-checkpoint-metric must be one of loss, ppl, rouge1, but is 'rouge2'."
-    training.logged(["loss", "rouge2"])
+    training.logged(["loss", "rouge2"], Criterion())
     # Later updates may log less.
-    training.logged(["loss"])
+    training.logged(["loss"], Criterion())
+
+
+def test_a_metric_of_training_alone_is_refused_at_the_first_update(training: TrainingRun) -> None:
+    training.run.checkpoint.best_checkpoint_metric = "sampled_reward"
+    with pytest.raises(UserError, match=r"must be one of loss, but is 'sampled_reward'\.$"):
+        training.logged(["loss", "sampled_reward"], Criterion())
+
+
+@pytest.mark.parametrize(("metric", "criterion"), [("sharpness_2", Criterion()), ("rouge2", object())])
+def test_a_metric_that_the_first_update_may_lack_is_checked_at_validation(
+    training: TrainingRun, metric: str, criterion: object
+) -> None:
+    training.run.checkpoint.best_checkpoint_metric = metric
+    training.epoch = Epoch(at_end=True)
+    training.logged(["loss"], criterion)
+    training.validated({"loss": 1.0, metric: 2.0, "num_updates": 6})
+    with pytest.raises(UserError, match=f"must be one of loss, but is '{metric}'"):
+        training.validated({"loss": 1.0, "wps": 3.0, "num_updates": 12})
