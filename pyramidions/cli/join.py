@@ -27,7 +27,7 @@ def join(out: Path, shards: tuple[Path, ...]) -> None:
     """
     from pyramidions.errors import UserError
     from pyramidions.files.atomic import atomic_file
-    from pyramidions.files.progress import counted, note
+    from pyramidions.files.progress import counted, listed, note
     from pyramidions.inference.shard_files import JoinedShards, find_shards
 
     if out.suffix.lower() != ".jsonl":
@@ -44,6 +44,5 @@ def join(out: Path, shards: tuple[Path, ...]) -> None:
             raise UserError("The shards must hold a summary, but hold none.")
     note(f"{out} holds {counted(summaries, 'summary')} of {counted(len(paths), 'shard')}.")
     if joined.failed:
-        named = ", ".join(map(str, joined.failed[:NAMED]))
-        more = f" and {len(joined.failed) - NAMED:,} more" if len(joined.failed) > NAMED else ""
-        note(f"Some inputs could not be read and are missing; the runs of these shards named them: {named}{more}.")
+        named = listed(joined.failed, NAMED)
+        note(f"Some inputs could not be read and are missing; the runs of these shards named them: {named}.")

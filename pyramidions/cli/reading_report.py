@@ -11,7 +11,7 @@ import click
 
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import printable
-from pyramidions.files.progress import counted, progress_bar
+from pyramidions.files.progress import counted, listed, progress_bar
 
 PATIENCE = 5.0  # seconds without a progress bar
 NAMED = 20  # skipped files that are named
@@ -51,9 +51,8 @@ class ReadingReport:
     def skip(self, paths: list[Path]) -> None:
         """Name the files in folders that are not read."""
         if paths:
-            named = ", ".join(map(printable, paths[:NAMED]))
-            more = f" and {len(paths) - NAMED:,} more" if len(paths) > NAMED else ""
-            click.echo(f"Skipped {counted(len(paths), 'file')}: {named}{more}.", err=True)
+            named = listed([printable(path) for path in paths], NAMED)
+            click.echo(f"Skipped {counted(len(paths), 'file')}: {named}.", err=True)
 
     def add(self, size: float) -> None:
         """Count bytes of the files: half of each when its text is read, half when its summary is written."""

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar, cast
 
@@ -97,3 +97,9 @@ def counted(number: int, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun.removesuffix('y')}ies" if noun.endswith("ry") else f"{number:,} {noun}s"
+
+
+def listed(items: Sequence[object], most: int) -> str:
+    """Return items with commas between them: the first ``most``, and how many more there are."""
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return f"{', '.join(map(str, items[:most]))}{more}"

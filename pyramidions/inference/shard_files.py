@@ -12,6 +12,7 @@ from pyramidions.data.ids import UniqueIds
 from pyramidions.errors import UserError
 from pyramidions.files.block_file import BlockReader, read_about
 from pyramidions.files.disk_set import DiskSet
+from pyramidions.files.progress import listed
 from pyramidions.inference.share import MOST, Share
 
 WHOLE, PARTIAL = ".shard", ".partial"
@@ -110,8 +111,7 @@ class JoinedShards:
             by_number[number] = reader
         of = 0 if first is None else first.about["of"]
         if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in by_number]:
-            more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""
-            raise UserError(f"All {of:,} shards must be there, but {', '.join(missing[:3])}{more} is missing.")
+            raise UserError(f"All {of:,} shards must be there, but {listed(missing, 3)} is missing.")
         self._readers = list(by_number.values())
         self.failed: list[Path] = []
 

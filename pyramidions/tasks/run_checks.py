@@ -55,25 +55,32 @@ def check_run(run: DictConfig, stopping_patience: int) -> None:
         )
 
 
-def check_best_metric(run: DictConfig, logged: Iterable[str], criterion: Any = None) -> None:
-    """Check that validation logs the metric that chooses the best checkpoint.
+def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any) -> None:
+    """Check, as far as an update can tell, that validation will log the metric that chooses the best checkpoint.
 
     Args:
         run: the config of the whole run.
-        logged: by a validation; or by an update, with what the task adds at validation.
-        criterion: of the update; None for a validation. One that does not tell which of its metrics an update may lack,
-            or has alone, is checked at the first validation.
+        logged: by the update, with what the task adds at validation.
+        criterion: of the update. Of one that does not tell which of its metrics an update may lack, or has alone, the
+            first validation is checked.
 
     Raises:
-        UserError: the metric is not logged.
+        UserError: it will not.
+    """
+    conditional = getattr(criterion, "conditional_metrics", None)
+    if conditional is None or run.dataset.disable_validation:
+        return
+    if not run.checkpoint.best_checkpoint_metric.startswith(conditional):
+        check_best_metric(run, set(logged) - set(criterion.training_metrics))
+
+
+def check_best_metric(run: DictConfig, logged: Iterable[str]) -> None:
+    """Check that a validation logged the metric that chooses the best checkpoint.
+
+    Raises:
+        UserError: it did not.
     """
     metric, names = run.checkpoint.best_checkpoint_metric, set(logged)
-    if criterion is not None:
-        if run.dataset.disable_validation or not hasattr(criterion, "conditional_metrics"):
-            return
-        if metric.startswith(criterion.conditional_metrics):
-            return
-        names -= set(criterion.training_metrics)
     if metric not in names:
         known = ", ".join(sorted(name for name in names - _COUNTED if not name.startswith("_")))
         raise UserError(f"--best-checkpoint-metric must be one of {known}, but is {metric!r}.")

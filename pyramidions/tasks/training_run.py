@@ -8,7 +8,7 @@ from torch import nn
 
 from pyramidions.tasks.optimizer_order import ResumedOrder
 from pyramidions.tasks.run_checkpoints import RunCheckpoints
-from pyramidions.tasks.run_checks import check_best_metric
+from pyramidions.tasks.run_checks import check_best_metric, check_best_of_update
 from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.stopping import StoppingRule
 
@@ -66,7 +66,7 @@ class TrainingRun:
             UserError: --best-checkpoint-metric is none of them.
         """
         if not self._is_checked:
-            check_best_metric(self.run, metrics, criterion)
+            check_best_of_update(self.run, metrics, criterion)
             self._is_checked = True
 
     def validated(self, stats: dict[str, Any]) -> None:

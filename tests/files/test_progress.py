@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.files.progress import counted, progress_bar, with_elapsed
+from pyramidions.files.progress import counted, listed, progress_bar, with_elapsed
 
 
 def test_work_that_tells_nothing_is_seen_to_go_on(monkeypatch):
@@ -60,3 +60,9 @@ def test_quick_work_leaves_no_bar_in_a_log_file(capsys, monkeypatch):
 
 def test_a_number_agrees_with_its_noun():
     assert (counted(1, "document"), counted(2000, "document")) == ("1 document", "2,000 documents")
+    assert [counted(number, "summary") for number in (1, 0, 2000)] == ["1 summary", "0 summaries", "2,000 summaries"]
+
+
+def test_a_long_list_is_cut():
+    assert listed(["a", "b"], 2) == "a, b"
+    assert listed(range(1, 2003), 2) == "1, 2 and 2,000 more"
