@@ -1,17 +1,12 @@
 """Tiny encoders with random weights and their tokenizers, as the Hugging Face hub keeps them."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from small_tokenizers import SENTENCES, bart
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-
-# No sound is read here, and a torchaudio that was built for another torch would end the import.
-sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
-
-import transformers  # noqa: E402
 
 SHAPE = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
 # Other words are cut into letters.

@@ -1,6 +1,8 @@
-"""The commit that outputs name."""
+"""The environment that scripts/setup.sh makes, and the commit that outputs name."""
 
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyramidions.environment import commit
@@ -24,3 +26,11 @@ def test_the_commit_is_of_code_that_git_tracks(tmp_path: Path) -> None:
     assert commit(package) == head
     (package / "__init__.py").write_text("changed = True")
     assert commit(package) == f"{head}-dirty"
+
+
+def test_transformers_can_be_imported_and_pip_misses_only_the_torchaudio_that_breaks_it() -> None:
+    assert find_spec("torchaudio") is None
+    code = "from transformers import LEDForConditionalGeneration"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+    found = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, timeout=300)
+    assert found.stdout == "fairseq-fixed 0.12.3.1 requires torchaudio, which is not installed.\n"

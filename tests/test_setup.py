@@ -155,6 +155,12 @@ def test_a_machine_without_a_gpu_gets_the_cpu_build(machine: Machine) -> None:
     assert machine.torch == [CPU_BUILD]
 
 
+def test_a_torchaudio_of_another_torch_does_not_stay(machine: Machine) -> None:
+    said = machine.set_up()
+    assert machine.installed.read_text().splitlines()[-1] == "uninstall --yes torchaudio"
+    assert "torchaudio, which no text needs, taken out again; pip check will miss it" in said
+
+
 def test_an_index_without_a_cpu_build_gives_the_plain_one_and_the_user_hears_of_it(machine: Machine) -> None:
     said = machine.without_gpu().set_up(NO_CPU_BUILD="ERROR: No matching distribution found for torch")
     assert "The package index has no torch==2.13.0+cpu, so torch==2.13.0 is taken instead" in said

@@ -1,6 +1,5 @@
 """Windows and global tokens beside the encoder's self-attention of Hugging Face's LED."""
 
-import sys
 from typing import Any
 
 import pytest
@@ -12,8 +11,6 @@ from pyramidions.nn.marks import Marking, Marks
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.sublayer import LayerContext
 
-# Nothing is heard here, and a torchaudio that was built for another torch would end the import.
-sys.modules.setdefault("torchaudio", None)  # type: ignore[arg-type]
 DIM, HEADS, WINDOW = 48, 3, 8
 
 
