@@ -5,21 +5,58 @@ criterions and scorers with it; see `pyramidions.plugin`. Elsewhere it imports n
 `pyramidions.models` work without fairseq, which takes seconds to import.
 """
 
+import importlib
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    from pyramidions.extract.extraction import Extraction
+    from pyramidions.inference.batch_maps import ExtractorMap, SummarizerMap
+    from pyramidions.inference.extractor import Extractor
+    from pyramidions.inference.search import SamplingOptions
+    from pyramidions.inference.segmenter import SegmentedText, Segmenter
+    from pyramidions.inference.summarizer import Summarizer
+    from pyramidions.inference.summary import Summary
 
 __version__ = "0.2.0"
+__all__ = [
+    "Extraction",
+    "Extractor",
+    "ExtractorMap",
+    "SamplingOptions",
+    "SegmentedText",
+    "Segmenter",
+    "Summarizer",
+    "SummarizerMap",
+    "Summary",
+    "UserError",
+]
 
 if sys.modules.get("fairseq") is not None:
     from pyramidions import plugin as _plugin
 
     del _plugin
 
+if not TYPE_CHECKING:  # A checker that saw this would let any attribute pass.
+    # A module is imported when one of its names is asked for: torch takes seconds and hundreds of megabytes.
+    _HOMES = {
+        "Extraction": "extract.extraction",
+        "Extractor": "inference.extractor",
+        "ExtractorMap": "inference.batch_maps",
+        "SamplingOptions": "inference.search",
+        "SegmentedText": "inference.segmenter",
+        "Segmenter": "inference.segmenter",
+        "Summarizer": "inference.summarizer",
+        "SummarizerMap": "inference.batch_maps",
+        "Summary": "inference.summary",
+    }
 
-def __getattr__(name: str) -> Any:
-    """Import what is for people with a document when it is asked for."""
-    if name in ("Extractor", "Summarizer", "Summary"):
-        from pyramidions import inference
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
-        return getattr(inference, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __dir__():
+        return sorted({*globals(), *__all__})

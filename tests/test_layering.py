@@ -14,7 +14,7 @@ FAIRSEQ_FACE = (
 )
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
-    "pyramidions": ("inference",),
+    "pyramidions": ("errors", "extract", "inference"),
     "pyramidions.plugin": ("criterions", "models", "scoring", "tasks"),
     "pyramidions.errors": (),
     "pyramidions.strict_json": (),
