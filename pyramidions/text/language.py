@@ -1,6 +1,5 @@
 """How words and sentences of a language are told apart and stemmed."""
 
-import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -9,6 +8,7 @@ from unicodedata import category
 
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import split_sentences
+from pyramidions.text.overlap import words_of
 from pyramidions.text.words import word_places
 
 # Those for which nltk has a stemmer of Snowball (Porter 2001), by ISO 639-1 code.
@@ -42,9 +42,8 @@ _PLAIN = frozenset((
 # fmt: on
 LANGUAGES = tuple(sorted({"en", *_SNOWBALL, *_WITHOUT_SPACES, *_PLAIN}))
 
-_ASCII = re.compile(r"[a-z0-9]+")
 _TOKENIZERS: dict[str, Callable[[str], list[str]]] = {
-    "ascii": _ASCII.findall,
+    "ascii": words_of,
     "words": lambda text: [word for word, _, _ in word_places(text)],
     # Vowel signs of scripts such as Thai are no letters to Unicode.
     "characters": lambda text: [each for each in text if each.isalnum() or category(each).startswith("M")],
@@ -58,7 +57,7 @@ class Language:
 
     Args:
         code: ISO 639-1.
-        tokenization: "ascii" (runs of a-z and 0-9, as rouge-score has it), "words" (runs of letters and digits of any
+        tokenization: "ascii" (runs of a-z and 0-9, by rouge-score), "words" (runs of letters and digits of any
             script) or "characters"; None for the language's own: "ascii" for English, "characters" for languages
             without spaces between words, else "words".
         stemmer: "none", "porter", "snowball"; None for the language's own: "porter" for English, "snowball" where there

@@ -1,16 +1,15 @@
 """The longest common subsequence of words: ROUGE-L of sentences."""
 
-import re
 from collections.abc import Sequence
+
+from rouge_score import tokenize
 
 from pyramidions.text.subsequence import Subsequences
 
-_WORD = re.compile(r"[a-z0-9]+")
-
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text: runs of a-z and 0-9 in lower case, not stemmed."""
-    return _WORD.findall(text.lower())
+    """Return the words of a text as rouge-score has them: runs of a-z and 0-9 in lower case, not stemmed."""
+    return tokenize.tokenize(text, None)
 
 
 class Recall:

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import ClassVar
 
 import numpy as np
+from rouge_score import tokenize
 
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
 from pyramidions.text.language import Language
@@ -18,9 +19,9 @@ from pyramidions.text.words import ngrams
 class Rouge(Metric):
     """F-measures, 0 to 100; of several references the best by each figure.
 
-    Both texts are normalised and split into sentences here, whatever their own line breaks. English gives what
-    rouge-score gives with its stemmer, to the last digit, but computes it in bits and remembers stems: tables and
-    stemming take nearly all of its time.
+    Both texts are normalised and split into sentences here, whatever their own line breaks. The words of English are
+    rouge-score's, and their stems are remembered. Its figures are counted here, equal to the last digit: subsequences
+    in bits, since its tables take nearly all of its time.
 
     Args:
         language: as in `Language`, with the next two.
@@ -54,7 +55,9 @@ class Rouge(Metric):
         return [self._words(sentence) for sentence in self._language.sentences(text)]
 
     def _words(self, sentence: str) -> list[str]:
-        # Short words keep their endings, as in ROUGE-1.5.5.
+        if self._language.tokenization == "ascii":
+            return tokenize.tokenize(sentence, self._language)
+        # Short words keep their endings, as there and in ROUGE-1.5.5.
         return [word if len(word) <= 3 else self._language.stem(word) for word in self._language.words(sentence)]
 
     def signature(self) -> str:
@@ -62,7 +65,6 @@ class Rouge(Metric):
         # What is said of English with the usual settings stays as it was before there were others.
         is_usual = (self._language.tokenization, self._language.stemmer) == ("ascii", "porter")
         words = "stemmer" if is_usual else self._language.signature()
-        # Figures equal to those of the package are called by its name; it has no other words.
         name, package = ("rouge-score", "rouge-score") if is_usual else ("ROUGE pyramidions", "pyramidions")
         implementation = f"{name} {version(package)}"
         return f"{implementation} | {words} | F1 | sentences: {SPLITTER} | normalisation {NORMALISATION}"

@@ -3,6 +3,8 @@ from importlib.metadata import version
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nltk.stem.porter import PorterStemmer
+from rouge_score import tokenize
 from rouge_score.rouge_scorer import RougeScorer
 
 from pyramidions.scoring import Example
@@ -57,6 +59,17 @@ def test_english_equals_rouge_score_to_the_last_digit(ours, theirs):
     plain = RougeScorer(list(Rouge.figures), use_stemmer=True)
     expected = plain.score("\n".join(split_sentences(reference)), "\n".join(split_sentences(prediction)))
     assert document_scores(prediction, reference) == {name: 100 * expected[name].fmeasure for name in Rouge.figures}
+
+
+def test_english_has_the_words_that_rouge_score_makes_with_its_stemmer(monkeypatch):
+    asked = []
+    monkeypatch.setattr(tokenize, "tokenize", lambda text, stemmer: asked.append((text, stemmer)) or text.split())
+    # Left as they are, the words differ.
+    assert document_scores("Cats jumped. Dogs ran.", "cat jumps.")["rouge1"] == 0
+    assert [text for text, _ in asked] == ["Cats jumped.", "Dogs ran.", "cat jumps."]
+    words = ["jumping", "relational", "generously", "skies", "agreed"]
+    for _, stemmer in asked:
+        assert [stemmer.stem(word) for word in words] == [PorterStemmer().stem(word) for word in words]
 
 
 def test_of_several_references_each_figure_takes_the_best():
