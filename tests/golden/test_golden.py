@@ -1,0 +1,37 @@
+"""Every preset and every file of configs/ is the model that it was when golden.json.xz was recorded (make.py)."""
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+import torch
+from golden_models import cost, entries, fields_of, outputs, shapes, small
+
+GOLDEN = json.loads(lzma.decompress((Path(__file__).parent / "golden.json.xz").read_bytes()))
+NAMES = {key: name for name, key in reversed(GOLDEN["names"].items())}  # one for each model
+ENTRIES = entries()
+
+
+def test_no_preset_or_file_has_gone_or_become_another_model() -> None:
+    keys = {}
+    for name, read in ENTRIES.items():
+        entry = read()
+        keys[name] = json.dumps([type(entry.config).__name__, fields_of(entry.config), entry.lengths], sort_keys=True)
+    assert keys == GOLDEN["names"]
+
+
+@pytest.mark.parametrize("key", NAMES, ids=NAMES.values())
+def test_a_model_has_the_same_weights_and_computes_the_same(key: str) -> None:
+    recorded, entry = GOLDEN["models"][key], ENTRIES[NAMES[key]]()
+    assert shapes(entry) == recorded["shapes"]
+    config, lengths = small(entry)
+    assert fields_of(config) == recorded["small"]["fields"]
+    logits = torch.tensor(outputs(config, lengths))
+    torch.testing.assert_close(logits, torch.tensor(recorded["small"]["logits"]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", NAMES, ids=NAMES.values())
+def test_a_model_costs_the_same(key: str) -> None:
+    assert json.loads(json.dumps(cost(ENTRIES[NAMES[key]]()))) == GOLDEN["models"][key]["cost"]
