@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from covering import covering
 from torch import Tensor
 from whole_models import PAD, batch, combinations, tiny
 
@@ -12,7 +13,7 @@ from pyramidions.nn import BeamSearch
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 
 LENGTHS = (24, 7, 13)
-every = pytest.mark.parametrize(("attention", "pooling", "scorer"), combinations())
+every = pytest.mark.parametrize(("attention", "pooling", "scorer"), covering(combinations(), strength=1))
 
 
 def both(compute: Callable[[], list[Tensor]]) -> None:

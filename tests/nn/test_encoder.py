@@ -3,13 +3,14 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from covering import covering
 from whole_models import PAD, REFUSED, STACKS, TELLS_NOTHING, batch, combinations, documents, encode, tiny
 
 from pyramidions.errors import UserError
 from pyramidions.nn import BeamSearch
 from pyramidions.nn.pooling import POOLING
 
-every = pytest.mark.parametrize(("attention", "pooling", "scorer"), combinations())
+every = pytest.mark.parametrize(("attention", "pooling", "scorer"), covering(combinations()))
 LENGTHS = (24, 7, 13, 1)
 
 
@@ -17,7 +18,7 @@ LENGTHS = (24, 7, 13, 1)
 STACKED = [(*parts, stack) for parts in combinations() for stack in STACKS if parts[2] == "linear" or not STACKS[stack]]
 
 
-@pytest.mark.parametrize(("attention", "pooling", "scorer", "stack"), STACKED)
+@pytest.mark.parametrize(("attention", "pooling", "scorer", "stack"), covering(STACKED))
 def test_it_trains_a_step_that_reaches_every_parameter_and_decodes(
     attention: str, pooling: str, scorer: str, stack: str
 ) -> None:
