@@ -14,6 +14,7 @@ BASE = [
     "scikit-learn>=1.5,<2",  # tf-idf of sentences
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
+    "confusable-homoglyphs>=3.3,<4",  # letters of other scripts that look like Latin ones
     "safetensors>=0.4.3,<1",  # exported models hold no pickle
     "pypdf>=5,<7",  # reads .pdf
     "lxml>=6,<7",  # reads .html in linear time

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
 from pyramidions.nn import LanguageModel
-from pyramidions.text.alphabets import ALPHABETS
+from pyramidions.text.alphabets import recorded_alphabet
 
 VOCABULARY, PAD, SPACE = 12, 1, 4
 #: by name: a preset, and the fields that differ
@@ -54,12 +54,12 @@ def texts(*lengths: int, seed: int = 0) -> Tensor:
     return tokens
 
 
-def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, **overrides: Any) -> Path:
-    """Return a checkpoint of an English model, as fairseq-train saves it as far as it concerns us."""
+def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, alphabet: str = "en", **overrides: Any) -> Path:
+    """Return a checkpoint of an English model, as fairseq-train of 0.2.0 saved it as far as it concerns us."""
     name, chosen = fields(kind, **overrides)
     config = language_model_preset(name, **chosen)
     torch.manual_seed(seed)
-    model = build_language_model(config, ALPHABETS["en"].vocab_size, PAD, SPACE)
+    model = build_language_model(config, recorded_alphabet(alphabet).vocab_size, PAD, SPACE)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.3)
@@ -69,7 +69,7 @@ def saved(folder: Path, kind: str, window: int = 64, seed: int = 0, **overrides:
             "task": {"_name": "character_language_modeling", "tokens_per_sample": window},
         },
         "model": {f"decoder.core.{each}": weight for each, weight in model.state_dict().items()},
-        "task_state": {"characters": "en"},
+        "task_state": {"characters": alphabet},
     }
     torch.save(state, folder / "model.pt")
     return folder / "model.pt"

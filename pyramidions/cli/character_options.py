@@ -1,4 +1,4 @@
-"""`prepare --characters`: a stream of letters and spaces instead of documents."""
+"""`prepare --characters`: a stream of characters instead of documents."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -52,7 +52,7 @@ _OPTIONS = (
     click.option(
         "--characters",
         metavar="LANGUAGE",
-        help="Make a stream of characters for a language model, in the letters of en, fi, he or vi and spaces.",
+        help="Make a stream of characters for a language model, in letters of en, fi, he or vi, spaces and line ends.",
     ),
     click.option("--train-characters", type=int, help=_LIMIT.format("train", "400 million")),
     click.option("--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8")),

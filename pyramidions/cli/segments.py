@@ -24,6 +24,7 @@ _MARK = "|"
 _TOLD = 10
 #: characters outside the alphabet that are told by name
 _NAMED = 8
+_VISIBLE = str.maketrans(" \n", "␣␤")
 
 
 @click.command(short_help="Show the segments that a language model draws in texts.")
@@ -171,7 +172,7 @@ def _figures(found: "SegmentedText") -> Iterator[str]:
     met = f"  {found.boundaries_at_spaces:.1%} of boundaries stand at spaces"
     spaces = found.spaces_at_boundaries
     yield met if spaces is None else f"{met}, {spaces:.1%} of spaces are boundaries"
-    counts = ", ".join(f"{segment.replace(' ', '␣')} {count:,}" for segment, count in found.most_frequent(_TOLD))
+    counts = ", ".join(f"{segment.translate(_VISIBLE)} {count:,}" for segment, count in found.most_frequent(_TOLD))
     yield f"  most frequent: {counts}"
 
 

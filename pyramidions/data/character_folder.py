@@ -11,13 +11,13 @@ from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.verify import compare_files
 from pyramidions.errors import UserError
 from pyramidions.strict_json import parse_json
-from pyramidions.text.alphabets import Alphabet, alphabet_of
+from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 
 
 class CharacterFolder:
     """A folder made by `pyramidions prepare --characters`.
 
-        dict.txt            fairseq's dictionary: the space (▁) and the letters, from id 4 on
+        dict.txt            fairseq's dictionary: the space (▁), the letters and the line end (␤), from id 4 on
         manifest.json       counts, hashes, sizes, settings; written last
         SPLIT.{bin,idx}     the characters of a split as ids in fairseq's memory-mapped format, without </s>; items are
                             parts of one stream
@@ -65,7 +65,7 @@ class CharacterFolder:
     @property
     def alphabet(self) -> Alphabet:
         """The alphabet of its characters."""
-        return alphabet_of(self.manifest["settings"][CHARACTERS])
+        return recorded_alphabet(self.manifest["settings"][CHARACTERS])
 
     @cached_property
     def manifest(self) -> dict[str, Any]:

@@ -79,7 +79,9 @@ class CharacterSettings:
     def recorded(self) -> dict[str, Any]:
         """Return the manifest's settings."""
         most = {split: self.most(split) for split in SPLITS}
-        return {CHARACTERS: self.characters, "most": most} | ({} if self.pieces is None else {"pieces": self.pieces})
+        return {CHARACTERS: alphabet_of(self.characters).name, "most": most} | (
+            {} if self.pieces is None else {"pieces": self.pieces}
+        )
 
 
 def prepare_characters(

@@ -2,7 +2,7 @@
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,9 +82,9 @@ class CleanShards:
                 yield shard.ids[max(begin - start, 0) : end - start]
             start += length
 
-    def ends_in(self, character: int) -> bool:
-        """Return whether an id is that of the last character so far."""
-        return any(ids[-1] == character for ids in self.slices(self.characters - 1, self.characters))
+    def ends_in(self, characters: Set[int]) -> bool:
+        """Return whether the last character so far is one of these ids."""
+        return any(ids[-1] in characters for ids in self.slices(self.characters - 1, self.characters))
 
     def _start(self) -> None:
         self.last = CleanShard(hashlib.sha256().hexdigest(), 0, 0, False, np.empty(0, np.uint8))

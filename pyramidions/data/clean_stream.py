@@ -1,6 +1,6 @@
 """Cleans a stream of text, shard by shard."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice, tee
 
 import numpy as np
@@ -34,8 +34,8 @@ def clean_stream(
     digest, parts = _goes_on(name, stream, shards)
     if shards.last.is_last or shards.characters == most:
         return
-    space = alphabet.encode(" ")[0]
-    begun = _BegunShard(shards, digest, space, most)
+    white = {alphabet.encode(each)[0] for each in alphabet.characters if each.isspace()}
+    begun = _BegunShard(shards, digest, white, most)
     with progress_bar(f"cleaning {name}", most, "characters", shards.characters) as bar:
         # The text stays here and meets its ids again, so that no worker sends it back.
         given, waiting = tee(parts)
@@ -56,29 +56,31 @@ class _BegunShard:
     Args:
         shards: get it.
         digest: over the parts before.
-        space: the id of the space.
+        white: the ids of the space and the line end, the greater of which is the line end's.
         most: characters of all shards; None for any number.
     """
 
-    def __init__(self, shards: CleanShards, digest: InputHash, space: int, most: int | None) -> None:
+    def __init__(self, shards: CleanShards, digest: InputHash, white: Set[int], most: int | None) -> None:
         self._shards = shards
         self._digest = digest
-        self._space = space
-        self._follows_space = shards.ends_in(space)
+        self._white = white
+        self._follows_white = shards.ends_in(white)
         self._read = shards.last.read
         self._ids: list[np.ndarray] = []
         self.characters = 0
         self.wanted = None if most is None else most - shards.characters
 
     def add(self, part: str, ids: np.ndarray) -> int:
-        """Append a part; return how many characters it adds. Where two spaces would meet there is one."""
+        """Append a part; return how many characters it adds. Where white space meets, a line end wins over a space."""
         self._digest.add((part,))
         self._read += len(part)
-        if self._follows_space and len(ids) and ids[0] == self._space:
+        if self._follows_white and len(ids) and ids[0] in self._white:
+            if self._ids:
+                self._ids[-1][-1] = max(self._ids[-1][-1], ids[0])
             ids = ids[1:]
         ids = ids[: self.wanted]
         if len(ids):
-            self._follows_space = bool(ids[-1] == self._space)
+            self._follows_white = ids[-1] in self._white
             self._ids.append(ids)
             self.characters += len(ids)
             self.wanted = None if self.wanted is None else self.wanted - len(ids)

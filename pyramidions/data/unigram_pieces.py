@@ -1,6 +1,7 @@
 """The Unigram model whose pieces may supervise the boundaries of a character model, and where they end in a text."""
 
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -17,6 +18,7 @@ LONGEST_PIECE = 16
 _MOST_WORDS = 1_000_000
 # sentencepiece leaves out longer words, which are no words.
 _MAX_BYTES = 4096
+_WHITE = re.compile("[ \n]")
 
 
 def check_pieces(pieces: int) -> None:
@@ -30,7 +32,7 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
     words: Counter[str] = Counter()
     cut = ""
     for text in texts:
-        *whole, cut = (cut + text).split(" ")
+        *whole, cut = _WHITE.split(cut + text)
         words.update(whole)
     words[cut] += 1
     del words[""]
@@ -80,8 +82,8 @@ def train_pieces(words: Mapping[str, int], pieces: int) -> bytes:
 def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]:
     """Return where the pieces of a text end, word by word: at the last character of a piece.
 
-    The last piece of a word takes the space that follows it, so that every space is a boundary (Nawrot et al. 2023,
-    section 3.1.2). The end of the text is one as well.
+    The last piece of a word takes the space or line end that follows it, so that each of these is a boundary (Nawrot et
+    al. 2023, section 3.1.2). The end of the text is one as well.
 
     Args:
         texts: the text in parts, at any of which a word may be cut.
@@ -93,14 +95,14 @@ def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]
     ends = _Ends(model)
     cut = ""
     for text in texts:
-        *whole, cut = (cut + text).split(" ")
+        *whole, cut = _WHITE.split(cut + text)
         yield np.frombuffer(b"".join(map(ends.__getitem__, whole)), np.uint8)
     if cut:
         yield np.frombuffer(ends[cut][:-2] + b"\1", np.uint8)
 
 
 class _Ends(dict[str, bytes]):
-    """A byte for each character of a word and for the space behind it: 1 where a piece ends."""
+    """A byte for each character of a word and for the white space behind it: 1 where a piece ends."""
 
     def __init__(self, model: bytes) -> None:
         super().__init__()

@@ -48,7 +48,7 @@ def language_model_card(
         f"## Model\n\n{table(('', ''), _rows(model).items())}",
         f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
         f"## Licence\n\n{plain(licence or '') or 'Not said.'}",
-        "## Limits\n\nIt reads the letters of one alphabet and spaces; all else is cleaned away. Segments help to "
+        "## Limits\n\nIt reads the letters of one alphabet and white space; all else is cleaned away. Segments help to "
         "predict the next character, and need not be words.",
     ]
     return "\n\n".join(sections) + "\n"
@@ -62,7 +62,8 @@ def _rows(model: SavedLanguageModel) -> dict[str, str]:
         "attention": plain(f"{config.self_attention} {config.self_attention_args}"),
         "boundaries": plain(f"{config.boundaries} {config.boundaries_args}"),
         "segments": plain(config.segments),
-        "alphabet": f"{model.alphabet.language}, {len(model.alphabet.letters)} letters and the space",
+        "alphabet": f"{model.alphabet.language}, {len(model.alphabet.letters)} letters, the space"
+        + ", the line end" * model.alphabet.lines,
         "window": f"{model.window:,} characters",
     }
 
@@ -70,8 +71,8 @@ def _rows(model: SavedLanguageModel) -> dict[str, str]:
 def _data(model: SavedLanguageModel, data: CharacterFolder) -> str:
     if data.alphabet != model.alphabet:
         raise UserError(
-            f"The data folder {data.path} must be of the model's alphabet {model.alphabet.language!r}, but is of "
-            f"{data.alphabet.language!r}."
+            f"The data folder {data.path} must be of the model's alphabet {model.alphabet.name!r}, but is of "
+            f"{data.alphabet.name!r}."
         )
     rows = []
     for split in data.splits:

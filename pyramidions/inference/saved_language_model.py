@@ -12,7 +12,7 @@ from pyramidions.models import LanguageModelConfig, build_language_model
 from pyramidions.models.config import LONGEST_TEXT, config_as, shown
 from pyramidions.nn import LanguageModel
 from pyramidions.registry import fits
-from pyramidions.text.alphabets import Alphabet, alphabet_of
+from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD
 
 
@@ -35,7 +35,7 @@ class SavedLanguageModel:
 
     def settings(self) -> dict[str, Any]:
         """Return what an export says of it beside its shape."""
-        return {LANGUAGE_MODEL.vocabulary: self.alphabet.language, WINDOW: self.window}
+        return {LANGUAGE_MODEL.vocabulary: self.alphabet.name, WINDOW: self.window}
 
 
 def load_language_model(path: str | Path) -> SavedLanguageModel:
@@ -65,7 +65,7 @@ def _alphabet(found: FoundFile) -> Alphabet:
     language = found.settings.get(LANGUAGE_MODEL.vocabulary)
     if not isinstance(language, str):
         raise UserError(f"`{LANGUAGE_MODEL.vocabulary}` must be a language, but is {shown(language)}.")
-    return alphabet_of(language)
+    return recorded_alphabet(language)
 
 
 def _window(found: FoundFile) -> int:

@@ -1,7 +1,7 @@
 const BLOCK = 600, FAINT = 20, LONGEST = 24;
 plot.wide = 348;
 const percent = share => share === null ? "–" : `${(100 * share).toFixed(1)}%`;
-const visible = text => text.replaceAll(" ", "␣");
+const visible = text => text.replaceAll(" ", "␣").replaceAll("\n", "␤");
 
 let segments, picked;
 function open(number) {

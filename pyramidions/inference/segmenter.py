@@ -23,7 +23,7 @@ class SegmentedText:
     """A text, and where segments of it end.
 
     Attributes:
-        text: in letters and single spaces.
+        text: in letters, single spaces and line ends.
         ends: (characters,), True at the last character of each segment. What follows the last one is no segment.
         probabilities: (characters,), of a boundary behind each; None if the model predicts none.
         outside: how often each character stood in the text that is not in the alphabet.
@@ -53,14 +53,14 @@ class SegmentedText:
 
     @property
     def boundaries_at_spaces(self) -> float | None:
-        """The share of boundaries that stand at spaces; None without boundaries."""
-        return sum(segment[-1] == " " for segment in self.segments) / len(self.segments) if self.segments else None
+        """The share of boundaries that stand at spaces or line ends; None without boundaries."""
+        return sum(segment[-1].isspace() for segment in self.segments) / len(self.segments) if self.segments else None
 
     @property
     def spaces_at_boundaries(self) -> float | None:
-        """The share of spaces that are boundaries; None without spaces."""
-        spaces = self.text.count(" ")
-        return sum(segment[-1] == " " for segment in self.segments) / spaces if spaces else None
+        """The share of spaces and line ends that are boundaries; None without spaces."""
+        spaces = sum(map(str.isspace, self.text))
+        return sum(segment[-1].isspace() for segment in self.segments) / spaces if spaces else None
 
     def most_frequent(self, most: int) -> list[tuple[str, int]]:
         """Return so many segments with their counts, the most frequent first; of equal counts the earlier first."""

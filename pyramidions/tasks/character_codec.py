@@ -1,6 +1,6 @@
 """Characters as fairseq's commands read and write them."""
 
-from pyramidions.text.alphabets import Alphabet
+from pyramidions.text.alphabets import LINE_END, Alphabet
 from pyramidions.text.tokenizer import SPACE
 
 
@@ -16,8 +16,8 @@ class CharacterCodec:
 
     def encode(self, text: str) -> str:
         """Return the symbols of a text, joined by spaces, after what `pyramidions prepare` does to texts."""
-        return " ".join(self.alphabet.clean(text).strip().replace(" ", SPACE))
+        return " ".join(self.alphabet.clean(text).strip().replace(" ", SPACE).replace("\n", LINE_END))
 
     def decode(self, symbols: str) -> str:
-        """Return the text of symbols joined by spaces."""
+        """Return the text of symbols joined by spaces, in one line."""
         return "".join(symbols.split()).replace(SPACE, " ")

@@ -11,7 +11,7 @@ from pyramidions.text.tokenizer import BOS, UNK
 
 
 class CharacterGenerator(SequenceGenerator):
-    """Continues texts by letters and spaces up to the length that --max-len-a and --max-len-b allow.
+    """Continues texts by characters of the alphabet up to the length that --max-len-a and --max-len-b allow.
 
     A stream has no ends to learn from: ``</s>``, ``<s>`` and ``<unk>`` are never written. So --min-len and --unkpen
     change nothing. Scores are those of all characters, a prompt's among them.

@@ -50,7 +50,7 @@ class CharacterLanguageModelingTask(TrainingTask):
                 f"{cfg.tokens_per_sample}" + (" with it taken off." if cfg.tokens_per_sample < 0 else ".")
             )
         self.folder = CharacterFolder(cfg.data)
-        self.language = self.folder.alphabet.language
+        self.alphabet = self.folder.alphabet
         self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
 
     @property
@@ -64,19 +64,19 @@ class CharacterLanguageModelingTask(TrainingTask):
         return self.dictionary
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the language, whose letters the ids stand for."""
-        return {CHARACTERS: self.language}
+        """Return the name of the alphabet, whose letters the ids stand for."""
+        return {CHARACTERS: self.alphabet.name}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Compare the language of a checkpoint with that of the data.
+        """Compare the alphabet of a checkpoint with that of the data.
 
         Raises:
             UserError: they differ.
         """
-        language = state_dict.get(CHARACTERS, self.language)
-        if language != self.language:
+        name = state_dict.get(CHARACTERS, self.alphabet.name)
+        if name != self.alphabet.name:
             raise UserError(
-                f"The checkpoint is of the alphabet {language!r}, but {self.folder.path} of {self.language!r}."
+                f"The checkpoint is of the alphabet {name!r}, but {self.folder.path} of {self.alphabet.name!r}."
             )
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -147,7 +147,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         other = args if isinstance(args, str) else getattr(args, "_name", None)
         if other is not None:
             raise UserError(f"The alphabet is the data's, but --bpe asks for {other!r}.")
-        return CharacterCodec(self.folder.alphabet)
+        return CharacterCodec(self.alphabet)
 
     def build_generator(
         self,
@@ -157,7 +157,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
         **kwargs: Any,
     ) -> Any:
-        """Build fairseq's search, which writes letters and spaces alone."""
+        """Build fairseq's search, which writes characters of the alphabet alone."""
         generator = super().build_generator(
             models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
         )

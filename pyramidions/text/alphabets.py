@@ -1,11 +1,12 @@
-"""Alphabets of languages, and texts in their letters and spaces alone, as text8 is."""
+"""Alphabets of languages, and texts in their letters, spaces and line ends alone, as text8 is."""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from string import ascii_letters
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from pyramidions.text.tokenizer import SPACE, SPECIALS
 
 # What wiki40b marks the beginnings of articles, sections and paragraphs with, and line breaks.
 _MARKERS = re.compile("_START_ARTICLE_|_START_SECTION_|_START_PARAGRAPH_|_NEWLINE_")
+_LINE_ENDS = re.compile(" ?\n[ \n]*")
+_WITH_LINES = "-lines"
+#: How fairseq's dictionary spells the end of a line.
+LINE_END = "\u2424"
 # Accents and vowel signs of Hebrew; the punctuation between them, such as the maqaf, stays.
 _HEBREW_POINTS = "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
 _TONES = ("", "\u0300", "\u0301", "\u0303", "\u0309", "\u0323")
@@ -26,46 +31,64 @@ class Alphabet:
 
     Attributes:
         language: ISO 639-1 code.
-        letters: in the order of the dictionary, lower case, composed; no space.
+        letters: in the order of the dictionary, lower case, composed; no white space.
         digits: the words for 0 to 9, in these letters, with spaces between.
         points: signs that are removed, as the inside of a regular expression's brackets; others become spaces.
+        lines: ends of lines stay, and homoglyphs become letters. 0.2.0 did neither.
     """
 
     language: str
     letters: str
     digits: str
     points: str = ""
+    lines: bool = True
+
+    @property
+    def name(self) -> str:
+        """What folders and models record, and `recorded_alphabet` reads."""
+        return self.language + _WITH_LINES * self.lines
+
+    @property
+    def characters(self) -> str:
+        """All characters of a clean text, in the order of their ids."""
+        return f" {self.letters}{self._line_end}"
+
+    @property
+    def _line_end(self) -> str:
+        return "\n" * self.lines
 
     def clean(self, text: str) -> str:
-        """Return a text in letters and single spaces, by the rules of text8 (Mahoney 2006).
+        """Return a text in letters, single spaces and line ends, by the rules of text8 (Mahoney 2006).
 
-        NFKC and lower case; markers of wiki40b go; each digit becomes its word; each run of other symbols becomes one
-        space, at the ends of the text as well. Cleaning twice changes nothing.
+        NFKC; letters of other scripts that look like Latin ones become these (Nawrot et al. 2023, section 4.1); lower
+        case; markers of wiki40b end lines; each digit becomes its word; each run of other symbols becomes one line end
+        if it holds one, and one space if not, at the ends of the text as well. Cleaning twice changes nothing.
         """
         if "_" in text:
-            text = _MARKERS.sub(" ", text)
+            text = _MARKERS.sub("\n", text)
         if not text.isascii():
             # Without the full stops, `normalize` would take the spaces at the ends.
-            text = normalize(f".{text}.")[1:-1]
-        text = text.lower()
+            text = "\n".join(normalize(f".{line}.")[1:-1] for line in text.split("\n"))
+        text = self._in_latin(text).lower()
         if self.points:
             text = self._points.sub("", text)
         # Ten replacements take a tenth of the time of one translation.
         for digit, word in enumerate(self.digits.split()):
             text = text.replace(str(digit), f" {word} ")
-        return self._others.sub(" ", text)
+        text = self._others.sub(" ", text)
+        return _LINE_ENDS.sub("\n", text) if self.lines else text
 
     def outside(self, text: str) -> Counter[str]:
         """Count what `clean` turns into spaces: all but letters, spaces, digits, which become words, and points."""
-        text = normalize(_MARKERS.sub(" ", text)).lower()
+        text = self._in_latin(normalize(_MARKERS.sub(" ", text))).lower()
         if self.points:
             text = self._points.sub("", text)
         return Counter(each for each in self._foreign.findall(text) if each not in "0123456789")
 
     @property
     def symbols(self) -> list[str]:
-        """What fairseq's dictionary has behind its special symbols, which come first: the space, and each letter."""
-        return [SPACE, *self.letters]
+        """What fairseq's dictionary has behind its special symbols: for the space, each letter and the line end."""
+        return [SPACE, *self.letters, *[LINE_END] * self.lines]
 
     @property
     def vocab_size(self) -> int:
@@ -86,21 +109,24 @@ class Alphabet:
 
     def decode(self, ids: np.ndarray) -> str:
         """Return the text of ids that `encode` gave."""
-        codes = np.array([ord(each) for each in f" {self.letters}"], "<u4")
+        codes = np.array([ord(each) for each in self.characters], "<u4")
         return codes[ids - len(SPECIALS)].tobytes().decode("utf-32-le")
 
     def check(self, text: str) -> None:
-        """Raise a UserError unless a text has letters and spaces alone."""
+        """Raise a UserError unless a text has letters, spaces and, if the alphabet has them, line ends alone."""
         if found := self._foreign.search(text):
             raise UserError(
                 f"The text must have letters of the alphabet {self.language!r} and spaces alone, but character "
                 f"{found.start() + 1} is {found[0]!r} (U+{ord(found[0]):04X})."
             )
 
+    def _in_latin(self, text: str) -> str:
+        return text if text.isascii() or not self.lines or "a" not in self.letters else text.translate(_homoglyphs())
+
     @cached_property
     def _ids(self) -> np.ndarray:
         """The id of each code point, 0 outside the alphabet, as is the last one."""
-        codes = [ord(each) for each in f" {self.letters}"]
+        codes = [ord(each) for each in self.characters]
         ids = np.zeros(max(codes) + 2, np.uint8)
         ids[codes] = np.arange(len(SPECIALS), self.vocab_size)
         return ids
@@ -111,11 +137,11 @@ class Alphabet:
 
     @cached_property
     def _others(self) -> re.Pattern[str]:
-        return re.compile(f"[^{self.letters}]+")
+        return re.compile(f"[^{self.letters}{self._line_end}]+")
 
     @cached_property
     def _foreign(self) -> re.Pattern[str]:
-        return re.compile(f"[^{self.letters} ]")
+        return re.compile(f"[^{self.characters}]")
 
 
 def _latin(more: str = "") -> str:
@@ -160,3 +186,23 @@ def alphabet_of(language: str) -> Alphabet:
     if language not in ALPHABETS:
         raise UserError(f"`characters` must be one of {', '.join(ALPHABETS)}, but is {language!r}.")
     return ALPHABETS[language]
+
+
+def recorded_alphabet(name: str) -> Alphabet:
+    """Return the alphabet that a folder or a model names; 0.2.0 recorded the language alone.
+
+    Raises:
+        UserError: it is not known.
+    """
+    return replace(alphabet_of(name.removesuffix(_WITH_LINES)), lines=name.endswith(_WITH_LINES))
+
+
+@cache
+def _homoglyphs() -> dict[int, str]:
+    """Return the Latin letter that each look-alike of another script stands for, as Unicode's confusables have it."""
+    from confusable_homoglyphs.confusables import confusables_data
+
+    found = {each["c"]: letter for letter in ascii_letters for each in confusables_data[letter]}
+    return {
+        ord(each): letter for each, letter in found.items() if each.isalpha() and len(each) == 1 and not each.isascii()
+    }

@@ -60,7 +60,7 @@ def test_a_folder_of_other_things_is_not_replaced(checkpoint: Path, tmp_path: Pa
 def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Path) -> None:
     data, flags = tmp_path / "data", ["--valid-characters", "20", "--test-characters", "20"]
     (tmp_path / "text.txt").write_text("the cat sat on the mat " * 20)
-    path = saved(tmp_path, "gumbel")
+    path = saved(tmp_path, "gumbel", alphabet="en-lines")
     invoke = CliRunner().invoke
     made = invoke(main, ["prepare", str(tmp_path / "text.txt"), "--characters", "en", "--out", str(data), *flags])
     assert made.exit_code == 0, made.output
@@ -68,5 +68,5 @@ def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Pat
     assert done.stdout.endswith("mine: README.md, config.json, model.safetensors\n"), done.output
     card = (tmp_path / "mine" / "README.md").read_text()
     assert "\nlanguage:\n  - en\nlicense: mit\n" in card and "pyramidions segments mine paper.txt" in card
-    assert "| alphabet | en, 26 letters and the space |" in card and "| train | " in card
+    assert "| alphabet | en, 26 letters, the space, the line end |" in card and "| train | " in card
     assert invoke(main, ["segments", str(tmp_path / "mine")], input="the cat").exit_code == 0

@@ -35,7 +35,7 @@ def test_a_file_becomes_three_splits_with_a_report(run: Run, text: Path, tmp_pat
     done = run(*command)
     assert done.exit_code == 0, done.output
     assert done.stdout.startswith(
-        f"{out}: 31 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1."
+        f"{out}: 32 symbols, four special ones among them\n  train: 900 characters, 24.0% of them spaces; 1."
     )
     assert "to a piece\n  valid: 50 characters" in done.stdout and "  test: 50 characters" in done.stdout
     assert text_of(out, "train").startswith("the one st text is short the one st")
@@ -47,7 +47,7 @@ def test_files_of_splits_and_a_field_of_records_are_options(run: Run, text: Path
     out = tmp_path / "out"
     done = run("prepare", "--test", tmp_path / "b.jsonl", "--source-field", "body", "--characters", "fi", "--out", out)
     assert done.exit_code == 0, done.output
-    assert text_of(out, "test") == "äiti "
+    assert text_of(out, "test") == "äiti\n"
 
 
 def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(run: Run, tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_dataset_with_all_splits_keeps_them_and_one_of_a_train_split_is_cut(ru
             "prepare", folder, "--characters", "en", "--valid-characters", 5, "--out", tmp_path / f"{folder}-out"
         )
         assert done.exit_code == 0, done.output
-    assert text_of(tmp_path / "whole-out", "train") == "the t" and text_of(tmp_path / "whole-out", "test") == "text "
-    assert text_of(tmp_path / "parts-out", "train") == "the train text "
-    assert text_of(tmp_path / "parts-out", "test") == "the test text "
+    assert text_of(tmp_path / "whole-out", "train") == "the t" and text_of(tmp_path / "whole-out", "test") == "text\n"
+    assert text_of(tmp_path / "parts-out", "train") == "the train text\n"
+    assert text_of(tmp_path / "parts-out", "test") == "the test text\n"
 
 
 def test_text8_is_fetched_and_cut_as_usual(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_cc100_is_streamed_in_its_language(run: Run, tmp_path: Path, monkeypatch
     command = ["prepare", "cc100", "--characters", "vi", "--valid-characters", 3, "--out", tmp_path / "out"]
     done = run(*command)
     assert done.exit_code == 0, done.output
-    assert "".join(text_of(tmp_path / "out", split) for split in ("train", "valid", "test")) == "tiếng việt năm hai "
+    assert "".join(text_of(tmp_path / "out", split) for split in ("train", "valid", "test")) == "tiếng việt\nnăm hai\n"
 
 
 def test_wiki40b_has_a_configuration_for_each_language() -> None:

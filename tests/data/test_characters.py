@@ -1,5 +1,6 @@
 """Streams of text become folders of characters."""
 
+import json
 import multiprocessing
 import os
 import random
@@ -37,18 +38,32 @@ def text_of(folder: Path, split: str) -> str:
 def test_the_end_of_one_stream_becomes_valid_and_test(out: Path) -> None:
     assert prepare_characters(out, {WHOLE: stream(" Anarchism – a", " term.\n", "\nUsed 7x")}, ENGLISH)
     assert [text_of(out, split) for split in ("train", "valid", "test")] == [
-        " anarchism a term used ",
+        " anarchism a term\nused ",
         "seve",
         "n x",
     ]
     assert (out / "dict.txt").read_text() == "▁ 1\n" + "".join(
-        f"{letter} 1\n" for letter in "abcdefghijklmnopqrstuvwxyz"
+        f"{letter} 1\n" for letter in "abcdefghijklmnopqrstuvwxyz␤"
     )
     assert CharacterFolder(out).manifest["splits"] == {
-        "train": {"characters": 23, "spaces": 5},
+        "train": {"characters": 23, "spaces": 4},
         "valid": {"characters": 4, "spaces": 0},
         "test": {"characters": 3, "spaces": 1},
     }
+
+
+def test_where_parts_meet_a_line_end_wins_over_a_space(out: Path) -> None:
+    prepare_characters(out, {"train": stream("one -", "\n(two) ", " \n ", " three")}, ENGLISH)
+    assert text_of(out, "train") == "one\ntwo\nthree"
+
+
+def test_a_folder_of_0_2_0_keeps_its_alphabet(out: Path) -> None:
+    prepare_characters(out, {"train": stream("some text")}, ENGLISH)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert (manifest["settings"]["characters"], CharacterFolder(out).alphabet.vocab_size) == ("en-lines", 32)
+    manifest["settings"]["characters"] = "en"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    assert CharacterFolder(out).alphabet.vocab_size == 31 and text_of(out, "train") == "some text"
 
 
 def test_cleaning_ends_with_the_characters_that_are_wanted(out: Path) -> None:
@@ -82,7 +97,7 @@ def test_fairseq_reads_the_folder(out: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(characters, "_ITEM", 8)
     prepare_characters(out, {"train": stream("äiti ja isä")}, CharacterSettings("fi"))
     dictionary = Dictionary.load(str(out / "dict.txt"))
-    assert len(dictionary) == CharacterFolder(out).alphabet.vocab_size == 34
+    assert len(dictionary) == CharacterFolder(out).alphabet.vocab_size == 35
     data = data_utils.load_indexed_dataset(str(out / "train"), dictionary, "mmap")
     assert [dictionary.string(item).replace(" ", "") for item in data] == ["äiti▁ja▁", "isä"]
 

@@ -224,9 +224,9 @@ def test_pieces_that_are_asked_for_must_be_there_and_data_of_characters(tmp_path
 
 def test_a_checkpoint_of_another_alphabet_is_refused(folder: CharacterFolder) -> None:
     made = task(folder)
-    assert made.state_dict() == {"characters": "en"}
-    made.load_state_dict({"characters": "en"})
-    with pytest.raises(UserError, match="The checkpoint is of the alphabet 'fi', but .* of 'en'"):
+    assert made.state_dict() == {"characters": "en-lines"}
+    made.load_state_dict({"characters": "en-lines"})
+    with pytest.raises(UserError, match="The checkpoint is of the alphabet 'fi', but .* of 'en-lines'"):
         made.load_state_dict({"characters": "fi"})
 
 

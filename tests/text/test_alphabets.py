@@ -1,4 +1,4 @@
-"""Texts in the letters of a language and spaces."""
+"""Texts in the letters of a language, spaces and line ends."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.text.alphabets import ALPHABETS, alphabet_of
+from pyramidions.text.alphabets import ALPHABETS, alphabet_of, recorded_alphabet
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,18 @@ from pyramidions.text.alphabets import ALPHABETS, alphabet_of
         ("en", "The café – naïve", "the caf na ve"),
         ("en", "ﬁne　ＡＢＣ", "fine abc"),
         ("en", "soft\u00adhyphen and zero\u200bwidth", "softhyphen and zerowidth"),
-        ("en", "_START_ARTICLE_\nRiver\n_START_PARAGRAPH_\nA _NEWLINE_B", " river a b"),
+        ("en", "_START_ARTICLE_\nRiver\n_START_PARAGRAPH_\nA _NEWLINE_B", "\nriver\na\nb"),
+        ("en", "one -\r\n\n (two) \n", "one\ntwo\n"),
+        ("en", "naïve\n\u0308 café", "na ve\ncaf "),
+        ("en", "Engliѕh ΖᏃℤ ａ", "english zzz a"),
+        ("en", "3 × ০ ⊂", " three "),
+        ("he", "שלום\nסוף", "שלום\nסוף"),
         ("en", "snake_case _", "snake case "),
-        ("en", "\n", " "),
+        ("en", "\n", "\n"),
         ("en", "", ""),
         ("en", "\u3000", " "),
         ("en", "\u200b é\u200b", " "),
-        ("en", "\u200b \u00a0end\n\ufeff", " end "),
+        ("en", "\u200b \u00a0end\n\ufeff", " end\n"),
         ("fi", "\u0308a\u0308", " ä"),
         ("fi", "Vuonna 1809: Åbo, ÄITI & yö", "vuonna yksi kahdeksan nolla yhdeksän åbo äiti yö"),
         ("fi", unicodedata.normalize("NFD", "Hämähäkki"), "hämähäkki"),
@@ -35,7 +40,7 @@ from pyramidions.text.alphabets import ALPHABETS, alphabet_of
         ("he", "\ufb2aלום", "שלום"),
     ],
 )
-def test_a_text_becomes_letters_and_single_spaces(language: str, text: str, cleaned: str) -> None:
+def test_a_text_becomes_letters_single_spaces_and_line_ends(language: str, text: str, cleaned: str) -> None:
     assert alphabet_of(language).clean(text) == cleaned
     assert alphabet_of(language).clean(cleaned) == cleaned
 
@@ -62,10 +67,10 @@ def test_no_word_of_hebrew_is_cut_by_its_vowel_signs() -> None:
 
 def test_ids_follow_fairseqs_special_symbols_and_the_space_comes_first() -> None:
     alphabet = alphabet_of("fi")
-    assert alphabet.encode("abö ").tolist() == [5, 6, 33, 4] and alphabet.vocab_size == 34
-    assert alphabet.symbols[:2] == ["▁", "a"]
-    assert alphabet.decode(alphabet.encode("abö ")) == "abö "
-    for outside in ("A", "\n", "ж", "😀", "\ud800"):
+    assert alphabet.encode("abö \n").tolist() == [5, 6, 33, 4, 34] and alphabet.vocab_size == 35
+    assert alphabet.symbols[:2] == ["▁", "a"] and alphabet.symbols[-1] == "␤"
+    assert alphabet.decode(alphabet.encode("abö \n")) == "abö \n"
+    for outside in ("A", "\t", "ж", "😀", "\ud800"):
         with pytest.raises(UserError, match="character 2 is"):
             alphabet.encode(f"a{outside}")
 
@@ -75,6 +80,13 @@ def test_characters_outside_the_alphabet_are_named() -> None:
     sentence = "The text must have letters of the alphabet 'en' and spaces alone, but character 4 is 'é' (U+00E9)."
     with pytest.raises(UserError, match=f"^{re.escape(sentence)}$"):
         alphabet_of("en").check("café au lait")
+
+
+@pytest.mark.parametrize("language", ALPHABETS)
+def test_what_0_2_0_recorded_is_read_as_0_2_0_cleaned(language: str) -> None:
+    old, new = recorded_alphabet(language), alphabet_of(language)
+    assert recorded_alphabet(new.name) == new and old.symbols == new.symbols[:-1]
+    assert old.clean("_NEWLINE_\n") == " " and old.clean("ѕ") == " "
 
 
 def test_an_unknown_language_is_named() -> None:
