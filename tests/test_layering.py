@@ -117,6 +117,7 @@ MAY_IMPORT = {
         "models.config",
         "models.fields",
         "models.freezing",
+        "models.older_releases",
         "models.pooling_warmup",
         "models.same_parts",
         "registry",

@@ -99,21 +99,24 @@ def options(arch: str, as_json: bool) -> None:
 
 
 def _of_fairseqs_parts(parts: dict[str, str]) -> dict[str, Any]:
-    """Return the configs of the task and the criterion that a kind of model is trained with."""
+    """Return the configs of the task and the criterion that a kind of model is trained with, and what it records."""
     from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyConfig
     from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
     from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
+    from pyramidions.models.architectures import RecordedConfig
     from pyramidions.tasks.config import (
         CharacterLanguageModelingConfig,
         ExtractiveSummarizationConfig,
         LongDocumentSummarizationConfig,
     )
 
+    found: dict[str, Any] = {"model": RecordedConfig()}
     if parts is _PREDICTS:
-        return {"task": CharacterLanguageModelingConfig(), "criterion": BoundaryCrossEntropyConfig()}
+        return found | {"task": CharacterLanguageModelingConfig(), "criterion": BoundaryCrossEntropyConfig()}
     if parts is _EXTRACTS:
-        return {"task": ExtractiveSummarizationConfig(), "criterion": ExtractiveSummarizationCriterionConfig()}
-    return {"task": LongDocumentSummarizationConfig(), "criterion": PooledCrossEntropyConfig()}
+        extraction = ExtractiveSummarizationCriterionConfig()
+        return found | {"task": ExtractiveSummarizationConfig(), "criterion": extraction}
+    return found | {"task": LongDocumentSummarizationConfig(), "criterion": PooledCrossEntropyConfig()}
 
 
 def _options(part: str, config: Any) -> list[Option]:

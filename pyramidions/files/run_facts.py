@@ -8,16 +8,20 @@ from typing import Any, Optional
 import torch
 
 
-def source_of(path: Path) -> dict[str, str] | None:
-    """Return what a checkpoint says about the pretrained model that it started from; None if it says nothing."""
+def start_of(path: Path) -> tuple[dict[str, str] | None, Mapping[str, Any]]:
+    """Return what a checkpoint says about the pretrained model that it started from, and the config of its model.
+
+    None, and no fields, where it says nothing.
+    """
     try:
         # Mapped: only what is looked at is read.
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         found = state.get("source", (state.get("task_state") or {}).get("source"))
+        config = (state.get("cfg") or {}).get("model")
     except Exception:
         # Damaged bytes make torch raise whatever it happens to run into; fairseq says that they are damaged.
-        return None
-    return found if isinstance(found, dict) else None
+        return None, {}
+    return found if isinstance(found, dict) else None, config if isinstance(config, dict) else {}
 
 
 @dataclass(frozen=True)

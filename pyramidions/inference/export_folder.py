@@ -8,6 +8,7 @@ from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER
 from pyramidions.models.config import shown
+from pyramidions.models.older_releases import FORMAT
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
@@ -20,7 +21,6 @@ WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: All that an export may hold.
 EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
-FORMAT = 2
 
 
 class ForTransformersError(UserError):
@@ -44,8 +44,8 @@ def read_config(path: Path) -> dict[str, Any]:
         )
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
-    if about["format"] is True or about["format"] not in (1, FORMAT):
-        raise UserError(f"{path} must be of format 1 or {FORMAT}, but is of {shown(about['format'])}.")
+    if about["format"] is True or about["format"] not in range(1, FORMAT + 1):
+        raise UserError(f"{path} must be of format 1 to {FORMAT}, but is of {shown(about['format'])}.")
     config, hashes, kind = about.get("model"), about.get("sha256", {}), about.get("kind", SUMMARIZER.name)
     if not isinstance(kind, str) or kind not in KINDS:
         raise UserError(f"{path} is damaged: `kind` must be one of {', '.join(KINDS)}, but is {shown(kind)}.")
@@ -57,9 +57,6 @@ def read_config(path: Path) -> dict[str, Any]:
         whole, hashed = [{WEIGHTS, t} for t in TOKENIZERS], f"the hashes of {WEIGHTS} and {TOKENIZERS[0]}"
     if hashes != {} and not (isinstance(hashes, dict) and hashes.keys() in whole):
         raise UserError(f"{path} is damaged: `sha256` must hold {hashed}.")
-    if about["format"] == 1:
-        # An axis of one kind in 0.1.0; it is called `stack` today.
-        config.pop("residual", None)
     return about
 
 

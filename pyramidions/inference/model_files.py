@@ -41,6 +41,7 @@ class FoundFile(NamedTuple):
         path: of the file or folder.
         kind: of the model.
         config: its fields by name.
+        written: the format of the config, if it records it.
         settings: by name: what the task says of itself, or all of an export's config.json.
         weights: by name.
         arch: as fairseq calls the architecture; None of an export.
@@ -49,6 +50,7 @@ class FoundFile(NamedTuple):
     path: Path
     kind: ModelKind
     config: dict[str, Any]
+    written: Any
     settings: Mapping[str, Any]
     weights: dict[str, Tensor]
     arch: Any = None
@@ -61,6 +63,7 @@ class FoundModel(NamedTuple):
         path: of the file or folder.
         kind: of the model.
         config: its fields by name.
+        written: the format of the config, if it records it.
         source: most tokens of a document.
         target: most tokens of a summary.
         weights: by name.
@@ -73,6 +76,7 @@ class FoundModel(NamedTuple):
     path: Path
     kind: ModelKind
     config: dict[str, Any]
+    written: Any
     source: Any
     target: Any
     weights: dict[str, Tensor]
@@ -127,6 +131,7 @@ def with_tokenizer(found: FoundFile) -> FoundModel:
         path,
         found.kind,
         found.config,
+        found.written,
         settings.get("max_source_positions"),
         settings.get("max_target_positions"),
         found.weights,
@@ -163,6 +168,7 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
         path,
         kind,
         {name: value for name, value in config.items() if name in known},
+        config.get("config_format"),
         said,
         {_own_name(name, kind): value for name, value in state["model"].items() if name != "vocabulary"},
         config.get("_name"),
@@ -208,7 +214,7 @@ def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     except SafetensorError as error:
         raise UserError(f"{folder / WEIGHTS} is damaged ({error}).") from None
     check_weights(weights, folder / WEIGHTS)
-    return FoundFile(folder, kind, about["model"], about, weights)
+    return FoundFile(folder, kind, about["model"], about["format"], about, weights)
 
 
 def _kind(about: Mapping[str, Any]) -> ModelKind:

@@ -9,7 +9,8 @@ from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import LANGUAGE_MODEL, ModelKind
 from pyramidions.models import LanguageModelConfig, build_language_model
-from pyramidions.models.config import LONGEST_TEXT, config_as, shown
+from pyramidions.models.config import LONGEST_TEXT, shown
+from pyramidions.models.older_releases import config_as_written
 from pyramidions.nn import LanguageModel
 from pyramidions.registry import fits
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
@@ -55,7 +56,7 @@ def language_model_of(found: FoundFile) -> SavedLanguageModel:
         raise UserError(f"{found.path} must be of --arch hourglass_..., but is of --arch {shown(found.arch)}.")
     with building(found.path):
         alphabet, window = _alphabet(found), _window(found)
-        config = config_as(LanguageModelConfig, found.config)
+        config = config_as_written(LanguageModelConfig, found.config, found.written)
         network = build_language_model(config, alphabet.vocab_size, PAD, alphabet.encode(" ").item())
     fill(network, found.weights, found.path)
     return SavedLanguageModel(network, config, alphabet, window)

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from safetensors.torch import save
 from torch import nn
@@ -13,18 +13,20 @@ from torch import nn
 from pyramidions.errors import UserError
 from pyramidions.extract.selection import MMR_WEIGHT, REDUNDANCY
 from pyramidions.files.atomic import atomic_folder, sync
-from pyramidions.inference.export_folder import CARD, CONFIG, FORMAT, WEIGHTS, refuse_foreign
+from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import SELECTION, FoundModel, find_file, find_model, with_tokenizer
 from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_language_model import SavedLanguageModel, language_model_of
 from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
-from pyramidions.models.config import LONGEST_TEXT, check_lengths, config_as, shown
-from pyramidions.models.names_0_1 import rename_from_0_1
+from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, shown
+from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
 from pyramidions.registry import fits
 from pyramidions.text.tokenizer import PAD, Tokenizer
+
+Encoding = TypeVar("Encoding", bound=EncoderConfig)
 
 # Encoder and decoder share their embeddings; a file of weights holds each tensor once.
 _SHARED, _OWNER = "encoder.embedder.tokens.weight", "decoder.embedder.tokens.weight"
@@ -132,8 +134,7 @@ def _summarizer(found: FoundModel) -> SavedModel:
         check_lengths(source, target)
         if not isinstance(found.queries, bool):
             raise UserError(f"`queries` must be true or false, but is {shown(found.queries)}.")
-        # As the task tells the model in training.
-        config = config_as(PyramidionConfig, {**found.config, "max_source_positions": source})
+        config = _config(PyramidionConfig, found)
         transformer = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id, target)
     rename_from_0_1(found.weights)
     if _OWNER in found.weights:
@@ -147,10 +148,18 @@ def _extractor(found: FoundModel) -> SavedExtractor:
     with building(found.path):
         check_lengths(source, LONGEST_TEXT)
         _check_selection(**found.selection)
-        config = config_as(ExtractorConfig, {**found.config, "max_source_positions": source})
+        config = _config(ExtractorConfig, found)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     fill(ranker, found.weights, found.path)
     return SavedExtractor(ranker, config, tokenizer, source, **found.selection)
+
+
+def _config(kind: type[Encoding], found: FoundModel) -> Encoding:
+    config = config_as_written(kind, found.config, found.written)
+    if config.max_source_positions is not None:
+        check_lengths(config.max_source_positions, LONGEST_TEXT)
+    # As the task tells the model in training.
+    return replace(config, max_source_positions=found.source)
 
 
 def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_weight: Any = MMR_WEIGHT) -> None:

@@ -1,13 +1,41 @@
-"""Presets as fairseq's `--arch` names, and what our models take from its dictionary."""
+"""Presets as fairseq's `--arch` names, and what our models take from its configs and its dictionary."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Optional
 
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from omegaconf import DictConfig
 
+from pyramidions.models.config import Config
+from pyramidions.models.older_releases import FORMAT, config_as_written
+
 _MARKERS = ("<n>", "<t>")
 _SPACE = "▁"
+
+
+@dataclass
+class RecordedConfig(FairseqDataclass):
+    """What a checkpoint records of how the config of its model is read."""
+
+    config_format: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"what options of parts mean: {FORMAT} for what they do since 0.3, 2 for what they did before; if "
+            f"not given, {FORMAT} for a new run, and what a checkpoint has for one that starts from it"
+        },
+    )
+
+
+def config_from(kind: type[Config], cfg: Any) -> Config:
+    """Return what a model is built from, given the config by fairseq, which may lack fields that are newer than it.
+
+    Raises:
+        UserError: as `config_as_written`.
+    """
+    values = {name: cfg[name] for name in kind.__dataclass_fields__ if name in cfg}  # type: ignore[attr-defined]
+    return config_as_written(kind, values, cfg.get("config_format"))
 
 
 def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -30,7 +58,8 @@ def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
 
     def fill(args: Any) -> None:
         for key, value in fields.items():
-            if key not in (args if isinstance(args, DictConfig) else vars(args)):
+            # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
+            if not isinstance(args, DictConfig) and key not in vars(args):
                 setattr(args, key, value)
 
     return fill

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
-from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder, register_model
 from omegaconf import II, DictConfig
 from torch import Tensor
 
 from pyramidions.errors import UserError
-from pyramidions.models.architectures import marker_of, register_presets
+from pyramidions.models.architectures import RecordedConfig, config_from, marker_of, register_presets
 from pyramidions.models.builder import build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
-from pyramidions.models.names_0_1 import rename_from_0_1
+from pyramidions.models.older_releases import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
 from pyramidions.nn.attention import CoreAttention
@@ -148,7 +147,7 @@ class PyramidionDecoder(FairseqIncrementalDecoder):
 
 
 @dataclass
-class PyramidionModelConfig(PyramidionConfig, FairseqDataclass):
+class PyramidionModelConfig(PyramidionConfig, RecordedConfig):
     """`PyramidionConfig` in fairseq's form; the task sets the length of documents."""
 
     max_source_positions: Optional[int] = II("task.max_source_positions")
@@ -183,7 +182,7 @@ class PyramidionModel(FairseqEncoderDecoderModel):
         source, target = task.source_dictionary, task.target_dictionary
         if source != target:
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
-        config = PyramidionConfig(**{name: cfg[name] for name in PyramidionConfig.__dataclass_fields__})
+        config = config_from(PyramidionConfig, cfg)
         longest_source, longest_target = task.max_positions()
         core = build(config, len(target), target.pad(), marker_of(target), longest_target, target.eos())
         _refuse_longer(core.encoder, longest_source, config.max_source_positions or MAX_SOURCE_POSITIONS)

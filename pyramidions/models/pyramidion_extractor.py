@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from omegaconf import II, DictConfig
 from torch import Tensor
 
-from pyramidions.models.architectures import marker_of, register_presets
+from pyramidions.models.architectures import RecordedConfig, config_from, marker_of, register_presets
 from pyramidions.models.builder import build_extractor
 from pyramidions.models.config import ExtractorConfig
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
@@ -21,7 +20,7 @@ from pyramidions.nn.functional.masking import flush_right_padding
 
 
 @dataclass
-class PyramidionExtractorConfig(ExtractorConfig, FairseqDataclass):
+class PyramidionExtractorConfig(ExtractorConfig, RecordedConfig):
     """`ExtractorConfig` in fairseq's form; the task sets the length of documents."""
 
     max_source_positions: int | None = II("task.max_source_positions")
@@ -55,7 +54,7 @@ class PyramidionExtractor(BaseFairseqModel):
             ValueError: a dictionary without a sentence marker, or a field that breaks a rule.
         """
         dictionary, longest = task.source_dictionary, task.max_positions()
-        config = ExtractorConfig(**{name: cfg[name] for name in ExtractorConfig.__dataclass_fields__})
+        config = config_from(ExtractorConfig, cfg)
         core = build_extractor(config, len(dictionary), marker_of(dictionary), dictionary.pad())
         # A task with summaries has two lengths.
         return cls(core, dictionary, longest[0] if isinstance(longest, tuple) else longest)

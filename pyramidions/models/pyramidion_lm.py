@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
 from omegaconf import DictConfig
 from torch import Tensor
 
-from pyramidions.models.architectures import register_presets, space_of
+from pyramidions.models.architectures import RecordedConfig, config_from, register_presets, space_of
 from pyramidions.models.builder import build_language_model
 from pyramidions.models.config import LONGEST_TEXT
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
@@ -80,7 +79,7 @@ class PyramidionLanguageDecoder(FairseqIncrementalDecoder):
 
 
 @dataclass
-class PyramidionLanguageModelConfig(LanguageModelConfig, FairseqDataclass):
+class PyramidionLanguageModelConfig(LanguageModelConfig, RecordedConfig):
     """`LanguageModelConfig` in fairseq's form."""
 
 
@@ -112,7 +111,7 @@ class PyramidionLanguageModel(FairseqLanguageModel):
             ValueError: a field that breaks a rule.
         """
         dictionary = task.source_dictionary
-        config = LanguageModelConfig(**{name: cfg[name] for name in LanguageModelConfig.__dataclass_fields__})
+        config = config_from(LanguageModelConfig, cfg)
         core = build_language_model(config, len(dictionary), dictionary.pad(), space_of(dictionary))
         return cls(PyramidionLanguageDecoder(dictionary, core))
 

@@ -9,6 +9,7 @@ import torch
 from pyramidions.files.atomic import atomic_file
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models.fitting import VOCABULARY, fingerprint_of
+from pyramidions.models.older_releases import FORMAT
 
 _MODEL, _TASK = "pyramidion", "long_document_summarization"
 
@@ -34,7 +35,7 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
     state: dict[str, Any] = {
         "args": None,
         "cfg": {
-            "model": {"_name": _MODEL, **asdict(model.config)},
+            "model": {"_name": _MODEL, "config_format": FORMAT, **asdict(model.config)},
             "task": {"_name": _TASK, "data": "", **lengths},
         },
         "model": weights,

@@ -2,21 +2,23 @@
 
 import logging
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
 from fairseq.utils import split_paths
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch import distributed, nn
 
 from pyramidions.errors import UserError
 from pyramidions.files.archive import is_damaged
-from pyramidions.files.run_facts import RunFacts, source_of
+from pyramidions.files.run_facts import RunFacts, start_of
 from pyramidions.models.freezing import parameters_of
+from pyramidions.models.older_releases import FORMAT, UNRECORDED
 from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
-from pyramidions.tasks.run_config import end_run
+from pyramidions.tasks.run_config import end_run, model_name
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +51,9 @@ class RunCheckpoints:
         self._resumed: Optional[RunFacts] = None
         #: the pretrained model that the run started from, as its first checkpoint says
         self.source: Optional[dict[str, str]] = None
+        # the checkpoint whose weights the run begins with, and the config of its model
+        self._start: Optional[Path] = None
+        self._started: Mapping[str, Any] = {}
 
     def begin(self) -> None:
         """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
@@ -78,7 +83,9 @@ class RunCheckpoints:
         self.fine_tunes = bool(checkpoint.finetune_from_model) and not resumes
         starts = [Path(checkpoint.restore_file) if checkpoint.restore_file != LAST else last]
         starts += [Path(checkpoint.finetune_from_model)] if checkpoint.finetune_from_model else []
-        self.source = next((source_of(path) for path in starts if path.is_file()), None)
+        self._start = next((path for path in starts if path.is_file()), None)
+        if self._start is not None:
+            self.source, self._started = start_of(self._start)
         if checkpoint.restore_file != LAST:
             _require_whole(Path(checkpoint.restore_file), "--restore-file")
             self._resume(Path(checkpoint.restore_file))
@@ -142,6 +149,26 @@ class RunCheckpoints:
             raise UserError(
                 f"--freeze must stay what the resumed run began with ({before or 'nothing'}), but is "
                 f"{now or 'nothing'}; --reset-optimizer allows another."
+            )
+
+    def settle_format(self, model: Any) -> None:
+        """Record in a model's config what its options mean: what they did for the weights that the run begins with.
+
+        Weights that are not of a model of ours, and no weights, leave today's meaning. What the user said stays.
+        """
+        if "config_format" not in model:
+            return
+        known = FORMAT
+        if self._started and model_name(OmegaConf.create(self._started)) == model_name(model):
+            known = self._started.get("config_format") or UNRECORDED
+        if model.config_format is None:
+            model.config_format = known
+        if (model.config_format, known) != (FORMAT, FORMAT):
+            logger.info(
+                "Options of parts mean what they did in format %d (--config-format); %s was written with %d.",
+                model.config_format,
+                self._start or "a new run",
+                known,
             )
 
     def check_parts(self, model: Any) -> None:

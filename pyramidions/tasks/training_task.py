@@ -66,6 +66,7 @@ class TrainingTask(FairseqTask, ABC):
         training = self.begin_training(from_checkpoint)
         if training is not None and not from_checkpoint:
             self.check_model(cfg)
+            training.checkpoints.settle_format(cfg)
             training.checkpoints.check_parts(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if training is not None:

@@ -1,0 +1,154 @@
+"""What older releases wrote, and what it means today."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY, build_model
+from omegaconf import OmegaConf
+
+import pyramidions.plugin  # noqa: F401  (registers with fairseq)
+from pyramidions.errors import UserError
+from pyramidions.models import LanguageModelConfig, PyramidionConfig, build, older_releases, preset
+from pyramidions.models.architectures import config_from
+from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS
+from pyramidions.models.older_releases import config_as_written, of_kind, rename_from_0_1
+from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
+
+# Those with "core." are of checkpoints, the others of exports.
+NAMES = {
+    "encoder.core.embedding.weight": "encoder.core.embedder.tokens.weight",
+    "decoder.core.embedding.weight": "decoder.core.embedder.tokens.weight",
+    "encoder.embedding.weight": "encoder.embedder.tokens.weight",
+    "encoder.core.layers.0.self_attention.q_proj.weight": (
+        "encoder.core.layers.0.sublayers.self_attention.function.projections.q_proj.weight"
+    ),
+    "encoder.core.layers.0.around_attention.norm.bias": "encoder.core.layers.0.sublayers.self_attention.norm.bias",
+    "encoder.core.layers.11.feed_forward.fc1.weight": (
+        "encoder.core.layers.11.sublayers.feed_forward.function.fc1.weight"
+    ),
+    "encoder.core.layers.11.around_feed_forward.norm.weight": (
+        "encoder.core.layers.11.sublayers.feed_forward.norm.weight"
+    ),
+    "decoder.layers.1.self_attention.out_proj.bias": (
+        "decoder.layers.1.sublayers.self_attention.function.projections.out_proj.bias"
+    ),
+    "decoder.layers.1.cross_attention.k_proj.weight": (
+        "decoder.layers.1.sublayers.cross_attention.function.projections.k_proj.weight"
+    ),
+    "decoder.layers.1.around_cross_attention.norm.weight": "decoder.layers.1.sublayers.cross_attention.norm.weight",
+    "decoder.layers.1.around_self_attention.norm.weight": "decoder.layers.1.sublayers.self_attention.norm.weight",
+    # Funnel pooling's own layer attends from pooled to unpooled positions.
+    "encoder.core.poolers.0.layer.self_attention.v_proj.weight": (
+        "encoder.core.poolers.0.layer.sublayers.cross_attention.function.projections.v_proj.weight"
+    ),
+    "encoder.poolers.0.layer.around_attention.norm.weight": (
+        "encoder.poolers.0.layer.sublayers.cross_attention.norm.weight"
+    ),
+    "encoder.poolers.0.layer.feed_forward.fc2.bias": (
+        "encoder.poolers.0.layer.sublayers.feed_forward.function.fc2.bias"
+    ),
+    "encoder.poolers.0.layer.around_feed_forward.norm.bias": (
+        "encoder.poolers.0.layer.sublayers.feed_forward.norm.bias"
+    ),
+    # These stay.
+    "encoder.core.poolers.1.scorer.linear.weight": "encoder.core.poolers.1.scorer.linear.weight",
+    "encoder.poolers.0.scorer.dense.bias": "encoder.poolers.0.scorer.dense.bias",
+    "encoder.norm.weight": "encoder.norm.weight",
+    "decoder.core.norm.bias": "decoder.core.norm.bias",
+    "vocabulary": "vocabulary",
+}
+
+
+def test_weights_are_renamed_in_their_order() -> None:
+    weights = {name: torch.tensor(float(number)) for number, name in enumerate(NAMES)}
+    held = weights
+    rename_from_0_1(weights)
+    assert weights is held
+    assert list(weights) == list(NAMES.values())
+    assert [weight.item() for weight in weights.values()] == list(range(len(NAMES)))
+
+
+def test_todays_names_stay() -> None:
+    for name in ("funnel", "deep_pyramidion"):
+        small = {"embed_dim": 8, "ffn_embed_dim": 8, "num_heads": 2}
+        weights = build(preset(name, **small), vocab_size=10).state_dict()
+        before = list(weights)
+        rename_from_0_1(weights)
+        assert list(weights) == before
+
+
+@pytest.fixture
+def lsh_flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if, before format 3, LSH had done what the option `flat` asks for."""
+    rule = of_kind("attention", "lsh", lambda options: {"flat": True, **options})
+    monkeypatch.setattr(older_releases, "RULES", [(3, rule)])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options", "expected"),
+    [
+        ("full", {"a": 1}, {"a": 1}),
+        ("lsh", {}, {"flat": True}),
+        ("lsh", {"flat": False}, {"flat": False}),
+        ("lsh", [{}, {"a": 1}], [{"flat": True}, {"a": 1, "flat": True}]),
+        ("full, lsh", {}, [{}, {"flat": True}]),
+        ("full,lsh", [{"a": 1}, {"b": 2}], [{"a": 1}, {"b": 2, "flat": True}]),
+        # Refused by whoever builds the model.
+        ("full,lsh", [{}, {}, {}], [{}, {}, {}]),
+        ("lsh", 7, 7),
+    ],
+)
+@pytest.mark.parametrize("field", ["self_attention", "decoder_self_attention", "cross_attention"])
+def test_options_get_what_they_meant_wherever_the_kind_stands(
+    lsh_flat: None, field: str, kinds: str, options: Any, expected: Any
+) -> None:
+    fields = {field: kinds, f"{field}_args": json.dumps(options)}
+    for written in (None, 1, 2):
+        assert json.loads(vars(config_as_written(PyramidionConfig, fields, written))[f"{field}_args"]) == expected
+    assert json.loads(vars(config_as_written(PyramidionConfig, fields, 3))[f"{field}_args"]) == options
+
+
+@pytest.mark.parametrize(
+    ("kinds", "options", "expected"),
+    [
+        ("lsh", {}, {"flat": True}),
+        ("full;lsh", {}, [{}, {"flat": True}]),
+        ("lsh", [{"a": 1}, {}], [{"a": 1, "flat": True}, {"flat": True}]),
+        ("full;full,lsh", [{}, {}], [{}, [{}, {"flat": True}]]),
+    ],
+)
+def test_options_get_what_they_meant_for_each_memory(lsh_flat: None, kinds: str, options: Any, expected: Any) -> None:
+    fields = {"memories": "1,last", "cross_attention": kinds, "cross_attention_args": json.dumps(options)}
+    config = config_as_written(PyramidionConfig, fields, None)
+    assert json.loads(config.cross_attention_args) == expected
+
+
+@pytest.mark.parametrize("written", [0, 4, True, "2", []])
+def test_a_format_that_no_release_had_is_refused(written: Any) -> None:
+    with pytest.raises(UserError, match=r"^`config_format` must be from 1 to 3, but is "):
+        config_as_written(PyramidionConfig, {}, written)
+
+
+ARCHITECTURES = [*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS]
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_field_that_a_checkpoint_lacks_has_its_default_and_not_that_of_a_preset(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By way of fairseq, which fills in the fields of models, but not of their other architectures."""
+    read: list[Any] = []
+
+    def reading(kind: type[Any], config: Any) -> Any:
+        read.append(kind(embed_dim=8, **({"max_source_positions": 64} if kind is not LanguageModelConfig else {})))
+        read.append(config_from(kind, config))
+        raise NotImplementedError
+
+    monkeypatch.setattr(f"{ARCH_MODEL_REGISTRY[name].__module__}.config_from", reading)
+    task = SimpleNamespace(source_dictionary=None, target_dictionary=None, max_positions=lambda: (64, 32))
+    with pytest.raises(NotImplementedError):
+        build_model(OmegaConf.create({"_name": name, "embed_dim": 8, "max_source_positions": 64}), task, True)
+    assert read[0] == read[1]
