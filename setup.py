@@ -40,8 +40,10 @@ METRICS = [
     "POT>=0.9.6,<0.10",  # optimal transport, for MoverScore
 ]
 
-# What reports check and draw with, and the programs in benchmarks/.
+# What lab/ and benchmarks/ check, count and draw with.
 BENCH = [
+    "pandas>=2.2,<4",
+    "tabulate>=0.9,<1",  # pandas writes Markdown with it
     "matplotlib>=3.9,<4",
     "pydantic>=2.10,<3",  # reads result.json and names the field, the rule and the value where one is wrong
 ]
@@ -52,7 +54,7 @@ TRAIN = [
     "datasets>=4,<6",
     "pyarrow>=18,<27",
     "tensorboardX>=2.6.2,<3",  # for --tensorboard-logdir; the viewer is not needed to train
-    "submitit>=1.5.3,<2",  # submits the steps of `pyramidions reproduce --launcher slurm`
+    "submitit>=1.5.3,<2",  # submits the steps of `reproduce --launcher slurm`
     *BENCH,
     *PRETRAINED,
 ]

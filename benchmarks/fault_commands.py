@@ -71,12 +71,7 @@ def _reading(materials: Materials) -> list[Subject]:
         pages = ["--json", str(out / "scores.json"), "--html", str(out / "scores.html"), "--workers", "1"]
         return ["score", str(materials.summaries), "--data", str(materials.data()), *pages]
 
-    def report(out: Path) -> list[str]:
-        results = materials.results
-        return ["report", str(results / "results"), "--configs", str(results / "configs"), "--to", str(out / "ours.md")]
-
     part = "shards/00001-of-00002"  # written as .partial
-    report_files = ("ours-figure4.png", "ours-topk.png", "ours.csv", "ours.md")
     return [
         _command("summarize", summarize, "summary.jsonl"),
         _command("summarize-shard", shard, f"{part}.shard", calls=at_ends(part)),
@@ -89,7 +84,6 @@ def _reading(materials: Materials) -> list[Subject]:
         _command("export", lambda out: ["export", model(), str(out / "export")], "export"),
         _command("average", lambda out: ["average", model(), "-o", str(out / "averaged.pt")], "averaged.pt"),
         _command("score", score, "scores.json", "scores.html"),
-        _command("report", report, *report_files, calls=at_ends("ours.csv", "ours.md", "ours-topk.png")),
     ]
 
 

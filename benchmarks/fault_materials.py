@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from fault_runs import run
 
@@ -121,24 +120,6 @@ class Materials:
         return self._of_command(
             "imported-data", lambda out: ["prepare", corpus, "--out", str(out / "data"), *tokenizer], "data"
         )
-
-    @cached_property
-    def results(self) -> Path:
-        """What `reproduce` leaves, of two rows, one of them with a plot."""
-
-        def make(folder: Path) -> None:
-            from result_files import CATALOGUE, DEEP, POOLED, write, write_topk
-
-            timed = {"times.decode_tokens": [], "times.reference": "figure4/vanilla_16_layers"}
-            rows: dict[str, dict[str, Any]] = {POOLED: {}, DEEP: {**timed, "scores": None, "training": None}}
-
-            (folder / "configs").mkdir()
-            (folder / "configs" / "paper.csv").write_text(CATALOGUE)
-            for config, changes in rows.items():
-                write(folder / "results", config, changes)
-            write_topk(folder / "results")
-
-        return self.made("results", make)
 
     @cached_property
     def summaries(self) -> Path:

@@ -13,6 +13,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
+from lab.catalogue import PaperRow, read_catalogue
+from lab.scale import SCALES, scaled_configs
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.models import PyramidionConfig, build, preset
@@ -20,8 +22,6 @@ from pyramidions.models.experiment import read_experiment
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.importing import check_kept
 from pyramidions.pretrained.source import Source
-from pyramidions.reproduce.catalogue import PaperRow, read_catalogue
-from pyramidions.reproduce.scale import SCALES, scaled_configs
 from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"

@@ -15,6 +15,7 @@ from fairseq import options
 from hydra import compose, initialize_config_dir
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
+from lab.cli import main as lab
 from pyramidions.cli import main
 from pyramidions.measure import CostPart, Lengths, compare, cost_of, shrink
 from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
@@ -39,7 +40,7 @@ PLUGIN = str(ROOT / "pyramidions")
 TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
 CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
 EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
-FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data"}
+FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data", "lab"}
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
 ]
@@ -85,9 +86,9 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def subcommand(name: str) -> click.Command:
-    found = main.get_command(click.Context(main), name)
-    assert found is not None, f"pyramidions {name}"
+def subcommand(name: str, group: click.Group = main) -> click.Command:
+    found = group.get_command(click.Context(group), name)
+    assert found is not None, name
     return found
 
 
@@ -95,8 +96,9 @@ def subcommand(name: str) -> click.Command:
 def known_flags() -> set[str]:
     """Return every flag of `pyramidions` and of fairseq's commands with our task, model and criterion."""
     flags = {flag for parameter in main.params for flag in parameter.opts}
-    for name in main.list_commands(click.Context(main)):
-        flags |= {flag for parameter in subcommand(name).params for flag in parameter.opts}
+    for group in (main, lab):
+        for name in group.list_commands(click.Context(group)):
+            flags |= {flag for parameter in subcommand(name, group).params for flag in parameter.opts}
     extracts = ["--criterion", "extractive_summarization"]
     chosen = ["--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--lr-scheduler", "fixed", "--arch"]
     for parser, more in (
@@ -137,15 +139,16 @@ def test_every_file_of_the_repository_that_is_named_exists(page: str) -> None:
 @pages
 def test_every_flag_that_is_named_exists(page: str) -> None:
     for span in spans(page):
-        for flag in re.findall(r"(?<!\S)--?[a-z][\w-]*", span):
+        for flag in re.findall(r"(?<!\S)--?[a-z][\w-]*", span.removeprefix("python -m lab ")):
             assert flag in known_flags(), flag
 
 
 @pages
 def test_every_command_that_is_named_exists(page: str) -> None:
     for span in spans(page):
-        if span.startswith("pyramidions "):
-            assert span.split()[1] in main.list_commands(click.Context(main)), span
+        for start, group in (("pyramidions ", main), ("python -m lab ", lab)):
+            if span.startswith(start):
+                assert span.removeprefix(start).split()[0] in group.list_commands(click.Context(group)), span
 
 
 @pages
@@ -153,6 +156,8 @@ def test_every_command_parses(page: str) -> None:
     for program, *words in commands(page):
         if program == "pyramidions":
             subcommand(words[0]).make_context(words[0], words[1:])
+        elif [program, *words[:2]] == ["python", "-m", "lab"]:
+            subcommand(words[2], lab).make_context(words[2], words[3:])
         elif program == "fairseq-train":
             args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
             assert args.arch in {*PRESETS, *EXTRACTOR_PRESETS, *LANGUAGE_MODEL_PRESETS} and args.user_dir == PLUGIN
@@ -180,7 +185,7 @@ def test_every_command_parses(page: str) -> None:
             # What a script calls, with its own words.
             *_, run = script.splitlines()
             targets = re.findall(r"\w+", run.partition('run.sh"')[2].removesuffix('"$@"')) or [Path(program).stem]
-            subcommand("reproduce").make_context("reproduce", [*targets, *words])
+            subcommand("reproduce", lab).make_context("reproduce", [*targets, *words])
         else:
             assert program in SHELL, program
 

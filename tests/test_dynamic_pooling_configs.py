@@ -10,9 +10,9 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
+from lab.catalogue import read_catalogue
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
 from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.reproduce.catalogue import read_catalogue
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(path.stem for path in (CONFIGS / "dynamic_pooling").glob("*.yaml"))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.catalogue import LECTURE_TABLES, PaperRow, read_catalogue
 from pyramidions.models import preset
 from pyramidions.models.experiment import read_experiment
-from pyramidions.reproduce.catalogue import LECTURE_TABLES, PaperRow, read_catalogue
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(path.stem for path in (CONFIGS / "lecture").glob("*.yaml"))

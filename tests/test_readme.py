@@ -19,6 +19,7 @@ from hydra import compose, initialize_config_dir
 from small_pretrained import model_of, save
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
+from lab.cli import main as lab
 from pyramidions.cli import main
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, PRESETS
@@ -233,15 +234,14 @@ def test_costs_are_counted(words: list[str], folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [w for w in commands() if w[1:2] in (["time"], ["report"]) or w[1:3] == ["prepare", "papers"]],
+    [w for w in commands() if w[1:2] == ["time"] or w[2:3] == ["lab"] or w[1:3] == ["prepare", "papers"]],
     ids=" ".join,
 )
 def test_what_takes_long_or_needs_results_has_options_that_exist(words: list[str]) -> None:
-    from pyramidions.cli import main
-
-    subcommand = main.get_command(click.Context(main), words[1])
+    group, (name, *arguments) = (lab, words[3:]) if words[0] == "python" else (main, words[1:])
+    subcommand = group.get_command(click.Context(group), name)
     assert subcommand is not None
-    subcommand.make_context(words[1], words[2:])
+    subcommand.make_context(name, arguments)
 
 
 def test_the_python_example_runs() -> None:
@@ -294,7 +294,7 @@ def test_no_command_is_left_out() -> None:
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
         ("pyramidions", "extract"), ("pyramidions", "import"), ("pyramidions", "segments"),
         ("fairseq-train",), ("fairseq-generate",),
-        ("pyramidions", "cost"), ("pyramidions", "time"), ("pyramidions", "report"),
+        ("pyramidions", "cost"), ("pyramidions", "time"), ("python", "-m", "lab"),
         *(("scripts/reproduce/" + path.name,) for path in (ROOT / "scripts" / "reproduce").iterdir()),
         ("fairseq-interactive",), ("fairseq-hydra-train",), ("torchrun",),
     ]  # fmt: skip

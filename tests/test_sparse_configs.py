@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lab.catalogue import SPARSE_TABLES, PaperRow, read_catalogue
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import read_experiment
-from pyramidions.reproduce.catalogue import SPARSE_TABLES, PaperRow, read_catalogue
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SPARSE = [row for row in read_catalogue(CONFIGS) if row.table.startswith("sparse_")]

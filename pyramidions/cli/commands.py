@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,6 @@ _COMMANDS = {
     "prepare": "pyramidions.cli.prepare:prepare",
     "push": "pyramidions.cli.push:push",
     "recipe": "pyramidions.cli.recipe:recipe",
-    "reproduce": "pyramidions.cli.reproduce:reproduce",
-    "report": "pyramidions.cli.report:report",
     "score": "pyramidions.cli.score:score",
     "segments": "pyramidions.cli.segments:segments",
     "summarize": "pyramidions.cli.summarize:summarize",
@@ -40,7 +38,8 @@ _COMMANDS = {
     "train": "pyramidions.cli.train:train",
     "user-dir": "pyramidions.cli.user_dir:user_dir",
 }
-
+# Of the repository, not of the package.
+_OF_THE_LAB = ("reproduce", "report")
 
 # Errors of reading or writing an open file, which carry no name: full and damaged disks.
 _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -83,17 +82,27 @@ def _clean_stop() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """A group that imports its commands lazily and shows a user's mistake without a traceback."""
+    """A group that imports its commands lazily and shows a user's mistake without a traceback.
+
+    Args:
+        places: by name of a command, its module and its name there.
+    """
+
+    def __init__(self, *args: Any, places: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._places = places
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
-        return sorted(_COMMANDS)
+        return sorted(self._places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in self._places:
+            if cmd_name in _OF_THE_LAB and not ctx.resilient_parsing:
+                raise UserError(f"`{cmd_name}` needs a checkout: in its folder, type python -m lab {cmd_name}.")
             return None
-        module, name = _COMMANDS[cmd_name].split(":")
+        module, name = self._places[cmd_name].split(":")
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
@@ -177,10 +186,10 @@ def _escape_unprintable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
+SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
-@click.group(cls=Commands, invoke_without_command=True, context_settings=_SETTINGS)
+@click.group(cls=Commands, places=_COMMANDS, invoke_without_command=True, context_settings=SETTINGS)
 @click.version_option(__version__, prog_name="pyramidions")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context

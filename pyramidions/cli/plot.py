@@ -23,7 +23,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
 
     RUN is what fairseq-train or fairseq-hydra-train printed, in any --log-format, or a folder with such a log, as
-    `pyramidions reproduce` makes one a row. A training curve is thin and has means over intervals or over epochs,
+    `python -m lab reproduce` makes one a row. A training curve is thin and has means over intervals or over epochs,
     whichever the log has more of. Validation has markers; of several subsets the first is drawn, and --csv has all.
     What a killed run did after the checkpoint from which it was resumed is left out.
 

@@ -22,7 +22,7 @@ _RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d{1,9} @ (\d{1,12}) updates
 _JSON = re.compile(r'\{"epoch"'), re.compile(r'"(\w+)": "?([-+.\w]+)(?=[",}])')
 _INTERVAL = re.compile(r"\bepoch \d{1,9}: "), re.compile(r"(\w+)=([-+.\w]+)(?=[,\]])")
 _EPOCH = re.compile(r"\bepoch \d{1,9} (?=\|)"), re.compile(r"\| (\w+) ([-+.\w]+)(?= \||\n)")
-_USUAL = "train.log"  # as `pyramidions reproduce` calls the log of a training
+_USUAL = "train.log"  # as `python -m lab reproduce` calls the log of a training
 _NAMED = 5  # logs that an error names
 _WRONG = "RUN must be a log of fairseq-train or a folder with one, but"
 _LINE = "line of training or validation with num_updates"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Reproduces tables and figures of the paper: what table2.sh and the others call. Sets up .venv where there is none.
 #
-#   scripts/reproduce/run.sh TABLE... [options of `pyramidions reproduce`; --help lists them]
+#   scripts/reproduce/run.sh TABLE... [options of `python -m lab reproduce`; TABLE --help lists them]
 #
 #   scripts/reproduce/table2.sh --scale tiny                     every row in a small size, on the CPU, in minutes
 #   scripts/reproduce/table2.sh --data corpora --gpus 8          at the paper's size, on one machine
@@ -17,4 +17,4 @@ done
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 [[ -x $root/.venv/bin/pyramidions && -x $root/.venv/bin/fairseq-hydra-train ]] || "$root/scripts/setup.sh" train
-exec "$root/.venv/bin/pyramidions" reproduce --configs "$root/configs" "$@"
+PYTHONPATH=$root${PYTHONPATH:+:$PYTHONPATH} exec "$root/.venv/bin/python" -m lab reproduce "$@"

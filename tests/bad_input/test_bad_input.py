@@ -18,6 +18,7 @@ import pytest
 from bad_input.makers import MAKERS
 from click.testing import CliRunner, Result
 
+from lab.cli import main as lab
 from pyramidions.cli import commands, main
 
 CASES = [json.loads(line) for line in (Path(__file__).parent / "cases.jsonl").read_text().splitlines()]
@@ -46,8 +47,10 @@ def prepare_case(case: dict[str, Any], folder: Path, whole: Path) -> None:
 
 
 def run_case(case: dict[str, Any]) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(main, shlex.split(case["command"]), prog_name="pyramidions")
+    """Run the command in this process: one of `pyramidions`, or of `lab`."""
+    words = shlex.split(case["command"])
+    group, words = (lab, words[1:]) if words[0] == "lab" else (main, words)
+    return CliRunner().invoke(group, words, prog_name="pyramidions")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["command"][:60])

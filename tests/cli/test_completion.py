@@ -37,13 +37,13 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
     ("words", "offered"),
     [
         ("pyramidions su", ["summarize"]),
-        ("pyramidions re", ["recipe", "report", "reproduce"]),
+        ("pyramidions re", ["recipe"]),
         ("pyramidions --ver", ["--version"]),
         ("pyramidions summarize --lo", ["--long"]),
         ("pyramidions summarize --min-len 3 --le", ["--length-penalty"]),
         ("pyramidions summarize model --long ", ["truncate", "chunk", "merge", "sections", "extract"]),
         ("pyramidions prepare --model-type u", ["unigram"]),
-        ("pyramidions reproduce table1", ["table10"]),
+        ("pyramidions time --device cu", ["cuda"]),
     ],
 )
 def test_names_of_commands_options_and_choices_are_completed(words: str, offered: list[str]) -> None:

@@ -1,0 +1,281 @@
+"""Which steps a row takes, with their commands."""
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.catalogue import MARKED, PaperRow
+from lab.compose import composed, may_start_from, settings_hash
+from lab.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
+from lab.steps import Command, Step
+from pyramidions.corpora import KNOWN
+from pyramidions.errors import UserError
+from pyramidions.files.processes import program
+
+GENERATED = "generate-test.txt"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What computes.
+
+    Attributes:
+        gpus: GPUs of each machine; 0 for the CPU.
+        nodes: machines that train together.
+        documents_per_gpu: documents that a GPU holds at a time; None for the config's number.
+
+    Raises:
+        UserError: several machines without a GPU.
+    """
+
+    gpus: int
+    nodes: int = 1
+    documents_per_gpu: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.nodes > 1 and self.gpus == 0:
+            raise UserError(f"--gpus must be at least 1 where --nodes is {self.nodes}, but is 0.")
+
+    @property
+    def processes(self) -> int:
+        """Processes that train together."""
+        return max(self.gpus, 1) * self.nodes
+
+    def update_freq(self, documents: int, batch_size: int) -> int:
+        """Return over how many batches gradients add up to about so many documents an update."""
+        return max(1, round(documents / (self.processes * batch_size)))
+
+    def documents_an_update(self, documents: int, batch_size: int) -> int:
+        """Return how many documents an update really sees."""
+        return self.update_freq(documents, batch_size) * self.processes * batch_size
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Knows the commands of every row.
+
+    Attributes:
+        out: where all results go.
+        configs: the folder of configs, at this scale.
+        scale: lengths, widths and timing.
+        machines: what computes.
+        plugin: what fairseq takes as --user-dir.
+        corpora: name of a corpus ("arxiv") to its prepared folder, or to documents that are prepared under ``out``;
+            a corpus that is missing or None is fetched from the hub.
+        metrics: of the scores, ROUGE among them.
+        seed: of the trainings, each of which then has a folder of its own; None for the config's.
+        files: holds what ``configs`` would while nothing is written there; None for ``configs``.
+    """
+
+    out: Path
+    configs: Path
+    scale: Scale
+    machines: Machines
+    plugin: Path
+    corpora: dict[str, Path | None]
+    metrics: tuple[str, ...] = ("rouge",)
+    seed: int | None = None
+    files: Path | None = None
+
+    def folder(self, row: PaperRow) -> Path:
+        """Return where the results of a row lie, or those of the seed."""
+        return self._folder_of(row.data, row.config)
+
+    def _folder_of(self, data: str, config: str) -> Path:
+        return self._seeded(self.out / data / config)
+
+    def _seeded(self, folder: Path) -> Path:
+        return folder if self.seed is None else seed_folder(folder, self.seed)
+
+    def _trained(self, folder: Path) -> Path:
+        return folder / "checkpoints" / self.scale.checkpoint
+
+    def data(self, corpus: str) -> Path:
+        """Return the prepared folder of a corpus, with `MARKED` behind its name if it needs sentence markers."""
+        name, marked, _ = corpus.partition(MARKED)
+        given = self.corpora.get(name)
+        if given is not None and (given / "manifest.json").is_file():
+            return given
+        return self.out / "data" / f"{name if given is None else given.name}{marked}"
+
+    def prepare(self, corpus: str) -> Step | None:
+        """Return how a corpus is prepared; None where it is."""
+        name, marked, _ = corpus.partition(MARKED)
+        data, given = self.data(corpus), self.corpora.get(name)
+        if (data / "manifest.json").is_file():
+            return None
+        # The name on the hub: a folder of the corpus's own name may lie where the command runs.
+        source = (str(KNOWN[name].hub),) if given is None else (str(given), "--skip-empty")
+        words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
+        if marked:
+            words = (*words, "--sentence-markers")
+        return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
+
+    def settings(self, row: PaperRow) -> dict[str, Any]:
+        """Return the settings of a row's run at this scale, but for where it reads and writes."""
+        return composed(self._files, (*row.overrides, *self.scale.overrides)).run
+
+    @property
+    def _files(self) -> Path:
+        return self.configs if self.files is None else self.files
+
+    def _start_overrides(self, row: PaperRow, start: Start) -> tuple[str, ...]:
+        """Return what composes the run that a row begins with.
+
+        It is the row's own, in blocks, without pooling and for passages only, as far as its weights do not depend on
+        that: rows that differ in nothing else share it.
+        """
+        plain = (*row.overrides, *start.changes)
+        for changes in ((*UNPOOLED, *BLOCKS, SHORT), (*UNPOOLED, SHORT), UNPOOLED):
+            overrides = (*plain, *changes)
+            if may_start_from(self._files, overrides, row.overrides):
+                return overrides
+        return plain
+
+    def start_settings(self, row: PaperRow) -> dict[str, Any] | None:
+        """Return the settings of what a row begins with; None if it begins with nothing."""
+        if (start := self.scale.start) is None:
+            return None
+        return {"run": composed(self._files, self._start_overrides(row, start)).run, "documents": start.documents}
+
+    def start(self, row: PaperRow) -> Step | None:
+        """Return the training that a row begins with, in a folder that it shares with rows of the same start."""
+        start = self.scale.start
+        if start is None:
+            return None
+        folder = self._seeded(self.out / row.data / f"{start.name}-{settings_hash(self.start_settings(row))[:8]}")
+        processes = self.machines.processes
+        # Passages are shorter than documents: only what is asked for limits how many are held at a time.
+        held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
+        freq = self.machines.update_freq(start.documents, held)
+        return self._training(start.name, folder, row, self._start_overrides(row, start), held, freq, None)
+
+    def train(self, row: PaperRow, batch_size: int) -> Step:
+        """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
+        start, begun = self.start(row), None
+        if start is not None:
+            begun = start.made
+        elif row.starts_from:
+            begun = self._trained(self._folder_of(row.data, row.starts_from))
+        freq = self.machines.update_freq(self.scale.documents, batch_size)
+        return self._training(
+            "train", self.folder(row), row, (*row.overrides, *self.scale.overrides), batch_size, freq, begun
+        )
+
+    def _training(
+        self,
+        name: str,
+        folder: Path,
+        row: PaperRow,
+        overrides: tuple[str, ...],
+        batch_size: int,
+        update_freq: int,
+        begun: Path | None,
+    ) -> Step:
+        """Return a training on a row's corpus that begins with a checkpoint, if there is one."""
+        machines = self.machines
+        words = [
+            *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
+            *(*overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
+            *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
+        ]
+        if self.seed is not None:
+            words.append(f"common.seed={self.seed}")
+        if begun is not None:
+            words.append(f"checkpoint.finetune_from_model={_quoted(begun)}")
+        # Said in any case: fairseq would take every GPU that it sees.
+        words.append(f"distributed_training.distributed_world_size={machines.processes}")
+        if not machines.gpus:
+            words.append("common.cpu=true")
+        if machines.nodes > 1:
+            # Rank and address come from PET_NODE_RANK, PET_MASTER_ADDR and PET_MASTER_PORT.
+            words = [
+                *program("torchrun", "--nnodes", machines.nodes, "--nproc-per-node", machines.gpus, "--no-python"),
+                *words,
+            ]
+        command = Command(tuple(words), tuple(range(machines.gpus)))
+        made = self._trained(folder)
+        return Step(name, (command,), folder, made, nodes=machines.nodes, gpus=machines.gpus, trains=True)
+
+    def loss(self, row: PaperRow) -> Step:
+        """Return how the loss of a row is measured, with the right document and with another."""
+        made = self.folder(row) / "losses.json"
+        words = program(
+            *("pyramidions", "loss", self._trained(self.folder(row)), "--data", self.data(row.corpus)),
+            *("--documents", self.scale.loss_documents, "--device", "cuda" if self.machines.gpus else "cpu"),
+            *("--json", made),
+        )
+        return self._on_one("loss", words, made)
+
+    def generate(self, row: PaperRow, batch_size: int) -> Step:
+        """Return how the test documents are summarized: a share of them on each GPU."""
+        folder = self.folder(row)
+        words = program(
+            "fairseq-generate",
+            *(self.data(row.corpus), "--user-dir", self.plugin),
+            *("--task", "long_document_summarization", "--gen-subset", "test"),
+            *("--path", self._trained(folder), "--batch-size", batch_size),
+        )
+        gpus = self.machines.gpus
+        results = [folder / "generate" / str(shard) for shard in range(max(gpus, 1))]
+        commands = []
+        for shard, result in enumerate(results):
+            # fairseq-generate takes its share by these two, and ignores --num-shards and --shard-id.
+            share = ("--distributed-world-size", str(len(results)), "--distributed-rank", str(shard))
+            where = ("--results-path", str(result), *share, *(() if gpus else ("--cpu",)))
+            commands.append(Command((*words, *where), (shard,) if gpus else ()))
+        parts = tuple(result / GENERATED for result in results)
+        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, gpus=gpus)
+
+    def score(self, row: PaperRow) -> Step:
+        """Return how the summaries are scored."""
+        folder = self.folder(row)
+        made = folder / "scores.json"
+        words = program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.corpus), "--json", made)
+        if self.metrics != ("rouge",):
+            words = (*words, "--metrics", ",".join(self.metrics))
+        return Step("score", (Command(words),), folder, made)
+
+    def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> Step:
+        """Return how a row is timed, in turns with its reference."""
+        folder = self.folder(row)
+        made = folder / ("times.json" if decodes else "training-times.json")
+        files = [self.configs / f"{config}.yaml" for config in dict.fromkeys((row.reference, row.config))]
+        tokens = ",".join(map(str, self.scale.decode_tokens)) if decodes else "none"
+        words = program(
+            "pyramidions",
+            *("time", *files, "--device", "cuda" if self.machines.gpus else "cpu", "--decode-tokens", tokens),
+            *("--train-batch", self.scale.train_batch, "--micro-batch", min(batch_size, self.scale.train_batch)),
+            *(*self.scale.timing, "--json", made),
+        )
+        return self._on_one("time" if decodes else "time-training", words, made)
+
+    def operators(self, benchmarks: Path) -> Step:
+        """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
+        folder = self.out / "topk"
+        words = (
+            *(sys.executable, str(benchmarks / "topk.py"), "--out", str(folder / "topk")),
+            *("--device", "cuda" if self.machines.gpus else "cpu", *self.scale.operators),
+        )
+        return self._on_one("topk", words, folder / "topk.png")
+
+    def _on_one(self, name: str, words: tuple[str, ...], made: Path) -> Step:
+        """Return a step that computes on the first GPU, if there is any."""
+        gpus = min(self.machines.gpus, 1)
+        return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
+
+
+def seed_folder(folder: Path, seed: int) -> Path:
+    """Return where the results of a seed of a row lie, in the row's folder."""
+    return folder / f"seed-{seed}"
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a value of Hydra's, absolute, so that nothing in it is taken for syntax."""
+    if re.fullmatch(r"[\w./-]+", str(path.absolute()), re.ASCII):
+        return str(path.absolute())
+    text = str(path.absolute()).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{text}'"

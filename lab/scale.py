@@ -1,0 +1,245 @@
+"""The paper's size, a small one to compare rows on a CPU, and a tiny one at which a row takes half a minute."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab.catalogue import OF_SUMMARIES
+from pyramidions.errors import UserError
+from pyramidions.files.atomic import write_file
+
+#: What takes pooling out of a run, in Hydra's syntax.
+UNPOOLED = (
+    *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
+    *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
+)
+#: What makes it attend in blocks, each of which holds a passage, and read all that the encoder puts out.
+BLOCKS = (
+    *("model.self_attention=blockwise", "model.self_attention_args='{\"block_size\": 128}'"),
+    *("model.global_tokens=0", "model.global_markers=false", "model.global_query=false"),
+    *("model.global_projections=none", "model.global_projections_args='{}'"),
+    *("model.memories=last", "model.cross_attention=full", "model.cross_attention_args='{}'"),
+)
+#: What lets it read passages only.
+SHORT = "task.max_source_positions=256"
+
+
+class Start(NamedTuple):
+    """A training that rows begin with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
+
+    Attributes:
+        name: of the step.
+        updates: how many.
+        documents: per update, over all GPUs.
+        overrides: what else it changes in the row's run, in Hydra's syntax.
+    """
+
+    name: str
+    updates: int
+    documents: int
+    overrides: tuple[str, ...]
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What it changes in the run of any row."""
+        return (
+            *("task._name=span_denoising", "+task.copy_spans=true", *self.overrides),
+            # Hydra does not delete what is null.
+            *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={self.updates}"),
+        )
+
+
+class Scale(NamedTuple):
+    """How large models, texts and timings are.
+
+    Attributes:
+        name: "paper", "small" or "tiny".
+        lengths: divisor of every number of tokens.
+        widths: divisor of every width of a model.
+        documents: per update, over all GPUs.
+        train_batch: documents in a timed training step.
+        decode_tokens: numbers of tokens that stand for the paper's 256 and 512.
+        timing: further flags of `pyramidions time`.
+        operators: flags of benchmarks/topk.py.
+        vocabulary: pieces of a corpus that is prepared.
+        run: values by key that replace those of all configs.
+        without: keys that are taken out of them.
+        seeds: each row is trained for each of them; none for once, with the config's.
+        start: what rows begin with. Then no row starts from another, so that all have equal updates.
+        checkpoint: the file of a training that the next steps read.
+        batch_size: documents at a time on a GPU; None for the config's.
+        loss_documents: how many documents the loss is measured on.
+        overrides: what the trainings of all rows change in their configs, in Hydra's syntax.
+        sample: whether the sample papers stand for a corpus that is not given.
+    """
+
+    name: str
+    lengths: int
+    widths: int
+    documents: int
+    train_batch: int
+    decode_tokens: tuple[int, int]
+    timing: tuple[str, ...]
+    operators: tuple[str, ...]
+    vocabulary: int
+    run: Mapping[str, Any] = {}
+    without: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    start: Start | None = None
+    checkpoint: str = "checkpoint_best.pt"
+    batch_size: int | None = None
+    loss_documents: int = 100
+    overrides: tuple[str, ...] = ()
+    sample: bool = False
+
+    @property
+    def is_papers(self) -> bool:
+        """Whether it is the paper's size, which may take weeks and wants GPUs."""
+        return self.name == "paper"
+
+    def with_updates(self, updates: int) -> "Scale":
+        """Return the scale with another number of updates for each row.
+
+        Raises:
+            UserError: rows are trained for epochs at this scale.
+        """
+        if "optimization.max_update" not in self.run:
+            raise UserError(f"--updates applies only to --scale small, but the scale is {self.name}.")
+        return self._replace(overrides=(f"optimization.max_update={updates}",))
+
+
+#: Table 10: training batch 64, inference batch 8. The paper does not state the length of summaries in training.
+_PAPER_TIMING = ("--decode-batch", "8", "--target-tokens", "512")
+_SMALL_TIMING = (
+    *("--decode-batch", "4", "--target-tokens", "128", "--vocab-size", "4000"),
+    *("--repeats", "3", "--warmup", "1"),
+)
+_SMALL_OPERATORS = ("--n", "1024", "4096", "--k", "64", "256", "--batch", "2", "--repeats", "3")
+_TINY_TIMING = (
+    *("--decode-batch", "2", "--target-tokens", "32", "--vocab-size", "2000"),
+    *("--repeats", "2", "--warmup", "1"),
+)
+_TINY_OPERATORS = ("--n", "256", "1024", "--k", "32", "128", "--batch", "2", "--repeats", "1")
+_TINY_RUN = {
+    "dataset.validate_interval": 1,
+    "optimization.max_epoch": 1,
+    "optimization.lr": [0.003],
+    "common.log_interval": 5,
+    "lr_scheduler.warmup_updates": 5,
+    "checkpoint.save_interval_updates": 10,
+    "checkpoint.keep_interval_updates": 1,
+}
+#: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
+#: loss is all that is validated, on the first documents.
+_SMALL_RUN = {
+    "optimization.max_update": 500,
+    "optimization.max_epoch": 0,
+    "optimization.lr": [0.001],
+    "optimizer.adam_betas": "(0.9, 0.98)",
+    "optimizer.weight_decay": 0.0,
+    "lr_scheduler._name": "fixed",
+    "lr_scheduler.warmup_updates": 100,
+    "criterion.label_smoothing": 0.0,
+    "model.num_heads": 4,
+    "model.dropout": 0.0,
+    "model.attention_dropout": 0.0,
+    "model.activation_dropout": 0.0,
+    "task.eval_rouge": False,
+    "task.stopping_patience": 0,
+    "checkpoint.best_checkpoint_metric": "loss",
+    "checkpoint.maximize_best_checkpoint_metric": False,
+    "checkpoint.save_interval_updates": 200,
+    "checkpoint.keep_interval_updates": 1,
+    "dataset.validate_interval": 1000,
+    "dataset.max_valid_steps": 12,
+    "common.log_interval": 20,
+}
+#: A small decoder does not read documents unless it has learned to copy. The most tokens of a target say how long
+#: passages are: 117 tokens.
+_SMALL_START = Start(
+    "copying",
+    updates=2400,
+    documents=24,
+    overrides=(
+        *("+task.corrupted_share=0.5", "+task.mean_span=12", "task.max_target_positions=64"),
+        *("optimization.lr=[0.002]", "lr_scheduler.warmup_updates=200"),
+    ),
+)
+SCALES = {
+    "paper": Scale("paper", 1, 1, 256, 64, (256, 512), _PAPER_TIMING, (), 32768),
+    "small": Scale(
+        *("small", 4, 4, 8, 8, (64, 128), _SMALL_TIMING, _SMALL_OPERATORS, 4000),
+        run=_SMALL_RUN,
+        without=("lr_scheduler.total_num_update",),
+        seeds=(1, 2, 3),
+        start=_SMALL_START,
+        checkpoint="checkpoint_last.pt",
+        batch_size=8,
+        loss_documents=200,
+    ),
+    "tiny": Scale(*("tiny", 16, 8, 8, 4, (16, 32), _TINY_TIMING, _TINY_OPERATORS, 2000), run=_TINY_RUN, sample=True),
+}
+
+_WIDTHS = ("model.embed_dim", "model.ffn_embed_dim")
+_LENGTHS = (
+    *("task.max_source_positions", "task.max_target_positions", "model.pooling_lengths"),
+    *("model.decoding_min_length", "model.decoding_max_length"),
+)
+
+
+def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
+    """Return a folder with the configs at a scale: ``configs`` itself, or ``out`` with smaller ones.
+
+    Every file keeps its name and place, so that all commands are the same at any scale.
+
+    Raises:
+        UserError: a length that cannot be divided.
+    """
+    if scale.lengths == 1:
+        return configs
+    from omegaconf import OmegaConf
+
+    numbers = _numbers()
+    for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
+        fields: Any = OmegaConf.to_container(OmegaConf.load(path))
+        for group, values in fields.items():
+            if isinstance(values, dict):
+                kept = {name: of for name, of in values.items() if f"{group}.{name}" not in scale.without}
+                fields[group] = {
+                    name: _scaled(f"{group}.{name}", value, scale, numbers) for name, value in kept.items()
+                }
+        if path.name == "base.yaml":
+            for key, value in scale.run.items():
+                group, name = key.split(".")
+                fields[group][name] = value
+        target = out / path.relative_to(configs)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_file(target, f"# @package _global_\n{OmegaConf.to_yaml(OmegaConf.create(fields))}".encode())
+    return out
+
+
+def _numbers() -> dict[str, str]:
+    """Return what is divided in each field, as a pattern."""
+    from pyramidions.models.config import options_that_are_lengths
+
+    found = dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b")
+    for field, options in options_that_are_lengths().items():
+        found[f"model.{field}"] = "|".join(rf'(?<="{option}": )\d+' for option in options)
+    return found
+
+
+def _scaled(field: str, value: Any, scale: Scale, numbers: Mapping[str, str]) -> Any:
+    by = scale.widths if field in _WIDTHS else scale.lengths
+
+    def divided(found: re.Match[str]) -> str:
+        if 0 < int(found[0]) < by:
+            raise UserError(f"`{field}` must be at least {by} at this scale, but is {found[0]}.")
+        return str(int(found[0]) // by)
+
+    if field in scale.run:
+        return scale.run[field]
+    if field not in numbers or value is None:
+        return value
+    text = re.sub(numbers[field], divided, str(value))
+    return int(text) if isinstance(value, int) else text

@@ -1,0 +1,124 @@
+"""Steps as SLURM jobs: `submitit` submits them, watches them, and requeues them when their time is up."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from submitit import AutoExecutor
+from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
+from submitit.helpers import Checkpointable, TorchDistributedEnvironment
+
+from lab.run import Hashes, Say, StepError, run_commands, run_step, watch
+from lab.steps import Step
+from pyramidions.errors import UserError
+
+_MINUTES = 3 * 24 * 60  # of a job; SBATCH_TIMELIMIT overrides it
+_TIMEOUTS = 50  # a job is requeued as often: training goes on from its last checkpoint
+_CPUS = 4  # per GPU
+_CPUS_WITHOUT_GPU = 16
+
+
+@dataclass
+class StepJob(Checkpointable):
+    """A step as each machine of a job calls it; the first one locks, joins and marks."""
+
+    step: Step
+    made_from: Hashes
+    waits: bool
+
+    def __call__(self) -> float | StepError | None:
+        """Return the seconds that the step took, None if it was done before, or why it failed."""
+        step, job = self.step, TorchDistributedEnvironment()
+        torchrun = {
+            "PET_NODE_RANK": str(job.rank),
+            "PET_MASTER_ADDR": job.master_addr,
+            "PET_MASTER_PORT": str(job.master_port),
+        }
+        if job.rank > 0:
+            run_commands(step, step.folder / f"{step.name}.{job.rank}.log", None, print, torchrun)
+            return None
+        try:
+            return run_step(step, self.made_from, print, waits=self.waits, environment=torchrun)
+        except StepError as error:
+            return error
+
+
+class Cluster:
+    """Runs steps as jobs, as `run_step` runs them here; several threads may each wait for one.
+
+    Site-specific options come from sbatch's own variables: SBATCH_ACCOUNT, SBATCH_PARTITION, SBATCH_TIMELIMIT...
+
+    Args:
+        folder: where submitit keeps scripts and logs; all machines see it.
+        kind: "slurm", or "local" for processes of this machine.
+
+    Raises:
+        UserError: there is no SLURM here.
+    """
+
+    def __init__(self, folder: Path, kind: str = "slurm") -> None:
+        if kind == "slurm" and shutil.which("sbatch") is None:
+            raise UserError(
+                "--launcher slurm needs sbatch, which is not installed: run the command on the cluster's login node."
+            )
+        self._folder = folder
+        self._kind = kind
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        """Make all threads that wait for a job cancel it."""
+        self._stopped.set()
+
+    def run(self, step: Step, made_from: Hashes, say: Say, *, waits: bool = False) -> float | None:
+        """Submit a step and wait for it.
+
+        The arguments, the seconds returned and a `StepError` are those of `run_step`.
+
+        Raises:
+            StepError: the step failed, or its job was refused or ended without a result.
+        """
+        if self._stopped.is_set():
+            raise StepError(f"{step.name} was stopped.")
+        executor = AutoExecutor(self._folder, cluster=self._kind, slurm_max_num_timeout=_TIMEOUTS)
+        cpus = _CPUS * step.gpus or _CPUS_WITHOUT_GPU
+        executor.update_parameters(
+            name=f"{step.folder.name}-{step.name}",
+            nodes=step.nodes,
+            tasks_per_node=1,
+            gpus_per_node=step.gpus,
+            cpus_per_task=cpus,
+            timeout_min=_MINUTES,
+            # srun does not inherit this one.
+            slurm_srun_args=[f"--cpus-per-task={cpus}", "--kill-on-bad-exit=1"],
+        )
+        step.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            job = executor.submit(StepJob(step, made_from, waits))
+        except (FailedJobError, FailedSubmissionError) as error:
+            raise StepError(f"{step.name} was not submitted: {str(error).strip()}") from None
+        say(f"    job {job.job_id}")
+        first = job.task(0)
+
+        def is_over() -> bool:
+            if self._stopped.is_set():
+                raise StepError(f"{step.name} was stopped.")
+            return bool(first.done())
+
+        try:
+            # Beside it others run: no line of a terminal is its own.
+            watch(is_over, step.name, step.log, say, pause=1.0, live=False)
+            result = first.result()
+        except UncompletedJobError:
+            raise StepError(
+                f"{step.name}: job {job.job_id} ended without a result ({job.state}); see {step.log} and "
+                f"{first.paths.stderr}."
+            ) from None
+        except BaseException:
+            job.cancel(check=False)
+            raise
+        if isinstance(result, StepError):
+            # The other machines wait for the first.
+            job.cancel(check=False)
+            raise result
+        return result

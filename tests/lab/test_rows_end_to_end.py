@@ -1,0 +1,179 @@
+"""Rows of the paper's tables, run for real in the small size, killed and gone on with."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fairseq_commands import run
+
+from lab.catalogue import read_catalogue
+from lab.plan import Machines, Planner
+from lab.run import run_commands
+from lab.scale import SCALES
+from lab.steps import Command, Step
+from pyramidions.data.folder import DataFolder
+from pyramidions.scoring.generate_output import GeneratedSummaries
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(out: Path) -> list[str]:
+    return [str(ROOT / "scripts/reproduce/table2.sh"), "--scale", "tiny", "--rows", "4,15", "--out", str(out)]
+
+
+def kill_in_mid_training(out: Path, row: str) -> str:
+    """Start rows 4 and 15 and kill all of it between two checkpoints of one of them; return what was printed."""
+    log = out / "arxiv" / "table2" / row / "train.log"
+    process = subprocess.Popen(
+        command(out), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    checkpoint = log.parent / "checkpoints" / "checkpoint_last.pt"
+    while not (checkpoint.exists() and "num_updates=15," in log.read_text()):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    printed, _ = process.communicate()
+    # What runs in a session of its own outlives it, and holds the folder.
+    saves_there = f"checkpoint.save_dir={log.parent / 'checkpoints'}".encode()
+    for words in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if saves_there in words.read_bytes().split(b"\0"):
+                os.kill(int(words.parent.name), signal.SIGKILL)
+    return printed
+
+
+@pytest.mark.slow
+def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -> None:
+    printed = kill_in_mid_training(tmp_path, "15_power_2k_1k_512")
+    assert "1 of 2: arxiv/table2/04_blockwise_2k" in printed and "score" in printed
+
+    done = subprocess.run(command(tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    finished, resumed = done.stdout.split("2 of 2: ")
+    assert re.findall(r"  (\w+): done before", finished) == ["train", "generate", "score", "time"]
+    assert "done before" not in resumed
+    folder = tmp_path / "arxiv" / "table2" / "15_power_2k_1k_512"
+    assert "Loaded checkpoint" in (folder / "train.log").read_text().split("\n$ ")[-1]
+
+    result = json.loads((folder / "result.json").read_text())
+    assert result["training"]["updates"] == 25 and result["training"]["epochs"] == 1
+    assert 0 <= result["scores"]["rouge1"]["low"] <= result["scores"]["rouge1"]["high"]
+    assert result["times"]["train_step"]["ratio_to_reference"]["medians"] > 0
+    assert "loading pretrained model from" in (folder / "train.log").read_text()
+    page = (tmp_path / "report.md").read_text()
+    assert "- Data: sample in place of arXiv, documents: 200 for training, 20 for validation, 40 for testing" in page
+    # The paper's figure for row 15, which no tiny model can be compared with.
+    assert "| 15 (tiny) | power | 128 > 64 → 32 |" in page and "35.3" not in page
+
+
+@pytest.mark.slow
+def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path) -> None:
+    rows = ["--rows", "lsh_hepos_pyramidion", "--out", str(tmp_path)]
+    script = str(ROOT / "scripts/reproduce/lecture.sh")
+    done = subprocess.run([script, "--scale", "tiny", *rows], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.findall(r"\d of 2: (\S+)", done.stdout)
+    assert found == [f"{data}/lecture/lsh_hepos_pyramidion" for data in ("govreport", "pubmed")]
+    page = (tmp_path / "report.md").read_text()
+    for corpus in ("GovReport", "PubMed"):
+        section = page.split(f"## {corpus}: systems for long documents")[1].split("\n## ")[0]
+        assert "| lsh_hepos_pyramidion (tiny) |" in section and "| 3×448 > 128 > 2×32 → 32 | nothing |" in section
+        assert "BART-large" not in section
+
+
+@pytest.mark.slow
+def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None:
+    # Where the checkpoints of row 4 should go, there is a file.
+    folder = tmp_path / "arxiv" / "table2" / "04_blockwise_2k"
+    folder.mkdir(parents=True)
+    (folder / "checkpoints").write_text("in the way")
+    rows = [*command(tmp_path)[:-3], "4,15,12", "--out", str(tmp_path)]
+    done = subprocess.run(rows, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "FAILED: train failed; the end of" in done.stdout
+    assert "FAILED: it is fine-tuned from arxiv/table2/04_blockwise_2k, which is not trained." in done.stdout
+    assert "2 failed: arxiv/table2/04_blockwise_2k, arxiv/table2/15_power_2k_1k_512." in done.stderr
+    assert (tmp_path / "arxiv" / "table2" / "12_efficient_512" / "scores.json").exists()
+
+
+def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpoint: Path, tmp_path: Path) -> None:
+    row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
+    two_gpus = Machines(2)
+    planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], two_gpus, ROOT / "pyramidions", {"arxiv": data.path})
+    checkpoints = planner.folder(row) / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    shutil.copy(checkpoint, checkpoints / "checkpoint_best.pt")
+    step = planner.generate(row, 4)
+    for command in step.commands:
+        done = run(Path(command.words[0]).name, *command.words[1:], "--cpu", "--min-len", "2", "--max-len-b", "8")
+        assert done.returncode == 0, done.stdout
+    shares = [part.read_text().splitlines() for part in step.parts]
+    assert all(any(line.startswith("H-") for line in share) for share in shares)
+    assert len(GeneratedSummaries(shares[0] + shares[1], 10)) == 10
+
+
+@pytest.mark.parametrize("slurm", [{}, {"SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NNODES": "2", "SLURM_NTASKS": "2"}])
+@pytest.mark.parametrize(("gpus", "processes"), [(0, 1), (1, 1), (4, 4)])
+def test_fairseq_starts_as_many_processes_as_planned_on_a_machine_with_eight_gpus(
+    gpus: int, processes: int, slurm: dict[str, str], tmp_path: Path
+) -> None:
+    row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
+    planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], Machines(gpus), ROOT / "pyramidions", {})
+    (train,) = planner.train(row, 4).commands
+    overrides = [word for word in train.words if word.startswith("distributed_training.")]
+    script = tmp_path / "train"
+    script.write_text(f"#!{sys.executable}\n{LAUNCH}")
+    script.chmod(0o755)
+    step = Step("train", (Command((str(script), *overrides), train.gpus),), tmp_path, script)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in slurm.items():
+            patch.setenv(name, value)
+        run_commands(step, step.log, None, print)
+    assert (tmp_path / "train.log").read_text().splitlines()[-1] == f"{processes} {processes}"
+
+
+# What fairseq makes of our settings, on a machine that shows as many GPUs as it is let to, of eight.
+LAUNCH = """
+import os, sys, torch
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.distributed.utils import infer_init_method
+visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1,2,3,4,5,6,7")
+torch.cuda.device_count = lambda: len([gpu for gpu in visible.split(",") if gpu])
+from omegaconf import OmegaConf
+cfg = OmegaConf.structured(FairseqConfig()).distributed_training
+for word in sys.argv[1:]:
+    name, value = word.removeprefix("distributed_training.").split("=")
+    cfg[name] = int(value)
+infer_init_method(cfg)
+spawned = cfg.distributed_num_procs if cfg.distributed_init_method else 1
+print(cfg.distributed_world_size, spawned)
+"""
+
+
+@pytest.mark.slow
+def test_two_seeds_of_two_rows_go_from_start_to_a_comparison_and_are_not_run_again(tmp_path: Path) -> None:
+    words = [*command(tmp_path)[:3], "--rows", "4,6", "--seeds", "1,2", "--out", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [
+        f"arxiv/table2/{row}, seed {seed}" for seed in (1, 2) for row in ("04_blockwise_2k", "06_transpooler_2k_512")
+    ]
+    assert re.findall(r"^\d of 4: (.+)$", done.stdout, re.MULTILINE) == rows
+    folder = tmp_path / "arxiv" / "table2" / "06_transpooler_2k_512"
+    seeds = [json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (1, 2)]
+    assert [result["seed"] for result in seeds] == [1, 2]
+    assert all(result["training"]["updates"] == 25 and result["memory"]["of"] == "process" for result in seeds)
+    # Other weights to begin with.
+    assert seeds[0]["losses"]["own"]["mean"] != seeds[1]["losses"]["own"]["mean"]
+    page = (tmp_path / "report.md").read_text()
+    assert "| 6 | transpooler | 128 → 32 | 1, 2 | 25 |" in page and "**Tiny models.**" in page
+    again = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert again.stdout.count("done before") == 16 and again.returncode == 0
