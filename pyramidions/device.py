@@ -1,18 +1,38 @@
 """Finds the device that a model runs on."""
 
+from typing import Protocol, runtime_checkable
+
 import torch
 
 from pyramidions.errors import UserError
 
 
-def found_device(device: str | torch.device | None) -> torch.device:
+@runtime_checkable
+class TorchDevice(Protocol):
+    """A `torch.device`: who annotates with this need not import torch."""
+
+    @property
+    def type(self) -> str:
+        """Such as "cuda"."""
+
+    @property
+    def index(self) -> int | None:
+        """Its number, if it has one."""
+
+
+#: What arguments take: "cpu", "cuda:1", or a device of torch's.
+Device = str | TorchDevice
+
+
+def found_device(device: Device | None) -> torch.device:
     """Return a device that works; for None, a GPU if there is one.
 
     Raises:
         UserError: there is no such device.
     """
     try:
-        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        device = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
+        found = torch.device(str(device))
         torch.zeros(1, device=found).item()
     except torch.OutOfMemoryError:
         raise

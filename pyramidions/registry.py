@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import UnionType
-from typing import Any, Generic, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, cast, get_type_hints
+
+from pyramidions.arguments import broken
 
 Part = TypeVar("Part")
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -77,37 +78,8 @@ class Registry(Generic[Part]):
         for key in known:
             if key not in options and arguments[key].default is inspect.Parameter.empty:
                 raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
-        hints = get_type_hints(part.__init__ if inspect.isclass(part) else part)
+        hints = get_type_hints(part.__init__ if inspect.isclass(part) else part, include_extras=True)
         for key, value in options.items():
-            if not fits(value, hints.get(key, object)):
-                raise ValueError(
-                    f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) must be of type "
-                    f"{type_name(hints[key])}, but is {value!r}."
-                )
+            if (wrong := broken(value, hints.get(key, object))) is not None:
+                raise ValueError(f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) {wrong.said}.")
         return part(**options, **{key: value for key, value in given.items() if key in arguments})
-
-
-def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value from JSON has the annotated type; a bool is no number, an integer is a float."""
-    if get_origin(hint) in (Union, UnionType):
-        return any(fits(value, choice) for choice in get_args(hint))
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if get_origin(hint) is list:
-        (of,) = get_args(hint)
-        return isinstance(value, list) and all(fits(entry, of) for entry in value)
-    if isinstance(value, bool):
-        return hint in (bool, object)
-    return isinstance(value, (int, float) if hint is float else hint)
-
-
-def type_name(hint: Any) -> str:
-    """Return how an error calls an annotated type."""
-    if get_origin(hint) is Literal:
-        return " or ".join(map(repr, get_args(hint)))
-    if get_origin(hint) is list:
-        return f"list of {type_name(get_args(hint)[0])}"
-    return " or ".join(
-        "null" if h is type(None) else type_name(h) if get_origin(h) else h.__name__
-        for h in (get_args(hint) if get_origin(hint) else (hint,))
-    )

@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "pyramidions.errors": (),
     "pyramidions.strict_json": (),
     "pyramidions.markdown": (),
-    "pyramidions.registry": (),
+    "pyramidions.arguments": ("errors",),
+    "pyramidions.registry": ("arguments",),
     "pyramidions.nn.functional": ("nn.functional",),
     # Parts.
     "pyramidions.nn.block_layout": ("nn.functional",),
@@ -80,7 +81,7 @@ MAY_IMPORT = {
         *("nn.memory", "nn.output", "nn.decoder"),
     ),
     "pyramidions.nn": ("nn", "registry"),
-    "pyramidions.models": ("errors", "nn", "registry", "strict_json", "models"),
+    "pyramidions.models": ("arguments", "errors", "nn", "registry", "strict_json", "models"),
     "pyramidions.environment": (),
     "pyramidions.measure": ("environment", "errors", "nn", "models", "measure"),
     "pyramidions.files": ("errors", "files"),
@@ -88,12 +89,12 @@ MAY_IMPORT = {
     "pyramidions.optional": ("errors",),
     "pyramidions.device": ("errors",),
     "pyramidions.hub": ("errors", "files", "hub", "optional"),
-    "pyramidions.text": ("errors", "optional", "strict_json", "text"),
+    "pyramidions.text": ("arguments", "errors", "optional", "strict_json", "text"),
     "pyramidions.pretrained": (
-        *("data.readers", "errors", "files", "hub", "inference", "models", "nn", "pretrained", "registry"),
+        *("arguments", "data.readers", "errors", "files", "hub", "inference", "models", "nn", "pretrained", "registry"),
         *("strict_json", "text"),
     ),
-    "pyramidions.extract": ("errors", "extract", "hub", "registry", "text"),
+    "pyramidions.extract": ("arguments", "errors", "extract", "hub", "registry", "text"),
     "pyramidions.data": ("data", "errors", "extract", "files", "strict_json", "text"),
     "pyramidions.scoring": (
         *("data", "device", "errors", "extract.oracle", "files", "hub", "optional", "pages", "registry"),
@@ -105,6 +106,7 @@ MAY_IMPORT = {
         *("criterions", "data.labels", "errors", "nn.boundaries", "nn.pooling", "text.tokenizer"),
     ),
     "pyramidions.tasks": (
+        "arguments",
         "criterions.collapse",
         "data",
         "errors",
@@ -125,6 +127,7 @@ MAY_IMPORT = {
         "tasks",
     ),
     "pyramidions.inference": (
+        "arguments",
         "data",
         "device",
         "errors",

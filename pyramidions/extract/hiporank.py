@@ -1,7 +1,10 @@
 """HipoRank: how central a sentence is to its section, and to all sections."""
 
+from typing import Annotated
+
 import numpy as np
 
+from pyramidions.arguments import Range, checked
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.extract.vectors import Matrix, SentenceVectors, TfIdf, dense
 from pyramidions.text.outline import Outline
@@ -29,25 +32,25 @@ class HipoRank(Ranker):
         vectors: of the sentences; tf-idf fitted to the document by default.
 
     Raises:
-        ValueError: ``alpha`` is not positive.
+        UserError: ``alpha`` is not positive, or an argument is of another type.
     """
 
+    @checked
     def __init__(
         self,
         mu: float = 1.0,
         lambda_1: float = 0.0,
         lambda_2: float = 1.0,
-        alpha: float = 1.0,
+        alpha: Annotated[float, Range(0, open=True)] = 1.0,
         vectors: SentenceVectors | None = None,
     ) -> None:
-        if alpha <= 0:
-            raise ValueError(f"`alpha` must be above 0, but is {alpha}.")
         self.mu = mu
         self.lambda_1 = lambda_1
         self.lambda_2 = lambda_2
         self.alpha = alpha
         self.vectors = vectors or TfIdf()
 
+    @checked
     def rank(self, outline: Outline) -> np.ndarray:
         sentences = outline.sentences
         if not sentences:

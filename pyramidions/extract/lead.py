@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pyramidions.arguments import checked
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.text.outline import Outline
 
@@ -12,5 +13,6 @@ class Lead(Ranker):
 
     stops = True
 
+    @checked
     def rank(self, outline: Outline) -> np.ndarray:
         return -np.arange(len(outline.sentences), dtype=np.float64)

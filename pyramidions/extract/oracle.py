@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pyramidions.arguments import Count, checked
 from pyramidions.extract.core import Ranker
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of
@@ -19,10 +20,12 @@ class Oracle(Ranker):
         words: most words of all chosen sentences; None for any number.
     """
 
-    def __init__(self, reference: str, words: int | None = None) -> None:
+    @checked
+    def __init__(self, reference: str, words: Count | None = None) -> None:
         self.reference = reference
         self.words = words
 
+    @checked
     def rank(self, outline: Outline) -> np.ndarray:
         sentences = [sentence.text for sentence in outline.sentences]
         scores = np.full(len(sentences), -np.inf)

@@ -1,15 +1,17 @@
 """Selects sentences by their scores, within a budget and without repetitions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from pyramidions.errors import UserError
+from pyramidions.arguments import Count, OneOf, Share, check_fields, checked
 from pyramidions.extract.vectors import TfIdf, dense
 from pyramidions.text.overlap import words_of
 
 REDUNDANCY = ("none", "trigrams", "mmr")
+#: The name of one.
+Redundancy = Annotated[str, OneOf(REDUNDANCY)]
 MMR_WEIGHT = 0.7  #: of the score in maximal marginal relevance, unless another is given
 
 
@@ -21,18 +23,16 @@ class Budget(NamedTuple):
         sentences: most sentences; likewise.
     """
 
-    words: int | None = None
-    sentences: int | None = None
+    words: Count | None = None
+    sentences: Count | None = None
 
     def check(self) -> None:
         """Check that something can be selected.
 
         Raises:
-            UserError: the budget is below 1.
+            UserError: a number below 1, or none.
         """
-        for name, value in self._asdict().items():
-            if value is not None and value < 1:
-                raise UserError(f"`{name}` must be at least 1, but is {value}.")
+        check_fields(self)
 
 
 class SelectionRules(NamedTuple):
@@ -49,8 +49,8 @@ class SelectionRules(NamedTuple):
     """
 
     budget: Budget
-    redundancy: str = "none"
-    mmr_weight: float = MMR_WEIGHT
+    redundancy: Redundancy = "none"
+    mmr_weight: Share = MMR_WEIGHT
     stops: bool = False
 
     def check(self) -> None:
@@ -59,13 +59,11 @@ class SelectionRules(NamedTuple):
         Raises:
             UserError: the budget is below 1, there is no such ``redundancy``, or the weight is out of its range.
         """
+        check_fields(self)
         self.budget.check()
-        if self.redundancy not in REDUNDANCY:
-            raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {self.redundancy!r}.")
-        if not 0 <= self.mmr_weight <= 1:
-            raise UserError(f"`mmr_weight` must be from 0 to 1, but is {self.mmr_weight}.")
 
 
+@checked
 def select(
     sentences: Sequence[str], scores: np.ndarray, rules: SelectionRules, lengths: Sequence[int] | None = None
 ) -> list[int]:

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from pyramidions.arguments import checked
+from pyramidions.errors import UserError
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.extract.vectors import SentenceVectors, TfIdf, dense
 from pyramidions.text.outline import Outline
@@ -23,15 +25,17 @@ class TextRank(Ranker):
             similarity is shifted to [0, 1], since no weight of the graph may be negative.
 
     Raises:
-        ValueError: ``damping`` is not in [0, 1).
+        UserError: ``damping`` is not in [0, 1).
     """
 
+    @checked
     def __init__(self, damping: float = 0.85, vectors: SentenceVectors | None = None) -> None:
         if not 0 <= damping < 1:
-            raise ValueError(f"`damping` must be at least 0 and below 1, but is {damping}.")
+            raise UserError(f"`damping` must be at least 0 and below 1, but is {damping}.")
         self.damping = damping
         self.vectors = vectors or TfIdf()
 
+    @checked
     def rank(self, outline: Outline) -> np.ndarray:
         sentences = [sentence.text for sentence in outline.sentences]
         number = len(sentences)

@@ -1,10 +1,11 @@
 """Sentences as vectors."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from pyramidions.arguments import checked
 from pyramidions.errors import UserError
 
 # scikit-learn takes a second to import, which commands that do not extract need not wait for.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Matrix: TypeAlias = "np.ndarray | csr_array"
 
 
+@runtime_checkable
 class SentenceVectors(Protocol):
     """Turns sentences into vectors whose products are cosine similarities."""
 
@@ -35,12 +37,14 @@ class TfIdf:
         UserError: the corpus has no word of two letters.
     """
 
+    @checked
     def __init__(self, corpus: Iterable[str] | None = None) -> None:
         try:
             self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
         except ValueError:
             raise UserError("The corpus of document frequencies must hold a word of two letters.") from None
 
+    @checked
     def __call__(self, sentences: Sequence[str]) -> Matrix:
         from scipy.sparse import csr_array
 

@@ -2,13 +2,14 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
 
+from pyramidions.arguments import broken, checked
 from pyramidions.device import found_device
 from pyramidions.errors import UserError
 from pyramidions.hub import hub_name
@@ -20,7 +21,7 @@ _IMPORTED_BY = os.getpid()
 
 Model = TypeVar("Model")
 #: Columns by name, as lists or as arrays of one value a row.
-Batch = Mapping[str, Sequence[Any] | np.ndarray]
+Batch = Mapping[str, Any]
 
 
 class BatchMap(ABC, Generic[Model]):
@@ -45,13 +46,8 @@ class BatchMap(ABC, Generic[Model]):
         **beside: str | None,
     ) -> None:
         names = {"column": column, **{name: value for name, value in beside.items() if value is not None}}
-        for name, value in {**names, "into": into}.items():
-            if not isinstance(value, str) or not value:
-                raise UserError(f"`{name}` must be the name of a column, but is {value!r}.")
         if into in names.values():
             raise UserError(f"`into` must be a new column, but {into!r} is read.")
-        if not isinstance(skip_empty, bool):
-            raise UserError(f"`skip_empty` must be True or False, but is {skip_empty!r}.")
         if device is not None:
             # A GPU may be the workers' only, so that nothing is asked of it here.
             _check_device_name(device)
@@ -62,6 +58,7 @@ class BatchMap(ABC, Generic[Model]):
         self._device = device
         self._model: Model | None = None
 
+    @checked
     def __call__(self, batch: Batch) -> dict[str, Any]:
         """Return a batch with the new column.
 
@@ -116,14 +113,12 @@ class BatchMap(ABC, Generic[Model]):
         """Return the new texts of documents, given the columns by the arguments that name them."""
 
 
-def _texts(values: Sequence[Any] | np.ndarray, column: str) -> list[str]:
+def _texts(values: Any, column: str) -> list[str]:
     """Return the values of a column; None, a missing text, is an empty one."""
-    texts = ["" if value is None else value for value in values]
-    for text in texts:
-        if not isinstance(text, str):
-            raise UserError(f"The column {column!r} must hold texts, but holds a {type(text).__name__}.")
+    if (wrong := broken(values, Iterable[str | None]) or broken([*values], list[str | None])) is not None:
+        raise UserError(f"The column {column!r} {wrong.said}.")
     # NumPy's strings are a class of their own.
-    return [str(text) for text in texts]
+    return ["" if value is None else str(value) for value in values]
 
 
 def _check_device_name(device: str) -> None:

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Unpack
 
+from pyramidions.arguments import Count, checked
 from pyramidions.data.section_types import section_types as table_of_types
 from pyramidions.errors import UserError
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
+from pyramidions.extract.selection import Redundancy
 from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.extractor import Extractor, document_outline
-from pyramidions.inference.precision import FLOAT32, check_precision
-from pyramidions.inference.search import DecodingOptions, SamplingOptions, check_decoding, require_numbers
+from pyramidions.inference.precision import FLOAT32, PrecisionName
+from pyramidions.inference.search import DecodingOptions, SamplingOptions, check_decoding
 from pyramidions.inference.summarizer import Summarizer
 from pyramidions.text.outline import outline
-from pyramidions.text.reading import LONG
+from pyramidions.text.reading import Long
 from pyramidions.text.text_windows import holds_text
 
 
@@ -48,6 +49,7 @@ class SummarizerMap(BatchMap[Summarizer]):
             checked at the first batch.
     """
 
+    @checked
     def __init__(
         self,
         model: str | Path,
@@ -56,26 +58,16 @@ class SummarizerMap(BatchMap[Summarizer]):
         into: str = "summary",
         query_column: str | None = None,
         skip_empty: bool = False,
-        batch_size: int = 8,
-        long: str = "truncate",
+        batch_size: Count = 8,
+        long: Long = "truncate",
         section_types: str | Path | None = None,
         select: str | Path | None = None,
         device: str | None = None,
-        precision: str = FLOAT32,
+        precision: PrecisionName = FLOAT32,
         **decoding: Unpack[DecodingOptions],
     ) -> None:
-        if unknown := sorted(set(decoding) - set(DecodingOptions.__annotations__)):
-            known = ", ".join(DecodingOptions.__annotations__)
-            raise UserError(f"SummarizerMap has no option {unknown[0]!r}; those of decoding are {known}.")
         files = stamps(model)
-        if not isinstance(sampling := decoding.get("sampling"), SamplingOptions | None):
-            raise UserError(f"`sampling` must be SamplingOptions, but is {sampling!r}.")
         check_decoding(**decoding)
-        require_numbers(Integral, batch_size=batch_size)
-        if batch_size < 1:
-            raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
-        if long not in LONG:
-            raise UserError(f"`long` must be one of {', '.join(LONG)}, but is {long!r}.")
         if section_types is not None:
             if long != "sections":
                 raise UserError(f"`section_types` is an argument of `long` 'sections', but `long` is {long!r}.")
@@ -86,7 +78,6 @@ class SummarizerMap(BatchMap[Summarizer]):
                 raise UserError(f"`select` is an argument of `long` 'extract', but `long` is {long!r}.")
             if isinstance(found := method_or_model(select, "select"), Path):
                 files |= stamps(found)
-        check_precision(precision)
         super().__init__(files, column, into, skip_empty, device, query_column=query_column)
         self._precision = precision
         self._path = str(model)
@@ -98,7 +89,7 @@ class SummarizerMap(BatchMap[Summarizer]):
         }
         self._decoding = {name: value for name, value in sorted(decoding.items()) if name != "sampling"}
         # As plain values: `datasets` makes the key of its cache of them.
-        self._sampling = None if sampling is None else asdict(sampling)
+        self._sampling = None if (sampling := decoding.get("sampling")) is None else asdict(sampling)
 
     def _load(self) -> Summarizer:
         return Summarizer.from_pretrained(self._path, self._device, self._precision)
@@ -139,6 +130,7 @@ class ExtractorMap(BatchMap[Extractor]):
         UserError: an argument breaks a rule.
     """
 
+    @checked
     def __init__(
         self,
         method: str | Path = "hiporank",
@@ -148,11 +140,11 @@ class ExtractorMap(BatchMap[Extractor]):
         into: str = "summary",
         reference_column: str | None = None,
         skip_empty: bool = False,
-        words: int | None = None,
-        sentences: int | None = None,
-        redundancy: str | None = None,
+        words: Count | None = None,
+        sentences: Count | None = None,
+        redundancy: Redundancy | None = None,
         device: str | None = None,
-        precision: str | None = None,
+        precision: PrecisionName | None = None,
     ) -> None:
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
@@ -165,8 +157,6 @@ class ExtractorMap(BatchMap[Extractor]):
         checked = Extractor() if learned else Extractor(method, options, device=device, precision=precision)
         checked.rules(words, sentences, redundancy)
         files = stamps(found) if isinstance(found, Path) else {}
-        if precision is not None:
-            check_precision(precision)
         super().__init__(files, column, into, skip_empty, device, reference_column=reference_column)
         self._precision = precision
         self._method = str(method)

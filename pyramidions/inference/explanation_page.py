@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyramidions.arguments import CountOrZero, checked
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
@@ -35,7 +36,8 @@ class ExplanationPage:
             the pieces that do.
     """
 
-    def __init__(self, model: str = "", most: int = MOST) -> None:
+    @checked
+    def __init__(self, model: str = "", most: CountOrZero = MOST) -> None:
         self._model = model
         self._page = DocumentPage("explanation_page", most, _PARTS)
         self._settings: dict[str, str] = {}
@@ -45,6 +47,7 @@ class ExplanationPage:
         """The number of documents that are not on the page, or not to their end."""
         return self._page.left_out
 
+    @checked
     def add(self, name: str, explanations: Iterable[Explanation], query: str | None = None) -> list[Summary]:
         """Add a document.
 
@@ -82,6 +85,7 @@ class ExplanationPage:
         return self._page.html({"settings": {**named, **self._settings}})
 
 
+@checked
 def html_page(explanation: Explanation, name: str, model: str = "") -> str:
     """Return the page of a single document that was read in one go (`ExplanationPage`).
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pyramidions.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.pages.frame import MOST, as_json
@@ -25,7 +26,8 @@ class ExtractionPage:
         settings: further settings by name, such as the budget.
     """
 
-    def __init__(self, method: str, most: int = MOST, settings: Mapping[str, str] | None = None) -> None:
+    @checked
+    def __init__(self, method: str, most: CountOrZero = MOST, settings: Mapping[str, str] | None = None) -> None:
         self._page = DocumentPage("extraction_page", most)
         self._settings = {"method": method, **(settings or {})}
 
@@ -34,6 +36,7 @@ class ExtractionPage:
         """The number of documents that are not on the page."""
         return self._page.left_out
 
+    @checked
     def add(self, name: str, extraction: Extraction, reference: str | None = None) -> None:
         """Add a document.
 

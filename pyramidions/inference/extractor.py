@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
+from pyramidions.arguments import Count, checked
+from pyramidions.device import Device
 from pyramidions.errors import UserError
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules, TfIdf
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
+from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.inference.learned_ranker import LearnedRanker
-from pyramidions.inference.precision import FLOAT32
+from pyramidions.inference.precision import FLOAT32, PrecisionName
 from pyramidions.inference.sentence_vectors import EncoderVectors
 from pyramidions.text.outline import Outline, outline
 
@@ -43,27 +45,29 @@ class Extractor:
         UserError: there is no such method, option, device or precision; or the method takes none.
     """
 
+    @checked
     def __init__(
         self,
         method: str | Path = "hiporank",
         options: Mapping[str, Any] | None = None,
         *,
         vectors: SentenceVectors | None = None,
-        device: str | torch.device | None = None,
-        precision: str | None = None,
+        device: Device | None = None,
+        precision: PrecisionName | None = None,
     ) -> None:
         self.method = str(method)
         self._ranker = _ranker(self.method, options or {}, vectors, device, precision)
         computes = vectors if vectors is not None else self._ranker
         self.precision = computes.precision if isinstance(computes, EncoderVectors | LearnedRanker) else None
 
+    @checked
     def extract(
         self,
         text: str,
         *,
-        words: int | None = None,
-        sentences: int | None = None,
-        redundancy: str | None = None,
+        words: Count | None = None,
+        sentences: Count | None = None,
+        redundancy: Redundancy | None = None,
         reference: str | None = None,
     ) -> Extraction:
         """Extract sentences of a document.
@@ -85,8 +89,9 @@ class Extractor:
         (scores,) = self.rank([(found, reference)], rules.budget)
         return extract(found, scores, rules)
 
+    @checked
     def rules(
-        self, words: int | None = None, sentences: int | None = None, redundancy: str | None = None
+        self, words: Count | None = None, sentences: Count | None = None, redundancy: Redundancy | None = None
     ) -> SelectionRules:
         """Return how sentences are selected, with the defaults of the method or of the trained extractor.
 
@@ -105,6 +110,7 @@ class Extractor:
         rules.check()
         return rules
 
+    @checked
     def rank(self, documents: Iterable[tuple[Outline, str | None]], limit: Budget) -> Iterator[np.ndarray]:
         """Yield the scores of the sentences of each document; a trained extractor reads several at once.
 
@@ -131,10 +137,8 @@ def document_outline(text: str) -> Outline:
     """Return the outline of a document that can be extracted from.
 
     Raises:
-        UserError: no text, or none but headings.
+        UserError: it is empty, or holds headings only.
     """
-    if not isinstance(text, str):
-        raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")
     found = outline(text)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")
@@ -147,7 +151,7 @@ def _ranker(
     method: str,
     options: Mapping[str, Any],
     vectors: SentenceVectors | None,
-    device: str | torch.device | None,
+    device: Device | None,
     precision: str | None,
 ) -> Ranker | None:
     """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""

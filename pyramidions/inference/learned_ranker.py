@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from pyramidions.device import found_device
+from pyramidions.arguments import checked
+from pyramidions.device import Device, found_device
 from pyramidions.extract import Ranker
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
+from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
 from pyramidions.nn.pooling import POOLING
@@ -56,9 +57,8 @@ class LearnedRanker(Ranker):
         UserError: as `Summarizer`.
     """
 
-    def __init__(
-        self, model: SavedExtractor, device: str | torch.device | None = None, precision: str = FLOAT32
-    ) -> None:
+    @checked
+    def __init__(self, model: SavedExtractor, device: Device | None = None, precision: PrecisionName = FLOAT32) -> None:
         self.model = model
         self.device = found_device(device)
         self.precision = found_precision(precision, self.device)
@@ -69,8 +69,9 @@ class LearnedRanker(Ranker):
         self._most_units = min(limits, default=model.max_source_positions)
 
     @classmethod
+    @checked
     def from_pretrained(
-        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
     ) -> "LearnedRanker":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
 
@@ -81,10 +82,12 @@ class LearnedRanker(Ranker):
         found_precision(precision, found)
         return cls(load_extractor(path), found, precision)
 
+    @checked
     def rank(self, outline: Outline) -> np.ndarray:
         (scores,) = self.rank_all([outline])
         return scores
 
+    @checked
     def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
         """Yield what `rank` returns for each document; documents share batches."""
         for some in chunks(outlines, DOCUMENTS):

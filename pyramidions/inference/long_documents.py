@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.arguments import checked
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens
-from pyramidions.errors import UserError
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
 from pyramidions.inference.summary import Coverage, Summary
 from pyramidions.text.outline import outline
-from pyramidions.text.reading import LONG
+from pyramidions.text.reading import Long
 
 #: Writes the summaries of what a model reads at once.
 Write = Callable[[list[TokenizedText]], list[Summary]]
@@ -54,15 +54,14 @@ class LongReader:
         UserError: there is no such way, or the table is invalid.
     """
 
+    @checked
     def __init__(
         self,
         reader: Reader,
-        long: str = "truncate",
+        long: Long = "truncate",
         types: SectionTypes | Path | None = None,
         selecting: Selection | None = None,
     ) -> None:
-        if long not in LONG:
-            raise UserError(f"`long` must be one of {', '.join(LONG)}, but is {long!r}.")
         self.long = long
         self.reader = reader
         self._types = types if isinstance(types, SectionTypes) else section_types(types)

@@ -2,15 +2,18 @@
 
 import platform
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 
+from pyramidions.arguments import OneOf, checked
 from pyramidions.errors import UserError
 from pyramidions.nn.reduced import Network, in_bfloat16, in_int8
 
 FLOAT32, BFLOAT16, INT8, AUTO = "float32", "bfloat16", "int8", "auto"
 PRECISIONS = (FLOAT32, BFLOAT16, INT8)
+#: What a user chooses.
+PrecisionName = Annotated[str, OneOf((AUTO, *PRECISIONS))]
 _INSTRUCTIONS = {
     BFLOAT16: ("avx512_bf16", "amx_bf16", "bf16"),
     INT8: ("avx512_vnni", "avx_vnni", "amx_int8", "i8mm", "dot"),
@@ -30,7 +33,8 @@ class Precision(NamedTuple):
     said: str
 
 
-def found_precision(precision: str, device: torch.device) -> Precision:
+@checked
+def found_precision(precision: PrecisionName, device: torch.device) -> Precision:
     """Return the precision to compute in.
 
     Args:
@@ -41,7 +45,6 @@ def found_precision(precision: str, device: torch.device) -> Precision:
     Raises:
         UserError: there is no such precision, or not on this device.
     """
-    check_precision(precision)
     if precision == INT8 and device.type != "cpu":
         raise UserError(f"`precision` int8 is for CPUs, but the device is {str(device)!r}.")
     if precision == FLOAT32:
@@ -57,17 +60,6 @@ def found_precision(precision: str, device: torch.device) -> Precision:
     if precision == AUTO:
         return Precision(FLOAT32, f"Computes in float32: {why}.")
     return Precision(wanted, f"Computes in {wanted}, which may be slower than float32: {why}.")
-
-
-def check_precision(precision: str) -> None:
-    """Check the name of a precision.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    if precision not in (AUTO, *PRECISIONS):
-        known = ", ".join((AUTO, *PRECISIONS))
-        raise UserError(f"`precision` must be one of {known}, but is {precision!r}.")
 
 
 def multiplies(precision: str, device: torch.device) -> bool | None:

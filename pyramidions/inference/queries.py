@@ -23,8 +23,6 @@ def with_queries(texts: Iterable[str], query: str | Iterable[str] | None) -> Ite
     if query is None or isinstance(query, str):
         yield from zip(texts, repeat(query))
         return
-    if not isinstance(query, Iterable):
-        raise UserError(f"`query` must be a text or a list of texts, but is a {type(query).__name__}.")
     asked, rule = iter(query), "`query` must be a text, or a list of one text for each document"
     for text in texts:
         if (following := next(asked, None)) is None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pyramidions.arguments import checked, fits
 from pyramidions.errors import UserError
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
@@ -12,7 +13,6 @@ from pyramidions.models import LanguageModelConfig, build_language_model
 from pyramidions.models.config import LONGEST_TEXT, shown
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.nn import LanguageModel
-from pyramidions.registry import fits
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD
 
@@ -39,6 +39,7 @@ class SavedLanguageModel:
         return {LANGUAGE_MODEL.vocabulary: self.alphabet.name, WINDOW: self.window}
 
 
+@checked
 def load_language_model(path: str | Path) -> SavedLanguageModel:
     """Read a language model of characters: a checkpoint of fairseq-train, the best in a folder of them, or an export.
 

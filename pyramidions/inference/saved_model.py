@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from safetensors.torch import save
 from torch import nn
 
+from pyramidions.arguments import Count, Share, check, checked
 from pyramidions.errors import UserError
-from pyramidions.extract.selection import MMR_WEIGHT, REDUNDANCY
+from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
 from pyramidions.inference.filling import building, fill
@@ -23,7 +24,6 @@ from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_e
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, shown
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
-from pyramidions.registry import fits
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 Encoding = TypeVar("Encoding", bound=EncoderConfig)
@@ -90,9 +90,9 @@ class SavedExtractor:
     config: ExtractorConfig
     tokenizer: Tokenizer
     max_source_positions: int
-    extract_words: int | None = None
-    redundancy: str = "none"
-    mmr_weight: float = MMR_WEIGHT
+    extract_words: Count | None = None
+    redundancy: Redundancy = "none"
+    mmr_weight: Share = MMR_WEIGHT
 
     def settings(self) -> dict[str, Any]:
         """Return what an export says of it beside its shape."""
@@ -104,6 +104,7 @@ class SavedExtractor:
         return self.ranker
 
 
+@checked
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that writes summaries: a checkpoint of fairseq-train, the best in a folder of them, or an export.
 
@@ -115,11 +116,13 @@ def load_model(path: str | Path) -> SavedModel:
     return _summarizer(find_model(path, SUMMARIZER))
 
 
+@checked
 def load_extractor(path: str | Path) -> SavedExtractor:
     """Read a model that extracts sentences; arguments and errors are those of `load_model`."""
     return _extractor(find_model(path, EXTRACTOR))
 
 
+@checked
 def load_any(path: str | Path) -> SavedModel | SavedExtractor | SavedLanguageModel:
     """Read a model of any kind; arguments and errors are those of `load_model`."""
     found = find_file(path, SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)
@@ -147,7 +150,7 @@ def _extractor(found: FoundModel) -> SavedExtractor:
     source, tokenizer = found.source, found.tokenizer
     with building(found.path):
         check_lengths(source, LONGEST_TEXT)
-        _check_selection(**found.selection)
+        check(found.selection, get_type_hints(SavedExtractor, include_extras=True))
         config = _config(ExtractorConfig, found)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     fill(ranker, found.weights, found.path)
@@ -162,15 +165,7 @@ def _config(kind: type[Encoding], found: FoundModel) -> Encoding:
     return replace(config, max_source_positions=found.source)
 
 
-def _check_selection(extract_words: Any = None, redundancy: Any = "none", mmr_weight: Any = MMR_WEIGHT) -> None:
-    if extract_words is not None and not (fits(extract_words, int) and extract_words >= 1):
-        raise UserError(f"`extract_words` must be a whole number from 1, but is {shown(extract_words)}.")
-    if not isinstance(redundancy, str) or redundancy not in REDUNDANCY:
-        raise UserError(f"`redundancy` must be one of {', '.join(REDUNDANCY)}, but is {shown(redundancy)}.")
-    if not fits(mmr_weight, float) or not 0 <= mmr_weight <= 1:
-        raise UserError(f"`mmr_weight` must be from 0 to 1, but is {shown(mmr_weight)}.")
-
-
+@checked
 def export_model(model: SavedModel | SavedExtractor | SavedLanguageModel, folder: str | Path, card: str) -> None:
     """Write a model as a folder of files that need no pickle; it appears whole or not at all.
 

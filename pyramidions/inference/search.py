@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from numbers import Integral, Real
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict, Unpack
 
+from pyramidions.arguments import Count, CountOrZero, Range, checked
 from pyramidions.errors import UserError
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.saved_model import SavedModel
@@ -30,6 +30,7 @@ class Bounds(NamedTuple):
     shortened_to: int | None
 
 
+@checked
 @dataclass(frozen=True)
 class SamplingOptions:
     """How summaries are sampled, in place of beam search.
@@ -41,11 +42,12 @@ class SamplingOptions:
         seed: random seed, at least 0. A sampled summary depends on it, on the document, and on how many came before.
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 1
+    temperature: Annotated[float, Range(0, open=True)] = 1.0
+    top_k: CountOrZero = 0
+    top_p: Annotated[float, Range(0, 1, open=True)] = 1.0
+    seed: Annotated[int, Range(0)] = 1
 
+    @checked
     def seed_of(self, document: TokenizedText) -> int:
         """Return the seed for sampling the summary of a document or a part."""
         told = f"{self.seed} {document.number} {' '.join(document.tokens)}"
@@ -55,11 +57,11 @@ class SamplingOptions:
 class DecodingOptions(TypedDict, total=False):
     """Options of decoding; None, or no value, uses the model's decoding default."""
 
-    beam: int | None  #: hypotheses of a document
-    min_len: int | None  #: fewest tokens of a summary, without its end
-    max_len: int | None  #: most tokens of a summary, without its end; at most as many as the model writes
-    length_penalty: float | None  #: above 1 favours long summaries
-    no_repeat_ngram: int | None  #: a summary holds each n-gram of this n at most once; 0 allows all
+    beam: Count | None  #: hypotheses of a document
+    min_len: CountOrZero | None  #: fewest tokens of a summary, without its end
+    max_len: Count | None  #: most tokens of a summary, without its end; at most as many as the model writes
+    length_penalty: Annotated[float, Range(-_PENALTIES, _PENALTIES)] | None  #: above 1 favours long summaries
+    no_repeat_ngram: CountOrZero | None  #: a summary holds each n-gram of this n at most once; 0 allows all
     sampling: SamplingOptions | None  #: sample summaries instead of searching for the most probable ones
 
 
@@ -74,8 +76,8 @@ class DecodingSettings(NamedTuple):
     max_len: int
     length_penalty: float
     no_repeat_ngram: int
-    lowers_min: bool
-    lowers_max: bool
+    lowers_min: bool = True
+    lowers_max: bool = True
     prefix: tuple[int, ...] = ()
     sampling: SamplingOptions | None = None
 
@@ -116,117 +118,54 @@ def _rounded_down(tokens: int) -> int:
     return tokens // _GRID * _GRID or 2 ** (tokens.bit_length() - 1)
 
 
-def decoding_settings(
-    model: SavedModel,
-    beam: int | None = None,
-    min_len: int | None = None,
-    max_len: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram: int | None = None,
-    sampling: SamplingOptions | None = None,
-) -> DecodingSettings:
+@checked
+def decoding_settings(model: SavedModel, **asked: Unpack[DecodingOptions]) -> DecodingSettings:
     """Return how a model decodes documents of any length; `None` uses its own default, and no sampling.
 
     Raises:
         UserError: an argument breaks a rule.
     """
-    _check_kinds(beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
     config = model.config
     # One position is the end of the text.
     longest = model.max_target_positions - 1
-    if max_len is not None and max_len > longest:
+    if (max_len := asked.get("max_len")) is not None and max_len > longest:
         raise UserError(f"`max_len` must be at most {longest}, what the model writes, but is {max_len}.")
-    penalty = config.decoding_length_penalty if length_penalty is None else length_penalty
-    _check_penalty(penalty)
-    vocabulary = model.tokenizer.vocab_size
-    if beam is not None and beam > vocabulary - 2:
-        raise UserError(
-            f"`beam` must be at most {vocabulary - 2}, the vocabulary without padding and end, but is {beam}."
-        )
-    found = DecodingSettings(
-        config.decoding_beam if beam is None else beam,
-        config.decoding_min_length if min_len is None else min_len,
-        min(longest, config.decoding_max_length if max_len is None else max_len),
-        penalty,
-        config.decoding_no_repeat_ngram if no_repeat_ngram is None else no_repeat_ngram,
-        min_len is None,
-        max_len is None,
-        model.tokenizer.prefix,
-        sampling,
+    most = model.tokenizer.vocab_size - 2
+    if (beam := asked.get("beam")) is not None and beam > most:
+        raise UserError(f"`beam` must be at most {most}, the vocabulary without padding and end, but is {beam}.")
+    own = DecodingSettings(
+        config.decoding_beam,
+        config.decoding_min_length,
+        min(longest, config.decoding_max_length),
+        config.decoding_length_penalty,
+        config.decoding_no_repeat_ngram,
+        prefix=model.tokenizer.prefix,
     )
-    _check_bounds(found)
-    return found
+    return _settings(own, asked)
 
 
-def check_decoding(
-    beam: int | None = None,
-    min_len: int | None = None,
-    max_len: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram: int | None = None,
-    sampling: SamplingOptions | None = None,
-) -> None:
+@checked
+def check_decoding(**asked: Unpack[DecodingOptions]) -> None:
     """Check what `decoding_settings` checks, as far as this needs no model.
 
     Raises:
         UserError: an argument breaks a rule, whatever the model.
     """
-    _check_kinds(beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
-    penalty = 0.0 if length_penalty is None else length_penalty
-    _check_penalty(penalty)
     # Values that break no rule stand for those of the model.
-    least, most = 0 if min_len is None else min_len, 2**30 if max_len is None else max_len
-    ngram = 0 if no_repeat_ngram is None else no_repeat_ngram
-    given = 1 if beam is None else beam, least, most, penalty, ngram
-    _check_bounds(DecodingSettings(*given, min_len is None, max_len is None, sampling=sampling))
+    _settings(DecodingSettings(1, 0, 2**30, 0.0, 0), asked)
 
 
-def _check_bounds(settings: DecodingSettings) -> None:
+def _settings(own: DecodingSettings, asked: DecodingOptions) -> DecodingSettings:
+    """Return the settings of a model with those that the user set."""
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    for name in ("beam", "length_penalty"):
+        if name in given and "sampling" in given:
+            raise UserError(f"`{name}` is an option of beam search, but is {given[name]} with sampling.")
+    lowers = {"lowers_min": "min_len" not in given, "lowers_max": "max_len" not in given}
+    found = own._replace(**given | lowers)
     # If the bounds of a long document keep the rules, so do those of a short one.
     try:
-        settings.writer(settings.for_length(2**30), [])
+        found.writer(found.for_length(2**30), [])
     except ValueError as error:
         raise UserError(str(error)) from None
-
-
-def _check_penalty(penalty: float) -> None:
-    # NaN fails this comparison, too.
-    if not abs(penalty) <= _PENALTIES:
-        raise UserError(f"`length_penalty` must be from {-_PENALTIES:g} to {_PENALTIES:g}, but is {penalty}.")
-
-
-def _check_kinds(
-    beam: int | None,
-    min_len: int | None,
-    max_len: int | None,
-    length_penalty: float | None,
-    no_repeat_ngram: int | None,
-    sampling: SamplingOptions | None,
-) -> None:
-    require_numbers(Integral, beam=beam, min_len=min_len, max_len=max_len, no_repeat_ngram=no_repeat_ngram)
-    require_numbers(Real, length_penalty=length_penalty)
-    if sampling is not None:
-        _check_sampling(sampling, beam=beam, length_penalty=length_penalty)
-
-
-def _check_sampling(sampling: SamplingOptions, **of_search: float | None) -> None:
-    for name, value in of_search.items():
-        if value is not None:
-            raise UserError(f"`{name}` is an option of beam search, but is {value} with sampling.")
-    for name, kind in (("temperature", Real), ("top_k", Integral), ("top_p", Real), ("seed", Integral)):
-        _require_number(kind, name, getattr(sampling, name))
-    if sampling.seed < 0:
-        raise UserError(f"`seed` must be at least 0, but is {sampling.seed}.")
-
-
-def require_numbers(kind: type, **arguments: Any) -> None:
-    """Refuse arguments that are neither None nor numbers of a kind."""
-    for name, value in arguments.items():
-        if value is not None:
-            _require_number(kind, name, value)
-
-
-def _require_number(kind: type, name: str, value: Any) -> None:
-    if not isinstance(value, kind):
-        rule = "a whole number" if kind is Integral else "a number"
-        raise UserError(f"`{name}` must be {rule}, but is {value!r}.")
+    return found

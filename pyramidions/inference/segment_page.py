@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.arguments import CountOrZero, checked
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.segmenter import SegmentedText
 from pyramidions.pages.frame import MOST, as_json
@@ -26,7 +27,8 @@ class SegmentPage:
             `MOST_CHARACTERS`, the page has the beginning.
     """
 
-    def __init__(self, settings: Mapping[str, str], most: int = MOST) -> None:
+    @checked
+    def __init__(self, settings: Mapping[str, str], most: CountOrZero = MOST) -> None:
         self._page = DocumentPage("segment_page", most, title="Segments of texts")
         self._settings = dict(settings)
 
@@ -35,6 +37,7 @@ class SegmentPage:
         """The number of texts that are not on the page, or not to their end."""
         return self._page.left_out
 
+    @checked
     def add(self, name: str, found: SegmentedText) -> None:
         """Add a text.
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pyramidions.device import found_device
+from pyramidions.arguments import CountOrZero, checked
+from pyramidions.device import Device, found_device
 from pyramidions.errors import UserError
 from pyramidions.inference.saved_language_model import SavedLanguageModel, load_language_model
 from pyramidions.models.config import NONE
@@ -62,7 +63,8 @@ class SegmentedText:
         spaces = sum(map(str.isspace, self.text))
         return sum(segment[-1].isspace() for segment in self.segments) / spaces if spaces else None
 
-    def most_frequent(self, most: int) -> list[tuple[str, int]]:
+    @checked
+    def most_frequent(self, most: CountOrZero) -> list[tuple[str, int]]:
         """Return so many segments with their counts, the most frequent first; of equal counts the earlier first."""
         return Counter(self.segments).most_common(most)
 
@@ -81,7 +83,8 @@ class Segmenter:
         UserError: the model has no boundaries, or there is no such device.
     """
 
-    def __init__(self, model: SavedLanguageModel, device: str | torch.device | None = None) -> None:
+    @checked
+    def __init__(self, model: SavedLanguageModel, device: Device | None = None) -> None:
         if not model.network.boundaries:
             raise UserError(f"The model must draw boundaries, but its `boundaries` are {NONE!r}.")
         self.model = model
@@ -89,10 +92,12 @@ class Segmenter:
         model.network.to(self.device)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, device: str | torch.device | None = None) -> "Segmenter":
+    @checked
+    def from_pretrained(cls, path: str | Path, device: Device | None = None) -> "Segmenter":
         """Load a model: a checkpoint, or the best in a folder of them; errors as in `load_language_model`."""
         return cls(load_language_model(path), device)
 
+    @checked
     def segment(
         self, text: str, name: str = "The text", on_progress: Callable[[float], object] | None = None
     ) -> SegmentedText:

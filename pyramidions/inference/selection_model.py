@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 
+from pyramidions.device import Device
 from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.methods import method_or_model
 from pyramidions.files.parallel import ordered_map
@@ -27,9 +28,7 @@ class Selection(NamedTuple):
     ranker: Ranker
 
 
-def selection(
-    select: str | Path = "hiporank", device: str | torch.device | None = None, precision: str = FLOAT32
-) -> Selection:
+def selection(select: str | Path = "hiporank", device: Device | None = None, precision: str = FLOAT32) -> Selection:
     """Return what selects sentences.
 
     Args:

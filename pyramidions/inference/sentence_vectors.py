@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.device import found_device
+from pyramidions.arguments import Count, checked
+from pyramidions.device import Device, found_device
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
+from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.text.tokenizer import PAD
 
@@ -27,12 +28,13 @@ class EncoderVectors:
         UserError: as `Summarizer`.
     """
 
+    @checked
     def __init__(
         self,
         model: SavedModel,
-        device: str | torch.device | None = None,
-        batch_size: int = 64,
-        precision: str = FLOAT32,
+        device: Device | None = None,
+        batch_size: Count = 64,
+        precision: PrecisionName = FLOAT32,
     ) -> None:
         self._device = found_device(device)
         self.precision = found_precision(precision, self._device)
@@ -42,8 +44,9 @@ class EncoderVectors:
         self._batch_size = batch_size
 
     @classmethod
+    @checked
     def from_pretrained(
-        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
     ) -> "EncoderVectors":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model.
 
@@ -54,6 +57,7 @@ class EncoderVectors:
         found_precision(precision, found)
         return cls(load_model(path), found, precision=precision)
 
+    @checked
     @torch.inference_mode()
     def __call__(self, sentences: Sequence[str]) -> np.ndarray:
         """Return a row of length 1 for each sentence: (sentences, D); longer sentences are truncated."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from numbers import Integral
 from pathlib import Path
 from typing import Unpack
 
@@ -10,14 +9,15 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from pyramidions.arguments import Count, checked
 from pyramidions.data.section_types import SectionTypes
-from pyramidions.device import found_device
+from pyramidions.device import Device, found_device
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, joined, merge
-from pyramidions.inference.precision import FLOAT32, found_precision, in_precision
+from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.queries import with_queries
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.saved_model import SavedModel, load_model
@@ -25,14 +25,13 @@ from pyramidions.inference.search import (
     Bounds,
     DecodingOptions,
     DecodingSettings,
-    SamplingOptions,
     decoding_settings,
-    require_numbers,
 )
 from pyramidions.inference.selection_model import selection
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
+from pyramidions.text.reading import Long
 from pyramidions.text.tokenizer import EOS, PAD
 
 
@@ -56,7 +55,8 @@ class Summarizer:
         UserError: there is no such device; or no such precision, or not on this device or of this model.
     """
 
-    def __init__(self, model: SavedModel, device: str | torch.device | None = None, precision: str = FLOAT32) -> None:
+    @checked
+    def __init__(self, model: SavedModel, device: Device | None = None, precision: PrecisionName = FLOAT32) -> None:
         self.model = model
         self.device = found_device(device)
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries)
@@ -64,8 +64,9 @@ class Summarizer:
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 
     @classmethod
+    @checked
     def from_pretrained(
-        cls, path: str | Path, device: str | torch.device | None = None, precision: str = FLOAT32
+        cls, path: str | Path, device: Device | None = None, precision: PrecisionName = FLOAT32
     ) -> "Summarizer":
         """Read a checkpoint, a folder of checkpoints (the best is taken), or an exported model, here or on the hub.
 
@@ -81,22 +82,18 @@ class Summarizer:
         found_precision(precision, found)
         return cls(load_model(path), found, precision)
 
+    @checked
     def summarize(
         self,
         texts: Iterable[str],
         *,
         query: str | Iterable[str] | None = None,
-        beam: int | None = None,
-        min_len: int | None = None,
-        max_len: int | None = None,
-        length_penalty: float | None = None,
-        no_repeat_ngram: int | None = None,
-        sampling: SamplingOptions | None = None,
-        batch_size: int = 8,
-        long: str = "truncate",
+        batch_size: Count = 8,
+        long: Long = "truncate",
         section_types: str | Path | None = None,
         select: str | Path | None = None,
         on_read: OnRead | None = None,
+        **decoding: Unpack[DecodingOptions],
     ) -> list[Summary]:
         """Summarize documents.
 
@@ -109,12 +106,6 @@ class Summarizer:
             texts: the documents; each must hold text. They are read one by one and not kept.
             query: what the summary of each document answers, or a list of one query for each document; for a model that
                 was trained with queries, and only for such a model.
-            beam: hypotheses of a document.
-            min_len: fewest tokens of a summary, without its end.
-            max_len: most tokens of a summary, without its end; at most as many as the model writes.
-            length_penalty: above 1 favours long summaries.
-            no_repeat_ngram: a summary holds each n-gram of this n at most once; 0 allows all.
-            sampling: sample summaries in this way instead of searching for the most probable ones.
             batch_size: documents that are read at once.
             long: what becomes of a document that is longer than the model reads: "truncate" reads its beginning;
                 "chunk" joins the summaries of its pieces; "merge" summarizes these summaries; "sections" joins the
@@ -123,6 +114,10 @@ class Summarizer:
             section_types: a file with the table of section types, for "sections"; None for that of scientific papers.
             select: for "extract": "hiporank" (the default), "lead", "textrank", or the path of a trained extractor.
             on_read: Progress callback: characters tokenized since the last call.
+            decoding: beam (hypotheses of a document), min_len and max_len (tokens of a summary, without its end),
+                length_penalty (above 1 favours long summaries), no_repeat_ngram (a summary holds each n-gram of this n
+                at most once; 0 allows all), sampling (samples in this way, in place of a search); see
+                `DecodingOptions`.
 
         Returns:
             The summaries, in the order of ``texts``; with those of their pieces or sections.
@@ -131,14 +126,7 @@ class Summarizer:
             UserError: an argument that breaks a rule, or a document without text.
         """
         check_queries(self.model.queries, query is not None)
-        if isinstance(texts, str):
-            raise UserError("`texts` must be a list of documents, but is a single text: put it in brackets.")
-        if not isinstance(texts, Iterable):
-            raise UserError(f"`texts` must be a list of documents, but is a {type(texts).__name__}.")
-        require_numbers(Integral, batch_size=batch_size)
-        if batch_size < 1:
-            raise UserError(f"`batch_size` must be at least 1, but is {batch_size}.")
-        decoding = decoding_settings(self.model, beam, min_len, max_len, length_penalty, no_repeat_ngram, sampling)
+        settings = decoding_settings(self.model, **decoding)
         reader = self.long_reader(long, None if section_types is None else Path(section_types), select)
         parts: list[list[Part]] = []
         queries: list[str | None] = []
@@ -147,7 +135,7 @@ class Summarizer:
             parts.append([part.of(number) for part in reader.parts(text, f"document {number}", on_read, asked)])
 
         def write(tokenized: list[TokenizedText]) -> list[Summary]:
-            return self.write(tokenized, decoding, batch_size)
+            return self.write(tokenized, settings, batch_size)
 
         found = iter(write([part.tokenized for of_document in parts for part in of_document]))
         summaries = [[part.about(next(found)) for part in of_document] for of_document in parts]
@@ -155,8 +143,9 @@ class Summarizer:
             summaries = merge(summaries, self.reader, write, queries)
         return [joined(of_document) for of_document in summaries]
 
+    @checked
     def long_reader(
-        self, long: str, types: SectionTypes | Path | None = None, select: str | Path | None = None
+        self, long: Long, types: SectionTypes | Path | None = None, select: str | Path | None = None
     ) -> LongReader:
         """Return what reads documents of any length for this model.
 
@@ -172,8 +161,9 @@ class Summarizer:
         found = None if select is None else selection(select, self.device, self.precision.name)
         return LongReader(self.reader, long, types, found)
 
+    @checked
     @torch.inference_mode()
-    def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: int) -> list[Summary]:
+    def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: Count) -> list[Summary]:
         """Summarize documents that `reader` has tokenized; those of like length are read together.
 
         Args:
@@ -197,6 +187,7 @@ class Summarizer:
                 found.update((i, self._summary(documents[i], b, bounds)) for i, b in zip(batch, best, strict=True))
         return [found[index] for index in range(len(documents))]
 
+    @checked
     def explain(
         self,
         text: str,
@@ -216,10 +207,10 @@ class Summarizer:
             UserError: an argument that breaks a rule, or a document without text.
         """
         settings = decoding_settings(self.model, **decoding)
-        _require_single(text)
         head = self.reader.asking(query).head(text, "`text`", on_read)._replace(number=1)
         return self.explain_tokenized(head, self._line_breaks(text), settings).answering(query)
 
+    @checked
     def explain_pieces(
         self,
         text: str,
@@ -242,11 +233,11 @@ class Summarizer:
             UserError: an argument that breaks a rule, or a document without text.
         """
         settings = decoding_settings(self.model, **decoding)
-        _require_single(text)
         line_breaks = self._line_breaks(text)
         for piece in self.reader.asking(query).pieces(text, "`text`", on_read):
             yield self.explain_tokenized(piece._replace(number=1), line_breaks, settings).answering(query)
 
+    @checked
     @torch.inference_mode()
     def explain_tokenized(
         self, document: TokenizedText, line_breaks: LineBreaks, decoding: DecodingSettings
@@ -295,8 +286,3 @@ class Summarizer:
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:
     return decoding.for_length(document.whole, document.share)
-
-
-def _require_single(text: object) -> None:
-    if not isinstance(text, str):
-        raise UserError(f"`text` must be a single document, but is a {type(text).__name__}.")

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, get_type_hints
 
+from pyramidions.arguments import fits, rule_of
+from pyramidions.arguments import shown as shown
 from pyramidions.errors import UserError
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
@@ -17,7 +19,6 @@ from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
-from pyramidions.registry import fits, type_name
 
 MAX_SOURCE_POSITIONS = 8192
 MAX_TARGET_POSITIONS = 1024
@@ -253,14 +254,8 @@ def config_as(kind: type[Config], values: Mapping[str, Any]) -> Config:
             near = "".join(f"; did you mean {other!r}?" for other in get_close_matches(str(name), hints, 1))
             raise UserError(f"The model has no field {name!r}{near or '.'}")
         if not fits(value, hints[name]):
-            raise UserError(f"`{name}` must be of type {type_name(hints[name])}, but is {shown(value)}.")
+            raise UserError(f"`{name}` must be {rule_of(hints[name])}, but is {shown(value)}.")
     return kind(**values)
-
-
-def shown(value: Any) -> str:
-    """Spell a value from outside for an error, a long one by its beginning."""
-    text = repr(value) if isinstance(value, str | bytes | int | float | bool | None) else f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:80]}…"
 
 
 def check_lengths(source: Any, target: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import torch
 
+from pyramidions.arguments import fits
 from pyramidions.errors import UserError
 from pyramidions.models.builder import build
 from pyramidions.models.config import (
@@ -18,7 +19,6 @@ from pyramidions.models.config import (
 )
 from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
-from pyramidions.registry import fits
 from pyramidions.strict_json import parse_json
 
 

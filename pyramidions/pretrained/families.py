@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyramidions.arguments import fits, rule_of
 from pyramidions.errors import UserError
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as, shown
 from pyramidions.pretrained.source import Source
-from pyramidions.registry import fits, type_name
 
 #: Transformers' names of activations, and ours.
 ACTIVATIONS = {
@@ -163,9 +163,7 @@ class _Settings:
                 raise UserError(f"The config of {self.path} must say `{name}`, but does not.")
             return default
         if not fits(found, kind):
-            raise UserError(
-                f"`{name}` in the config of {self.path} must be of type {type_name(kind)}, but is {shown(found)}."
-            )
+            raise UserError(f"`{name}` in the config of {self.path} must be {rule_of(kind)}, but is {shown(found)}.")
         return found
 
     def same(self, name: str, other: str) -> int:

@@ -3,9 +3,9 @@
 from dataclasses import fields
 from typing import Any, get_type_hints
 
+from pyramidions.arguments import fits, rule_of
 from pyramidions.errors import UserError
 from pyramidions.models.fields import parse_options
-from pyramidions.registry import fits, type_name
 from pyramidions.scoring import Metric, MetricOptions
 from pyramidions.scoring.score import check_names, metrics_of
 from pyramidions.tasks.config import ScoredTaskConfig
@@ -41,5 +41,5 @@ def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
             known = ", ".join(each.name for each in fields(MetricOptions))
             raise UserError(f"`eval_metric_args` knows no option {name!r}, only {known}.")
         if not fits(value, hints[name]):
-            raise UserError(f"{name!r} in `eval_metric_args` must be {type_name(hints[name])}, but is {value!r}.")
+            raise UserError(f"{name!r} in `eval_metric_args` must be {rule_of(hints[name])}, but is {value!r}.")
     return metrics_of(names, MetricOptions(**given)) if names else {}

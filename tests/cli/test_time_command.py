@@ -93,7 +93,7 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
     ("arguments", "sentence"),
     [
         (["model.dropout=0"], "At least one config must be named, but only overrides are: model.dropout=0."),
-        (["vanilla", "model.dropout=x"], "vanilla: `dropout` must be of type float, but is 'x'."),
+        (["vanilla", "model.dropout=x"], "vanilla: `dropout` must be a number, but is 'x'."),
         (
             [ROW, "--source-tokens", 9000],
             "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 9000.",

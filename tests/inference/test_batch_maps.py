@@ -120,17 +120,15 @@ def test_sampled_summaries_are_those_of_the_summarizer(checkpoint: Path) -> None
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"column": ""}, "`column` must be the name of a column, but is ''."),
-        ({"query_column": 3}, "`query_column` must be the name of a column, but is 3."),
+        ({"query_column": 3}, "`query_column` must be a text or None, but is 3."),
         ({"into": "text"}, "`into` must be a new column, but 'text' is read."),
         ({"skip_empty": 1}, "`skip_empty` must be True or False, but is 1."),
         ({"beam": 0}, "`beam` must be at least 1, but is 0."),
-        ({"beam": 1.5}, "`beam` must be a whole number, but is 1.5."),
+        ({"beam": 1.5}, "`beam` must be a whole number or None, but is 1.5."),
         ({"min_len": 5, "max_len": 4}, "`max_len` .*4"),
         ({"length_penalty": 11}, "`length_penalty` must be from -10 to 10, but is 11."),
         ({"no_repeat_ngram": -1}, "`no_repeat_ngram` must .* but is -1."),
-        ({"sampling": {"top_k": 3}}, "`sampling` must be SamplingOptions, but is {'top_k': 3}."),
-        ({"sampling": SamplingOptions(top_p=2.0)}, "`top_p` must .* 2.0."),
+        ({"sampling": {"top_k": 3}}, "`sampling` must be a SamplingOptions or None, but is a dict."),
         ({"sampling": SamplingOptions(), "beam": 3}, "`beam` is an option of beam search, but is 3 with sampling."),
         ({"batch_size": 0}, "`batch_size` must be at least 1, but is 0."),
         ({"long": "short"}, "`long` must be one of .* but is 'short'."),
@@ -138,7 +136,6 @@ def test_sampled_summaries_are_those_of_the_summarizer(checkpoint: Path) -> None
         ({"long": "extract", "select": "best"}, "`select` must be one of .* but is 'best'."),
         ({"section_types": "a.csv"}, "`section_types` is an argument of `long` 'sections', but `long` is 'truncate'."),
         ({"device": "gpu"}, "`device` must be one that torch finds here .* but is 'gpu'."),
-        ({"tokens": 3}, "SummarizerMap has no option 'tokens'; those of decoding are beam, .*"),
     ],
 )
 def test_an_option_of_a_summarizer_that_breaks_a_rule_is_refused_at_once(
@@ -174,7 +171,7 @@ def test_a_missing_model_is_refused_at_once_and_a_missing_column_at_the_first_ba
         ExtractorMap()({"article": TEXTS})
     with pytest.raises(UserError, match="`into` must be a new column, but the batch has 'summary' already."):
         ExtractorMap()({"text": TEXTS, "summary": TEXTS})
-    with pytest.raises(UserError, match="The column 'text' must hold texts, but holds a int."):
+    with pytest.raises(UserError, match="The column 'text' .0. must be a text or None, but is 1."):
         ExtractorMap()({"text": [1]})
 
 

@@ -189,7 +189,7 @@ def test_a_document_shorter_than_all_poolings_reaches_the_decoder_whole(summariz
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
-    [(" \n", "must hold text, but `text` holds none"), (["One."], "`text` must be a single document, but is a list.")],
+    [(" \n", "must hold text, but `text` holds none"), (["One."], "`text` must be a text, but is a list.")],
 )
 def test_what_is_no_document_is_refused(summarizer: Summarizer, text: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):

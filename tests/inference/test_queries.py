@@ -111,8 +111,8 @@ def test_a_model_with_queries_needs_one_and_one_without_takes_none(summarizer: S
     ("query", "message"),
     [
         (" \u200b", "`query` must hold text, but holds none."),
-        (7, "`query` must be a text or a list of texts, but is a int."),
-        ([7], "`query` must be a text, but is a int."),
+        (7, "`query` must be a text or a list of texts or None, but is 7."),
+        ([7], "`query[0]` must be a text, but is 7."),
     ],
 )
 def test_a_query_is_a_text(summarizer: Summarizer, query: object, message: str) -> None:

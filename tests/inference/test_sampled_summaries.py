@@ -79,7 +79,7 @@ def test_a_tiny_nucleus_is_greedy_search(summarizer: Summarizer) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"temperature": -1.0}, "`temperature` must be positive and finite, but is -1.0."),
+        ({"temperature": -1.0}, "`temperature` must be above 0, but is -1.0."),
         ({"temperature": "hot"}, "`temperature` must be a number, but is 'hot'."),
         ({"top_k": 1.5}, "`top_k` must be a whole number, but is 1.5."),
         ({"top_p": 0}, "`top_p` must be above 0 and at most 1, but is 0."),
@@ -130,7 +130,7 @@ def test_the_command_samples_what_the_summarizer_does(summarizer: Summarizer, co
         (["--top-k", 0], "--top-k is an option of --sampling, which is not given."),
         (["--seed", 3], "--seed is an option of --sampling, which is not given."),
         (["--sampling", "--top-p", 2], "--top-p must be above 0 and at most 1, but is 2.0."),
-        (["--sampling", "--temperature", "nan"], "--temperature must be positive and finite, but is nan."),
+        (["--sampling", "--temperature", "nan"], "--temperature must be above 0, but is nan."),
         (["--sampling", "--beam", 2], "--beam is an option of beam search, but is 2 with sampling."),
     ],
 )

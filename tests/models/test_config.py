@@ -63,11 +63,11 @@ def test_options_that_are_no_json_object_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"embed_dim": "64"}, "`embed_dim` must be of type int, but is '64'."),
-        ({"embed_dim": True}, "`embed_dim` must be of type int, but is True."),
-        ({"embed_dim": None}, "`embed_dim` must be of type int, but is None."),
-        ({"dropout": [0.1]}, "`dropout` must be of type float, but is a list."),
-        ({"pooling_lengths": 512}, "`pooling_lengths` must be of type str or null, but is 512."),
+        ({"embed_dim": "64"}, "`embed_dim` must be a whole number, but is '64'."),
+        ({"embed_dim": True}, "`embed_dim` must be a whole number, but is True."),
+        ({"embed_dim": None}, "`embed_dim` must be a whole number, but is None."),
+        ({"dropout": [0.1]}, "`dropout` must be a number, but is a list."),
+        ({"pooling_lengths": 512}, "`pooling_lengths` must be a text or None, but is 512."),
         ({"ffn_dim": 8}, "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
         ({7: 8}, "The model has no field 7."),
     ],

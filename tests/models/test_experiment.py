@@ -60,7 +60,7 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
     ("config", "overrides", "message"),
     [
         ("nowhere.yaml", (), "The config must be a preset .* but is 'nowhere.yaml'."),
-        ("vanilla", ("model.embed_dim=x",), "vanilla: `embed_dim` must be of type int, but is 'x'."),
+        ("vanilla", ("model.embed_dim=x",), "vanilla: `embed_dim` must be a whole number, but is 'x'."),
         ("vanilla", ("model.embed=8",), "vanilla: The model has no field 'embed'; did you mean 'embed_dim'?"),
         ("vanilla", ("task.max_source_positions=1",), "vanilla: `max_source_positions` must be a whole number from 2"),
         (
@@ -70,8 +70,8 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
             "task.max_target_positions=N, but is 'optimization.lr=.1.'.",
         ),
         (ROW, ("+model.ffn_dim=8",), "The model has no field 'ffn_dim'; did you mean 'ffn_embed_dim'?"),
-        (ROW, ("model.embed_dim=abc",), "`embed_dim` must be of type int, but is 'abc'."),
-        (ROW, ("model.normalize_before=1",), "`normalize_before` must be of type bool, but is 1."),
+        (ROW, ("model.embed_dim=abc",), "`embed_dim` must be a whole number, but is 'abc'."),
+        (ROW, ("model.normalize_before=1",), "`normalize_before` must be True or False, but is 1."),
     ],
 )
 def test_what_is_wrong_with_a_config_is_one_sentence(config: str, overrides: tuple[str, ...], message: str) -> None:

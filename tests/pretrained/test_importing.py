@@ -270,7 +270,7 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
             "one of the families bart, led, pegasus, bigbird_pegasus, but holds 't5'.",
         ),
         (with_config(d_model=None), "must say `d_model`, but does not."),
-        (with_config(d_model="wide"), "`d_model` in the config of .* must be of type int, but is 'wide'."),
+        (with_config(d_model="wide"), "`d_model` in the config of .* must be a whole number, but is 'wide'."),
         (with_config(encoder_ffn_dim=9), "`encoder_ffn_dim` and `decoder_ffn_dim` .* must be equal, but are 9 and 32."),
         (with_config(activation_function="mish"), "must be one of relu, gelu, .*, but is 'mish'."),
         (with_config(tie_word_embeddings=False), "`tie_word_embeddings` .* must be True, but is False."),

@@ -41,7 +41,7 @@ def test_options_reach_the_metrics() -> None:
         ),
         (
             {"eval_metrics": "rouge", "eval_metric_args": '{"language": 3}'},
-            "'language' in `eval_metric_args` must be str, but is 3.",
+            "'language' in `eval_metric_args` must be a text, but is 3.",
         ),
         (
             {"eval_metrics": "rouge", "eval_metric_args": '{"language": "xx"}'},

@@ -39,7 +39,7 @@ def test_a_space_belongs_to_the_word_before_it() -> None:
         ("gumbel", {"temperature": 0.0}, "^`temperature` must be above 0, but is 0.0.$"),
         ("unigram", {"threshold": 1.0}, "^`threshold` must be above 0 and below 1, but is 1.0.$"),
         ("entropy", {"window": 0}, "^`window` must be at least 1, but is 0.$"),
-        ("unigram", {"loss": "thrice"}, "must be of type 'logits' or 'twice', but is 'thrice'"),
+        ("unigram", {"loss": "thrice"}, "must be one of logits, twice, but is 'thrice'"),
     ],
 )
 def test_an_option_that_means_nothing_is_refused(kind: str, options: dict[str, object], message: str) -> None:
