@@ -16,11 +16,11 @@ TRAIN = "train"
 INTERVAL = "train_inner"
 _LONGEST = 1 << 16  # characters of a line; fairseq's have about a thousand
 _KEPT = re.compile(r"(?:nll_)?loss|rouge\w{0,20}|sharpness_\d{1,4}", re.ASCII)
-_SUBSET = re.compile(r"valid on '(.*?)' subset")
-_RESUMED = re.compile(r"Loaded checkpoint .*\(epoch \d{1,9} @ (\d{1,12}) updates\)|No existing checkpoint found")
+_SUBSET = re.compile(r"valid on '([^']*)' subset")
+_RESUMED = re.compile(r"\(epoch \d{1,9} @ (\d{1,12}) updates\)|No existing checkpoint found")
 # How a line begins, and its numbers; what follows a number shows that it is whole.
 _JSON = re.compile(r'\{"epoch"'), re.compile(r'"(\w+)": "?([-+.\w]+)(?=[",}])')
-_INTERVAL = re.compile(r"\bepoch \d{1,9}: "), re.compile(r"(\w+)=([-+.\w]+)(?=[,\]])")
+_INTERVAL = re.compile(r"\bepoch \d{1,9}: "), re.compile(r"\b(\w+)=([-+.\w]+)(?=[,\]])")
 _EPOCH = re.compile(r"\bepoch \d{1,9} (?=\|)"), re.compile(r"\| (\w+) ([-+.\w]+)(?= \||\n)")
 _USUAL = "train.log"  # as `python -m lab reproduce` calls the log of a training
 _NAMED = 5  # logs that an error names

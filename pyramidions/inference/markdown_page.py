@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 #: Characters that are parsed at a time: the parser takes many times their memory.
 _PIECE = 2**15
-_DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:", re.MULTILINE)
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
@@ -42,7 +41,7 @@ def _definitions(parser: "MarkdownIt", text: str) -> dict[str, Any]:
     links: dict[str, Any] = {}
     footnotes: dict[str, int] = {}
     for piece in _pieces(text):
-        if _DEFINITION.search(piece):
+        if "]:" in piece:
             found: dict[str, Any] = {}
             parser.parse(piece, found)
             links = found.get("references", {}) | links

@@ -74,7 +74,9 @@ def model_card(
 
 def renamed(card: str, name: str) -> str:
     """Return a model card whose examples use the model by another name, such as OWNER/NAME on the hub."""
-    card = re.sub(r"""from_pretrained\((['"]).*\1\)""", lambda _: f"from_pretrained({name!r})", card)
+    card = re.sub(
+        r"""from_pretrained\((['"])(?:\\.|(?!\1)[^\\\n])*+\1\)""", lambda _: f"from_pretrained({name!r})", card
+    )
     return re.sub(
         r"^(pyramidions extract paper\.txt --method ).*$",
         lambda found: found[1] + quote(name),

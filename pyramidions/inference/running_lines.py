@@ -13,7 +13,7 @@ FEWEST, NEARBY = 3, 7
 #: A longer line is text, in characters.
 LONGEST = 200
 
-_PAGE_NUMBER = re.compile(r"[\W_]*(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
+_PAGE_NUMBER = re.compile(r"[\W_]*+(?:page|p\.)?\s*(\d{1,5})(?:\s*(?:of|/)\s*\d{1,5})?[\W_]*", re.IGNORECASE)
 _ROMAN = re.compile(r"[ivxlc]+")
 _DIGITS = re.compile(r"\d+")
 

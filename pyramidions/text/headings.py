@@ -14,7 +14,7 @@ _TITLES = re.compile(
 )
 # "2", "2.", "2.1", "A.1", "A.", "IV."; a letter alone may be a word.
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
-_MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$")
+_MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
 _FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
@@ -61,7 +61,7 @@ def headed_lines(text: str) -> Iterator[Line]:
         if fenced:
             yield Line(line)
         elif marked := _MARKDOWN.match(line):
-            yield Line(marked["title"], len(marked["marks"]))
+            yield Line(marked["title"].rstrip(" \t#"), len(marked["marks"]))
         elif following is not None and _UNDERLINE.match(following) and _is_short(line):
             skipped = index + 1
             yield Line(line.strip(), 1 if "=" in following else 2)
