@@ -120,13 +120,25 @@ def _read_files(files: Sequence[LinesFile]) -> Iterator[Record]:
         lines, size = lines + number, size + file.size
 
 
+def pass_blank_lines(lines: Any) -> int:
+    """Read the lines of white space that come next in a buffered file; return how many. A small file may have many."""
+    passed = 0
+    while ahead := lines.peek(1):
+        blank = ahead[: len(ahead) - len(ahead.lstrip())]
+        if not (end := blank.rfind(b"\n") + 1):
+            break
+        passed += lines.read(end).count(b"\n")
+    return passed
+
+
 def _read_json_lines(file: LinesFile) -> Iterator[Record]:
     number = 0
     with file.open() as raw:
         lines = file.unpack(raw)
         while True:
-            place = f"{file.name}, line {number + 1}"
             try:
+                number += pass_blank_lines(lines)
+                place = f"{file.name}, line {number + 1}"
                 # A few compressed bytes may unpack to a line of any length.
                 line = at_most(lines.readline, LINE_LIMIT, place)
             except DAMAGE as error:

@@ -1,6 +1,8 @@
 """One function over many items, in several processes and in order."""
 
+import multiprocessing
 import os
+import resource
 import signal
 import threading
 import time
@@ -10,8 +12,10 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
+from multiprocessing.connection import Connection
+from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pyramidions.errors import UserError
 
@@ -121,6 +125,70 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
+
+
+def in_process(
+    work: Callable[[], Result],
+    *,
+    seconds: int | None = None,
+    memory: int | None = None,
+    waiting: Callable[[], object] = lambda: None,
+    interval: float | None = None,
+) -> Result:
+    """Call a function in a forked process, which is killed when this one is interrupted: C++ code ignores interrupts.
+
+    Args:
+        work: returns something picklable.
+        seconds: of processor time that it may take; None for any number.
+        memory: that it may take beside what this process has, in bytes; likewise.
+        waiting: called every ``interval`` seconds.
+        interval: None for never.
+
+    Returns:
+        What `work` returns; what it raises is raised here.
+
+    Raises:
+        KilledError: the process was killed, as one is that takes more than it may.
+        MemoryError: it takes more memory than it may.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work_and_send, args=(work, sender, os.getpid(), seconds, memory), daemon=True)
+    with receiver:
+        process.start()
+        sender.close()
+        try:
+            while not receiver.poll(interval):
+                waiting()
+            result, error = receiver.recv()
+        except EOFError:
+            raise KilledError("The process at work was killed, perhaps for lack of memory.") from None
+        finally:
+            process.kill()
+            process.join()
+    if error is not None:
+        raise error
+    return cast(Result, result)
+
+
+def _work_and_send(
+    work: Callable[[], object], sender: Connection, parent: int, seconds: int | None, memory: int | None
+) -> None:
+    start_worker(parent)
+    if seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    if memory is not None and (pages := Path("/proc/self/statm")).exists():
+        limit = memory + int(pages.read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        answer: tuple[object, Exception | None] = work(), None
+    except Exception as error:
+        answer = None, error
+    try:
+        sender.send(answer)
+    except MemoryError:
+        os._exit(1)
 
 
 def available_cores() -> int:

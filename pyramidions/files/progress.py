@@ -1,15 +1,12 @@
 """Progress bars on standard error."""
 
-import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
-from pyramidions.files.parallel import KilledError, start_worker
+from pyramidions.files.parallel import in_process
 
 Result = TypeVar("Result")
 
@@ -49,47 +46,9 @@ def note(message: str) -> None:
 
 
 def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
-    """Call a function that reports no progress, and show the elapsed seconds.
-
-    The function runs in a forked process, which is killed when this one is interrupted: C++ code ignores interrupts.
-
-    Args:
-        description: what is being done.
-        work: returns something picklable.
-
-    Returns:
-        What `work` returns; what it raises is raised here.
-
-    Raises:
-        KilledError: the process was killed.
-    """
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work_and_send, args=(work, sender, os.getpid()), daemon=True)
-    with tqdm(desc=description, bar_format="{desc}: {elapsed_s:.0f} s", dynamic_ncols=True) as bar, receiver:
-        process.start()
-        sender.close()
-        try:
-            while not receiver.poll(1.0 if sys.stderr.isatty() else 5.0):
-                bar.refresh()
-            result, error = receiver.recv()
-        except EOFError:
-            raise KilledError("The process at work was killed, perhaps for lack of memory.") from None
-        finally:
-            process.kill()
-            process.join()
-    if error is not None:
-        raise error
-    return cast(Result, result)
-
-
-def _work_and_send(work: Callable[[], object], sender: Connection, parent: int) -> None:
-    start_worker(parent)
-    try:
-        answer: tuple[object, Exception | None] = work(), None
-    except Exception as error:
-        answer = None, error
-    sender.send(answer)
+    """Call a function that reports no progress, `in_process`, and show the elapsed seconds under a description."""
+    with tqdm(desc=description, bar_format="{desc}: {elapsed_s:.0f} s", dynamic_ncols=True) as bar:
+        return in_process(work, waiting=bar.refresh, interval=1.0 if sys.stderr.isatty() else 5.0)
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,12 +4,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from pyramidions.data.readers import PLAIN, RELEASE, joined, kind, record_id
-from pyramidions.data.records import DAMAGE, OPENERS
+from pyramidions.data.records import DAMAGE, OPENERS, pass_blank_lines
 from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
@@ -217,13 +216,17 @@ def _is_folder(path: Path) -> bool:
 
 def _json_lines(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
     """Yield the documents line by line; a file with an invalid first line is refused."""
-    any_found = False
+    any_found, number = False, 0
     with path.open("rb") as packed:
         file, read = OPENERS[file_ending(path)](packed), 0
-        for number in count(1):
-            place = f"{printable(path)}:{number}"
-            is_read, document = turns.is_next(), None
+        while True:
+            number, is_read, document = number + 1, turns.is_next(), None
             try:
+                if passed := pass_blank_lines(file):
+                    number += passed
+                    turns.number += passed - 1
+                    is_read = turns.is_next()
+                place = f"{printable(path)}:{number}"
                 line = _line(file, place)
                 size, read = packed.tell() - read, packed.tell()
                 # The first line decides for all, whoever reads it.

@@ -1,10 +1,12 @@
 """Reads the text of files, by format."""
 
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from pyramidions.errors import UserError
-from pyramidions.files.bounded import LINE_LIMIT, printable, require_at_most
+from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
+from pyramidions.files.parallel import KilledError, in_process
 from pyramidions.inference.markdown_page import markdown_pages
 from pyramidions.inference.page_text import page_text
 from pyramidions.inference.pdf_layout import laid_out
@@ -24,13 +26,15 @@ LIMITS = {
     ".jsonl.gz": LINE_LIMIT,
     ".jsonl.xz": LINE_LIMIT,
 }
-#: The largest content stream of a page in a .pdf file, in MiB: reading its text takes time quadratic in its size.
-PAGE_LIMIT = 16
+#: What reading one file of a format other than .txt may take: processor time in seconds for each MiB that it begins,
+#: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
+#: quadratic in some of what they read.
+SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
-#: The most XML in a .docx file, unpacked, in MiB: it is parsed into a tree.
-XML_LIMIT = 32
+# They take long to import, so that is not done for each file anew.
+_LIBRARIES = {".pdf": ["pypdf"], ".docx": ["mammoth"], ".md": ["markdown_it", "mdit_py_plugins"]}
 
 
 def file_ending(path: Path) -> str:
@@ -53,12 +57,25 @@ def file_text(path: Path, *, headings: bool = False) -> str:
             their own. The text of other files is the same either way.
 
     Raises:
-        UserError: the file is not what its ending says, or too large.
+        UserError: the file is not what its ending says, is too large, or takes too long or too much memory.
         OSError: it cannot be read at all.
     """
     ending = path.suffix.lower()
-    require_at_most(LIMITS[ending], path.stat().st_size, printable(path))
-    return (_HEADED if headings else _READERS)[ending](path)
+    size = path.stat().st_size
+    require_at_most(LIMITS[ending], size, printable(path))
+    read = (_HEADED if headings else _READERS)[ending]
+    if ending == ".txt":
+        return read(path)
+    for library in _LIBRARIES.get(ending, []):
+        import_module(library)
+    seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
+    try:
+        return in_process(partial(read, path), seconds=seconds, memory=memory)
+    except (KilledError, MemoryError):
+        raise UserError(
+            f"{printable(path)} must take at most {seconds:,} s of processor time and {memory // MEBIBYTE:,} MiB of "
+            "memory to read, for its size, but takes more."
+        ) from None
 
 
 def decoded(content: bytes, name: str) -> str:
@@ -94,14 +111,10 @@ def _pdf(path: Path, *, headings: bool = False) -> str:
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it reports every flaw that it recovers from
     name = printable(path)
-    pages = []
     with path.open("rb") as file:
         try:
-            for number, page in enumerate(PdfReader(file).pages, 1):
-                if (drawing := page.get_contents()) is not None:
-                    require_at_most(PAGE_LIMIT, len(drawing.get_data()), f"{name}, page {number},")
-                pages.append(page_lines(page))
-        except UserError:
+            pages = [page_lines(page) for page in PdfReader(file).pages]
+        except MemoryError:
             raise
         except (DependencyError, FileNotDecryptedError):
             raise UserError(f"{name} is encrypted: save it without a password first.") from None
@@ -115,16 +128,10 @@ def _pdf(path: Path, *, headings: bool = False) -> str:
 
 
 def _docx(path: Path, *, headings: bool = False) -> str:
-    import zipfile
-
     import mammoth
 
     name = printable(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-        size = sum(part.file_size for part in parts if part.filename.endswith((".xml", ".rels")))
-        require_at_most(XML_LIMIT, size, f"The XML in {name}")
         with path.open("rb") as file:
             if not headings:
                 return str(mammoth.extract_raw_text(file).value)
@@ -137,7 +144,7 @@ def _docx(path: Path, *, headings: bool = False) -> str:
                 file, convert_image=no_pictures, transform_document=no_notes, style_map=_TITLE
             ).value
         return page_text(page, name, headings=True)
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except Exception as error:
         # A damaged file can make the library raise any error.

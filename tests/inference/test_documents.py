@@ -1,23 +1,31 @@
 """Files of all kinds give documents, or a sentence that names what is wrong."""
 
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import time
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from documents import PAGE, docx, pdf
+from documents import PAGE, docx, pdf, pdf_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyramidions.data import records
 from pyramidions.data.readers import Corpus, known_fields
+from pyramidions.data.records import open_records
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import at_most
 from pyramidions.inference import documents, file_formats
 from pyramidions.inference.documents import ENDINGS, LIMITS, InputText, list_files, read_documents
 from pyramidions.inference.page_text import page_text
+from pyramidions.inference.share import Turns
 
 KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -115,13 +123,6 @@ def test_a_docx_without_readable_text_is_refused_in_one_sentence(content: bytes,
     assert expected in sentence(tmp_path / "a.docx", content)
 
 
-def test_a_docx_that_unpacks_to_more_than_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_formats, "XML_LIMIT", 1)
-    content, path = docx("x" * 2_500_000), tmp_path / "a.docx"
-    assert len(content) < 10_000
-    assert sentence(path, content) == f"The XML in {path} must hold at most 1 MiB, but holds 2.4."
-
-
 @pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".pdf", ".docx"])
 def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,11 +132,37 @@ def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
     assert sentence(path, b"x" * 2_500_000) == f"{path} must hold at most 1 MiB, but holds 2.4."
 
 
-def test_a_page_of_a_pdf_beyond_its_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_formats, "PAGE_LIMIT", 1)
-    path = tmp_path / "a.pdf"
-    expected = f"{path}, page 2, must hold at most 1 MiB, but holds 2.4."
-    assert sentence(path, pdf("One.", "x" * 2_500_000)) == expected
+def with_unusual_names(content: bytes) -> bytes:
+    """Return a .docx whose main part is not called document.xml."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as renamed:
+        for name in whole.namelist():
+            renamed.writestr(*(part.replace("document.xml", "a.png") for part in (name, whole.read(name).decode())))
+    return file.getvalue()
+
+
+HUGE = with_unusual_names(docx(body="<w:p/>" * 1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("ending", "content", "bound"),
+    [
+        (".docx", HUGE, "MEMORY"),
+        (".docx", HUGE, "SECONDS"),
+        (".pdf", pdf(pdf_lines(*["A word."] * 60_000)), "SECONDS"),
+        (".md", b"![" * 50_000, "SECONDS"),
+    ],
+)
+def test_a_file_that_takes_too_much_to_read_is_refused_in_one_sentence(
+    ending: str, content: bytes, bound: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_formats, bound, 1)
+    path = tmp_path / f"a{ending}"
+    assert re.fullmatch(
+        f"{path} must take at most [0-9]+ s of processor time and [0-9,]+ MiB of memory to read, for its size, but "
+        "takes more.",
+        sentence(path, content),
+    )
 
 
 def test_only_the_lines_of_a_jsonl_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +189,29 @@ def test_a_line_that_is_too_long_is_named_and_the_ones_after_it_are_read(
     ]
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.xz"])
+def test_blank_lines_are_passed_over_together_and_counted(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"a{ending}"
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+    line = b'{"article": "A word.", "abstract": "A word."}\n'
+    path.write_bytes(pack(b" \n\r\n" * 50_000 + line + b"\n" * 100_000 + b"\t" + line + b"\n" * 100_000))
+    lines: list[str] = []
+
+    def counted(read: Callable[[int], bytes], limit: int, name: str) -> bytes:
+        lines.append(name)
+        return at_most(read, limit, name)
+
+    monkeypatch.setattr(documents, "at_most", counted)
+    monkeypatch.setattr(records, "at_most", counted)
+    turns = Turns()
+    found = [(each.origin.position, each.number) for each in read_documents(path, None, refuse=print, turns=turns)]
+    assert found == [(100_001, 100_001), (200_002, 200_002)] and turns.number == 300_002
+    assert [record.number for record in open_records(str(path), "train").read()] == [100_001, 200_002]
+    assert len(lines) < 10
+
+
 def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LIMITS, ".txt", 1)
     for size in (2**20, 2**20 + 1):
@@ -176,7 +226,7 @@ def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -
 def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
     found = read(tmp_path / "a.jsonl", '\ufeff{"text": "a\u2028b"}\r\n\n{"text": "\\ud800c"}'.encode())
     assert [(each.origin.name[-1], each.text) for each in found] == [("1", "a\u2028b"), ("3", "\ud800c")]
-    assert sum(each.size for each in found) == (tmp_path / "a.jsonl").stat().st_size - 1
+    assert sum(each.size for each in found) == (tmp_path / "a.jsonl").stat().st_size
 
 
 @pytest.mark.parametrize(
