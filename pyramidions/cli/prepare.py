@@ -48,12 +48,14 @@ def _file(name: str) -> Any:
     show_default=True,
     help="Share of characters covered by the vocabulary; the others become <unk>.",
 )
-@click.option("--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <n> between sentences.")
+@click.option(
+    "--sentence-markers", is_flag=True, default=Settings.sentence_markers, help="Put <sentence> before each sentence."
+)
 @click.option(
     "--turn-markers",
     is_flag=True,
     default=Settings.turn_markers,
-    help="Put <t> between lines instead, such as the turns of a meeting.",
+    help="Put <turn> before each line instead, such as the turns of a meeting, and </name> behind its speaker.",
 )
 @click.option(
     "--sentences",

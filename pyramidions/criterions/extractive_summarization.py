@@ -130,7 +130,9 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
     def _reinforced(self, scores: Tensor, sample: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
         """Return the reinforced loss of each document (B,), 0 in evaluation, and what to log."""
         source, device = sample["net_input"]["src_tokens"], scores.device
-        units = source.eq(self.marker).cumsum(dim=1)
+        units = source.eq(self.marker)
+        units[:, 0] = False
+        units = units.cumsum(dim=1)
         lengths = (
             torch.zeros_like(units[:, :1]).expand(scores.shape).scatter_add(1, units, self.words.to(device)[source])
         )

@@ -16,7 +16,7 @@ NUM_LABELS = 3
 
 
 class LabelledSource(NamedTuple):
-    """A document as ids, a marker between any two units, with a label for each unit.
+    """A document as ids with markers, and with a label for each unit.
 
     Attributes:
         ids: without `</s>`.
@@ -49,6 +49,6 @@ def require_marker(tokenizer: Tokenizer, name: object) -> None:
     """Raise a UserError if a tokenizer to reuse has no sentence marker."""
     if tokenizer.marker_id is None:
         raise UserError(
-            f"Labels need a tokenizer with the piece {SENTENCE_MARKER} between sentences, but {name} has none; train "
+            f"Labels need a tokenizer with the piece {SENTENCE_MARKER} before sentences, but {name} has none; train "
             "one with --sentence-markers."
         )

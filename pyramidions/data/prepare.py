@@ -116,11 +116,11 @@ def _check_arguments(corpora: Mapping[str, Corpus], settings: Settings | None, t
 
 
 def _check_turns(labels: bool, pairs: bool) -> None:
-    """Refuse what takes lines apart, where markers stand between them."""
+    """Refuse what takes lines apart, where markers stand before them."""
     if labels:
-        raise UserError("Turn markers stand between lines, but --labels is about sentences.")
+        raise UserError("Turn markers stand before lines, but --labels is about sentences.")
     if pairs:
-        raise UserError("Turn markers stand between lines, which --divide and --select take apart.")
+        raise UserError("Turn markers stand before lines, which --divide and --select take apart.")
 
 
 def _have_queries(corpora: Mapping[str, Corpus], labels: bool) -> bool:

@@ -102,8 +102,8 @@ def select_tokens(
         found: the outline of a document.
         scores: (sentences,), of its sentences.
         tokenizer: of the model.
-        budget: most tokens, prefix and end of the text included; and a marker between sentences, where the tokenizer
-            has one.
+        budget: most tokens, prefix and end of the text included; and the markers of sentences, where the
+            tokenizer has them.
         stops: as in `SelectionRules`.
 
     Returns:
@@ -112,8 +112,9 @@ def select_tokens(
     texts = [sentence.text for sentence in found.sentences]
     markers = int(tokenizer.marker_id is not None)
     lengths = [count + markers for count in tokenizer.counts(texts)]
-    # The last sentence has no marker behind it.
-    rules = SelectionRules(Budget(words=tokenizer.room(require_budget(budget), "budget") + markers), stops=stops)
+    # A marker between sentences is one less than there are sentences.
+    room = tokenizer.room(require_budget(budget), "budget") + markers * (not tokenizer.marks_first)
+    rules = SelectionRules(Budget(words=room), stops=stops)
     return select(texts, fit_for_summary(found, scores), rules, lengths)
 
 

@@ -14,6 +14,7 @@ from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import (
     BOS,
     EOS,
+    NAME_END,
     PAD,
     SENTENCE_MARKER,
     SPECIALS,
@@ -54,8 +55,8 @@ class Settings:
         vocab_size: number of pieces, the four special ones included.
         model_type: `unigram` or `bpe`.
         character_coverage: share of the text's characters that get a piece, 0.98 to 1.
-        sentence_markers: reserve `<n>`, which then stands between sentences.
-        turn_markers: reserve `<t>`, which then stands between lines.
+        sentence_markers: reserve `<sentence>`, which then stands before each sentence.
+        turn_markers: reserve `<turn>`, which then stands before each line, and `</name>`, behind the name in it.
         sentences: at most this many sentences of the train split train the vocabulary.
         seed: of the random choice of these sentences.
 
@@ -125,7 +126,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         UserError: it has more characters than that.
     """
     model = io.BytesIO()
-    markers = {SENTENCE_MARKER: settings.sentence_markers, TURN_MARKER: settings.turn_markers}
+    markers = [SENTENCE_MARKER] * settings.sentence_markers + [TURN_MARKER, NAME_END] * settings.turn_markers
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(sentences),
@@ -137,7 +138,7 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
             pad_id=PAD,
             eos_id=EOS,
             unk_id=UNK,
-            control_symbols=[name for name, reserved in markers.items() if reserved],
+            control_symbols=markers,
             # The text is normalised already; scoring would not see a normalisation by the model.
             normalization_rule_name="identity",
             max_sentence_length=_MAX_BYTES,

@@ -105,8 +105,8 @@ class LearnedRanker(Ranker):
             return
         most, tokenizer = self.model.max_source_positions, self.model.tokenizer
         ids = np.array(tokenizer.encode_units([unit.text for unit in outline.units]))
-        markers = np.flatnonzero(ids == tokenizer.marker_id).tolist()
-        begins, ends = [0, *(marker + 1 for marker in markers)], [*markers, len(ids)]
+        markers = 1 + np.flatnonzero(ids[1:] == tokenizer.marker_id)
+        begins, ends = [0, *(markers + (not tokenizer.marks_first)).tolist()], [*markers.tolist(), len(ids)]
         for first, new, stop in _plan(begins, ends, most, self._most_units):
             read = ids[begins[first] : ends[stop - 1]]
             yield _Window(number, first, new - first, stop - first, read[:most])

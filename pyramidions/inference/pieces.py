@@ -6,14 +6,15 @@ from itertools import accumulate
 from pyramidions.text.normalization import split_line
 
 
-def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterator[list[str]]:
+def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool, marks_first: bool = False) -> Iterator[list[str]]:
     """Cut tokens between sentences into the longest possible pieces.
 
     Args:
         tokens: of a document, some at a time, as `Tokenizer.surfaces` gives them.
         most: tokens of a piece. A sentence that is longer is cut between words, a word that is longer between tokens.
         has_markers: the tokenizer puts a marker, an empty token, between sentences. A marker where a piece ends is left
-            out.
+            out, unless the first sentence has one, too.
+        marks_first: it has.
 
     Yields:
         The pieces in order, none of them empty.
@@ -29,10 +30,10 @@ def pieces(tokens: Iterable[list[str]], most: int, has_markers: bool) -> Iterato
                 end = sentence or _last_word([*piece, token]) or most
                 yield piece[:end]
                 piece = piece[end:]
-                if has_markers and piece and not piece[0]:
+                if has_markers and not marks_first and piece and not piece[0]:
                     del piece[0]
                 sentence = 0
-            if piece or token or not has_markers:
+            if piece or token or marks_first or not has_markers:
                 piece.append(token)
     if piece:
         yield piece

@@ -116,7 +116,7 @@ class Reader:
         Args and errors are those of `head`.
         """
         tokens = self._tokens(text, name, on_read)
-        for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None):
+        for piece in pieces(tokens, self._most, self.tokenizer.marker_id is not None, self.tokenizer.marks_first):
             yield TokenizedText(piece, len(piece) + self._around, around=self._around, query=self._query)
 
     def _tokens(self, text: str, name: str, on_read: OnRead | None) -> Iterator[list[str]]:

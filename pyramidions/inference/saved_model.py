@@ -138,7 +138,8 @@ def _summarizer(found: FoundModel) -> SavedModel:
         if not isinstance(found.queries, bool):
             raise UserError(f"`queries` must be true or false, but is {shown(found.queries)}.")
         config = _config(PyramidionConfig, found)
-        transformer = build(config, tokenizer.vocab_size, PAD, tokenizer.marker_id, target)
+        markers = {"marker_idx": tokenizer.marker_id, "name_end_idx": tokenizer.name_end_id}
+        transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
     rename_from_0_1(found.weights)
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])

@@ -11,7 +11,8 @@ from omegaconf import DictConfig
 from pyramidions.models.config import Config
 from pyramidions.models.older_releases import FORMAT, config_as_written
 
-_MARKERS = ("<n>", "<t>")
+_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
+_NAME_END = "</name>"
 _SPACE = "▁"
 
 
@@ -68,6 +69,11 @@ def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
 def marker_of(dictionary: Any) -> int | None:
     """Return the index of the marker of sentences or turns in a dictionary, or None if it has none."""
     return next((int(dictionary.indices[name]) for name in _MARKERS if name in dictionary.indices), None)
+
+
+def name_end_of(dictionary: Any) -> int | None:
+    """Return the index of the end of a speaker's name in a dictionary, or None if it has none."""
+    return int(dictionary.indices[_NAME_END]) if _NAME_END in dictionary.indices else None
 
 
 def space_of(dictionary: Any) -> int | None:

@@ -92,6 +92,7 @@ class Assembly:
         marker_idx: int | None,
         known_marker: int | None,
         separator_idx: int | None = None,
+        name_end_idx: int | None = None,
     ) -> Encoder:
         """Make an encoder.
 
@@ -100,7 +101,7 @@ class Assembly:
             embedding: of tokens.
             marker_idx: the marker, if units are asked for.
             known_marker: that of the vocabulary, or None.
-            separator_idx: as in `build`.
+            separator_idx, name_end_idx: as in `build`.
         """
         if spec.global_markers and known_marker is None:
             raise UserError(f"`global_markers` {NEEDS_MARKERS}")
@@ -129,6 +130,7 @@ class Assembly:
             spec.global_query,
             reads_query(spec),
             spec.memories,
+            name_end_idx,
         )
 
     def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int, memory_length: int) -> Decoder:

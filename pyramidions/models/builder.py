@@ -24,6 +24,7 @@ def build(
     marker_idx: int | None = None,
     max_target_positions: int = MAX_TARGET_POSITIONS,
     separator_idx: int | None = 2,
+    name_end_idx: int | None = None,
 ) -> Transformer:
     """Build a model with freshly initialised weights.
 
@@ -31,9 +32,10 @@ def build(
         config: its shape.
         vocab_size: V, specials included.
         padding_idx: the token that is padding.
-        marker_idx: the token between sentences, or None if the vocabulary has none.
+        marker_idx: the token before sentences or turns, or None if the vocabulary has none.
         max_target_positions: tokens of the longest summary; of documents the config says it.
         separator_idx: the token between a query and its document; None for documents without queries.
+        name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
 
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
@@ -43,7 +45,7 @@ def build(
     builder = Assembly(spec, vocab_size)
     with _rules_of_parts():
         unit_marker = marker_of_units(spec.encoder, marker_idx)
-        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx)
+        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx)
         decoder = builder.decoder(spec.decoder, embedding, max_target_positions, spec.encoder.handed_on)
         return Transformer(encoder, decoder, padding_idx)
 

@@ -10,7 +10,7 @@ from omegaconf import II, DictConfig
 from torch import Tensor
 
 from pyramidions.errors import UserError
-from pyramidions.models.architectures import RecordedConfig, config_from, marker_of, register_presets
+from pyramidions.models.architectures import RecordedConfig, config_from, marker_of, name_end_of, register_presets
 from pyramidions.models.builder import build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
@@ -184,7 +184,8 @@ class PyramidionModel(FairseqEncoderDecoderModel):
             raise ValueError("Source and target must share one dictionary: all embeddings are shared.")
         config = config_from(PyramidionConfig, cfg)
         longest_source, longest_target = task.max_positions()
-        core = build(config, len(target), target.pad(), marker_of(target), longest_target, target.eos())
+        markers = marker_of(target), name_end_of(target)
+        core = build(config, len(target), target.pad(), markers[0], longest_target, target.eos(), markers[1])
         _refuse_longer(core.encoder, longest_source, config.max_source_positions or MAX_SOURCE_POSITIONS)
         encoder = PyramidionEncoder(source, core.encoder, longest_source)
         return cls(config, encoder, PyramidionDecoder(target, core.decoder, longest_target))

@@ -48,6 +48,7 @@ class Encoder(nn.Module):
         reads_query: a part reads `Sequence.query`.
         memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
             None for the output.
+        name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Encoder(nn.Module):
         global_query: bool = False,
         reads_query: bool = False,
         memories: tuple[int | None, ...] = (None,),
+        name_end_idx: int | None = None,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -85,6 +87,7 @@ class Encoder(nn.Module):
         self.norm = norm
         self.memories = memories
         self.marker_idx = marker_idx
+        self.name_end_idx = name_end_idx
         self.marking = marking or Marking()
         self.separator_idx = separator_idx
         self.global_query = global_query
@@ -171,7 +174,7 @@ class Encoder(nn.Module):
         reads = any(cast(Pooler, pooler).reads_roles for pooler in self.poolers.values())
         if not reads or units is None or self.marker_idx is None:
             return None
-        return Roles(tokens, units, self.embedder.tokens, self.marker_idx)
+        return Roles(tokens, units, self.embedder.tokens, self.marker_idx, self.name_end_idx)
 
     def units(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
         """Return the number of the unit that each token stands in, -1 at padding: (B, L).

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from pyramidions.errors import UserError
-from pyramidions.text.tokenizer import SENTENCE_MARKER, SPACE, TURN_MARKER
+from pyramidions.text.tokenizer import MARKERS_BETWEEN, NAME_END, SENTENCE_MARKER, SPACE, TURN_MARKER
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)
 _END = "Generate "
@@ -95,5 +95,6 @@ def _refuse_gaps(found: dict[int, int], count: int, place: str) -> None:
 def _join_pieces(text: str) -> str:
     if SPACE not in text:
         return text
-    pieces = (piece for piece in text.split() if piece not in (SENTENCE_MARKER, TURN_MARKER))
+    markers = (SENTENCE_MARKER, TURN_MARKER, NAME_END, *MARKERS_BETWEEN)
+    pieces = (piece for piece in text.split() if piece not in markers)
     return "".join(pieces).replace(SPACE, " ").strip()

@@ -21,7 +21,7 @@ class LabelledDataset(BaseWrapperDataset):
         documents: perhaps truncated.
         labels: of all units of the whole documents, by index.
         summaries: token ids by index.
-        marker: the id between two units.
+        marker: the id at which units behind the first begin.
     """
 
     def __init__(self, documents: PairDataset, labels: Any, summaries: Any, marker: int) -> None:
@@ -32,7 +32,7 @@ class LabelledDataset(BaseWrapperDataset):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         item: dict[str, Any] = self.dataset[index]
-        labels, units = self.labels[index], 1 + int((item["source"] == self.marker).sum())
+        labels, units = self.labels[index], 1 + int((item["source"][1:] == self.marker).sum())
         whole = self.dataset.src.num_tokens(index) < self.dataset.src.max_length
         if len(labels) < units or (whole and len(labels) > units):
             raise UserError(

@@ -74,9 +74,9 @@ class SentenceExtractor:
 
     def _units(self, ids: list[int]) -> list[list[int]]:
         units: list[list[int]] = [[]]
-        for i in ids:
+        for place, i in enumerate(ids):
             if i == self.tokenizer.marker_id:
-                units.append([])
+                units += [[]] * (place > 0)
             elif i != EOS:
                 units[-1].append(i)
         return units

@@ -179,4 +179,4 @@ def test_labels_need_another_tokenizer(prepared: DataFolder, tmp_path: Path) -> 
     ]
     refused = CliRunner().invoke(main, list(map(str, arguments)))
     assert refused.exit_code == 1
-    assert "Labels need a tokenizer with the piece <n> between sentences, but" in refused.output
+    assert "Labels need a tokenizer with the piece <sentence> before sentences, but" in refused.output

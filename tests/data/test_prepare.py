@@ -122,7 +122,7 @@ def test_sentence_markers_stand_in_source_and_target(tmp_path, corpora, records)
     assert f"{SENTENCE_MARKER} 1\n" in folder.dictionary_path.read_text()
     for side, sentences in (("source", 20), ("target", 3)):
         ids = MMapIndexedDataset(folder.indexed("test", side))[0].tolist()
-        assert ids.count(tokenizer.marker_id) == sentences - 1
+        assert ids.count(tokenizer.marker_id) == sentences and ids[0] == tokenizer.marker_id
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
+from pyramidions.inference.pieces import pieces as cut
 from pyramidions.inference.reader import Reader
 from pyramidions.text.normalization import normalize, split_sentences
 from pyramidions.text.tokenizer import Tokenizer
@@ -54,10 +55,15 @@ def test_the_tokens_of_pieces_are_those_of_the_document(article: str, tokenizer:
     if tokenizer.marker_id is None:
         assert ids == whole
     else:
-        # A marker where a piece ends is left out.
-        assert len(ids) == len(whole) - (len(found) - 1)
-        assert [i for i in ids if i != tokenizer.marker_id] == [i for i in whole if i != tokenizer.marker_id]
-        assert all(piece[0] and piece[-1] for piece in found)
+        # Each piece begins with the marker of its first sentence.
+        assert ids == whole
+        assert all(not piece[0] and piece[-1] for piece in found)
+
+
+def test_a_marker_between_pieces_is_left_out_if_the_first_sentence_has_none() -> None:
+    tokens = [" a", " b", "", " c", " d", "", " e"]
+    assert list(cut([tokens], 5, True)) == [[" a", " b", "", " c", " d"], [" e"]]
+    assert list(cut([["", *tokens]], 6, True, True)) == [["", " a", " b", "", " c", " d"], ["", " e"]]
 
 
 def test_a_text_that_just_fits_is_its_only_piece_however_many_sentences_it_has(tokenizer: Tokenizer) -> None:

@@ -32,6 +32,15 @@ def test_a_role_is_the_mean_of_the_first_tokens_behind_the_marker() -> None:
     torch.testing.assert_close(found.flatten(0, 1), torch.stack([mean(embedding, *tokens) for tokens in expected]))
 
 
+def test_a_role_ends_where_a_name_ends_and_a_turn_without_a_name_has_none() -> None:
+    embedding, end = table(), 8
+    tokens = torch.tensor([[MARKER, 2, end, 3, MARKER, 4, 5, MARKER, 6, 7, 4, end, 5]])
+    unit = torch.tensor([[0] * 4 + [1] * 3 + [2] * 6])
+    found = Roles(tokens, unit, embedding, MARKER, end)(torch.tensor([[0, 1, 2]]), 2)
+    expected = [mean(embedding, 2), mean(embedding), mean(embedding, 6, 7)]
+    torch.testing.assert_close(found[0], torch.stack(expected))
+
+
 def sequence(embedding: nn.Embedding) -> Sequence:
     x, mask = vectors(*TOKENS.shape, DIM, seed=1), UNIT < 0
     return Sequence(x, mask, unit=UNIT, roles=Roles(TOKENS, UNIT, embedding, MARKER))

@@ -37,7 +37,7 @@ class ByPosition(nn.Module):
         self.sign = sign
 
     def forward(self, src_tokens: Tensor, **unused: Any) -> Tensor:
-        units = 1 + src_tokens.eq(MARKER[0]).sum(1, keepdim=True)
+        units = 1 + src_tokens[:, 1:].eq(MARKER[0]).sum(1, keepdim=True)
         numbers = torch.arange(int(units.max())).expand(len(src_tokens), -1)
         return (self.sign * numbers.float()).masked_fill(numbers >= units, -torch.inf)
 
@@ -64,7 +64,7 @@ def test_a_batch_holds_the_labels_of_what_truncation_left(labelled_data: DataFol
     batch = first_batch(task)
     tokens, labels = batch["net_input"]["src_tokens"], batch["labels"]
     assert not tokens.eq(EOS).any() and batch["net_input"]["src_lengths"].tolist() == [255] * 3
-    units = [1 + int(row.eq(MARKER[0]).sum()) for row in tokens]
+    units = [int(row.eq(MARKER[0]).sum()) for row in tokens]
     assert labels.shape == (3, max(units))
     whole = IndexedReader(labelled_data.prefix("valid", "labels"))
     for row, index, count in zip(labels.tolist(), batch["id"].tolist(), units, strict=True):
@@ -156,7 +156,7 @@ def test_an_extract_is_of_the_best_sentences_in_reading_order(labelled_data: Dat
         extracts(task, batch, ByPosition(-1)),
         strict=True,
     ):
-        text = [i for i in row if i not in (1, EOS)]
+        text = [i for i in row if i not in (1, EOS)][1:]
         starts = [0, *(i + 1 for i, each in enumerate(text) if each == MARKER[0])]
         units = [text[a:b] for a, b in zip(starts, [i - 1 for i in starts[1:]] + [len(text)], strict=True)]
         left, expected = 40, []

@@ -128,7 +128,7 @@ def test_a_tokenizer_pickles() -> None:
 
 
 def test_there_is_no_marker_between_sentences() -> None:
-    with pytest.raises(UserError, match="must have the piece <n> to keep sentences apart, but has none"):
+    with pytest.raises(UserError, match="must have the piece <sentence> to keep sentences apart, but has none"):
         BART.encode_units(["the fox"])
 
 

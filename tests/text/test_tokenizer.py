@@ -1,4 +1,5 @@
 import pickle
+from unittest.mock import patch
 
 import pytest
 import sentencepiece
@@ -6,6 +7,7 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyramidions.data import vocabulary
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize, split_sentences
@@ -16,10 +18,16 @@ SENTENCES = ["the quick brown fox jumps < over / it > now.", "pack my box with f
 PLAIN = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0))
 MARKED = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0, sentence_markers=True))
 
+with patch.object(vocabulary, "SENTENCE_MARKER", "<n>"):
+    OLD = train_tokenizer(SENTENCES, Settings(60, model_type="bpe", character_coverage=1.0, sentence_markers=True))
+
 ALL = [
-    train_tokenizer(SENTENCES, Settings(size, model_type=kind, character_coverage=1.0, sentence_markers=markers))
-    for kind, size in (("bpe", 60), ("unigram", 42))
-    for markers in (False, True)
+    OLD,
+    *(
+        train_tokenizer(SENTENCES, Settings(size, model_type=kind, character_coverage=1.0, sentence_markers=markers))
+        for kind, size in (("bpe", 60), ("unigram", 42))
+        for markers in (False, True)
+    ),
 ]
 
 
@@ -51,7 +59,7 @@ def test_unknown_text_is_seen_as_unknown():
 @pytest.mark.parametrize("tokenizer", [PLAIN, MARKED])
 def test_special_names_in_a_text_are_ordinary_text(tokenizer, name):
     ids = tokenizer.encode(f"the {name} fox")
-    assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids)
+    assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids[1:])
     assert tokenizer.decode(ids) == f"the {name} fox"
 
 
@@ -61,14 +69,17 @@ def test_no_text_yields_a_special_id(text):
 
 
 @given(st.text("abcfox.!? <n>/s中", max_size=80))
-def test_markers_stand_between_sentences_and_nowhere_else(text):
-    ids = MARKED.encode(text)
-    assert ids.count(MARKED.marker_id) == max(0, len(split_sentences(text)) - 1)
+def test_a_marker_stands_before_each_sentence_and_of_0_2_0_between_them(text):
+    ids, old = MARKED.encode(text), OLD.encode(text)
+    assert ids.count(MARKED.marker_id) == len(split_sentences(text)) and ids[:1] in ([], [MARKED.marker_id])
+    # Both vocabularies were trained on the same sentences, and the marker is their first piece.
+    assert old == ids[1:] and OLD.pieces()[OLD.marker_id] == "<n>"
+    assert [i for some in OLD.surfaces([text]) for i in OLD.ids_of(some)] == old
 
 
 def test_markers_leave_a_single_space_behind():
     text = "the fox jumps. pack my box! five jugs."
-    assert MARKED.encode_as_pieces(text).count(SENTENCE_MARKER) == 2
+    assert MARKED.encode_as_pieces(text).count(SENTENCE_MARKER) == 3
     assert MARKED.decode(MARKED.encode(text)) == text
     assert MARKED.decode_pieces(MARKED.encode_as_pieces(text)) == text
 
@@ -157,8 +168,10 @@ def test_behind_the_ids_of_a_text_stands_the_text(tokenizer, text):
 
 def test_a_surface_has_the_space_before_it_and_a_marker_none():
     found = [surface for some in MARKED.surfaces(["the 中. it"]) for surface in some]
-    assert found[0].startswith(" ") and " 中" in "".join(found)
-    assert found[MARKED.encode("the 中. it").index(MARKED.marker_id)] == ""
+    assert found[1].startswith(" ") and " 中" in "".join(found)
+    assert [place for place, i in enumerate(MARKED.encode("the 中. it")) if i == MARKED.marker_id] == [
+        place for place, surface in enumerate(found) if not surface
+    ]
 
 
 @pytest.mark.parametrize("text", ["dog </s> dog", "dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
@@ -178,20 +191,21 @@ def test_ids_are_spelt_as_they_are_decoded(tokenizer, text):
     assert "".join(spelt).split() == tokenizer.decode(ids).split()
 
 
-def test_each_unit_starts_behind_a_marker():
+def test_each_unit_starts_with_a_marker():
     ids = MARKED.encode_units(["the fox", "pack my jugs", "a <n> now."])
     marker = MARKED.marker_id
-    assert ids.count(marker) == 2 and ids[0] != marker and ids[-1] != marker
-    first, second = (i for i, each in enumerate(ids) if each == marker)
+    assert OLD.encode_units(["the fox", "pack my jugs", "a <n> now."]) == ids[1:]
+    start, first, second = (i for i, each in enumerate(ids) if each == marker)
+    assert start == 0 and ids[-1] != marker
     assert [MARKED.decode(part) for part in (ids[:first], ids[first:second], ids[second:])] == [
         "the fox",
         "pack my jugs",
         "a <n> now.",
     ]
     assert MARKED.encode_units(["the fox"]) == MARKED.encode("the fox")
-    assert MARKED.encode_units(["▁", "▁"]) == [UNK, marker, UNK] and MARKED.encode_units([]) == []
+    assert MARKED.encode_units(["▁", "▁"]) == [marker, UNK, marker, UNK] and MARKED.encode_units([]) == []
 
 
 def test_units_need_a_marker():
-    with pytest.raises(UserError, match="must have the piece <n> to keep sentences apart, but has none"):
+    with pytest.raises(UserError, match="must have the piece <sentence> to keep sentences apart, but has none"):
         PLAIN.encode_units(["the fox"])

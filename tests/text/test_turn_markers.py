@@ -6,7 +6,7 @@ from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
-from pyramidions.text.tokenizer import TURN_MARKER, Tokenizer
+from pyramidions.text.tokenizer import NAME_END, TURN_MARKER, Tokenizer
 
 MEETING = "Ann: We start. Is Bob here?\nBob: Yes, I am.\r\n\n  Ann: Good. \nBob: Fine!"
 TURNS = ["Ann: We start. Is Bob here?", "Bob: Yes, I am.", "Ann: Good.", "Bob: Fine!"]
@@ -14,13 +14,15 @@ TURNS = ["Ann: We start. Is Bob here?", "Bob: Yes, I am.", "Ann: Good.", "Bob: F
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_tokenizer(TURNS * 20, Settings(vocab_size=30, turn_markers=True))
+    return train_tokenizer(TURNS * 20, Settings(vocab_size=31, turn_markers=True))
 
 
-def test_a_marker_stands_between_lines_and_none_between_sentences(tokenizer: Tokenizer) -> None:
-    pieces = tokenizer.encode_as_pieces(MEETING)
-    assert tokenizer.marker_id is not None and pieces.count(TURN_MARKER) == 3
-    cut = " ".join(pieces).split(TURN_MARKER)
+def test_a_marker_stands_before_each_line_and_another_behind_its_name(tokenizer: Tokenizer) -> None:
+    pieces = tokenizer.encode_as_pieces(f"{MEETING}\nNobody speaks.\nAnn:")
+    _, *cut = " ".join(pieces).split(TURN_MARKER)
+    names = [tokenizer.decode_pieces(turn.split(NAME_END)[0].split()) for turn in cut if NAME_END in turn]
+    assert names == ["Ann:", "Bob:", "Ann:", "Bob:"] and len(cut) == 6
+    cut = cut[:4]
     assert [tokenizer.decode_pieces(turn.split()) for turn in cut] == TURNS
     assert tokenizer.decode(tokenizer.encode(MEETING)) == normalize(MEETING)
 

@@ -19,7 +19,7 @@ class MarkersPooler(Pooler):
     The text decides how many vectors there are, so that the host waits for a GPU once.
 
     With ``role_tokens`` each vector is joined with who speaks (Zhu et al. 2020, section 3.2): the mean embedding of the
-    first tokens of its unit, such as `Project Manager:`. Training begins as without.
+    first tokens of the name that its unit begins with, such as `Project Manager:`. Training begins as without.
 
     Args:
         k: vectors to hand on; of more units the first k.

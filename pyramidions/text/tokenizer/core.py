@@ -10,8 +10,10 @@ from pyramidions.errors import UserError
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")
 BOS, PAD, EOS, UNK = range(4)
-SENTENCE_MARKER = "<n>"
-TURN_MARKER = "<t>"
+#: Before each sentence, before each line, and behind the speaker's name at the beginning of a line.
+SENTENCE_MARKER, TURN_MARKER, NAME_END = "<sentence>", "<turn>", "</name>"
+#: Those of 0.2.0, which put them between sentences and between lines.
+MARKERS_BETWEEN = ("<n>", "<t>")
 SPACE = "▁"  # how a sentencepiece spells it
 UNKNOWN = " ⁇ "  # how `<unk>` reads
 
@@ -29,8 +31,10 @@ class Tokenizer(ABC):
 
     Attributes:
         model_bytes: the same.
-        marker_id: of the piece `<n>` between sentences, or `<t>` between lines, which not every tokenizer has.
-        marks_turns: the marker stands between lines.
+        marker_id: of the piece before sentences or lines, which not every tokenizer has.
+        marks_turns: the marker is of lines.
+        marks_first: the first sentence or line has a marker, too.
+        name_end_id: of the piece behind the name that a line begins with, which not every tokenizer has.
         prefix: what stands in front of each text that a model reads or writes, such as `<s>`. `encode` leaves it out,
             as it does `</s>`; see `framed`.
     """
@@ -42,6 +46,8 @@ class Tokenizer(ABC):
 
     marker_id: int | None = None
     marks_turns: bool = False
+    marks_first: bool = False
+    name_end_id: int | None = None
     prefix: tuple[int, ...] = ()
 
     def __init__(self, model_bytes: bytes) -> None:
@@ -151,9 +157,9 @@ class Tokenizer(ABC):
         yield from self._surfaces(of_windows)
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
-        """Turn the headings and sentences of a document into ids, a marker between any two, without `<s>` and `</s>`.
+        """Turn the headings and sentences of a document into ids with markers, without `<s>` and `</s>`.
 
-        A unit starts at the first id and behind each marker, so that the k-th start is the k-th unit.
+        A unit starts at the first id and at each marker behind it, so that the k-th start is the k-th unit.
 
         Args:
             units: normalised texts, none of them empty.
@@ -204,7 +210,7 @@ class Tokenizer(ABC):
         Args:
             query: holds text.
         """
-        ids = [i for i in self.encode(query) if i != self.marker_id]
+        ids = [i for i in self.encode(query) if i not in (self.marker_id, self.name_end_id)]
         # A query of nothing but `▁` has no pieces.
         return [*(ids or [UNK]), EOS]
 

@@ -1,7 +1,8 @@
 """Tokenizers of the library sentencepiece."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any
 
 import sentencepiece
 
@@ -11,6 +12,8 @@ from pyramidions.text.text_windows import sentences
 from pyramidions.text.tokenizer.core import (
     BOS,
     EOS,
+    MARKERS_BETWEEN,
+    NAME_END,
     PAD,
     SENTENCE_MARKER,
     SPACE,
@@ -21,7 +24,10 @@ from pyramidions.text.tokenizer.core import (
     Tokenizer,
 )
 
-Piece = TypeVar("Piece", int, str)  # by its id, or by its text
+# A name, and a colon with more of the line behind it.
+_NAME = re.compile("[^:]{1,60}:(?= .)")
+# How the end of a name is spelt in `surfaces`: by what no normalised text holds.
+_NAME_END = "\u2060"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -30,13 +36,15 @@ class SentencePieceTokenizer(Tokenizer):
     Kudo & Richardson, 2018, "SentencePiece". Texts are normalised by `normalize`, then as the model says; those that
     `prepare` trains leave the text as it is.
 
-    Sentence markers: a model trained with them has the control piece `<n>`. `encode` then splits the text and
-    puts the marker between sentences, so that the model may learn from boundaries; `decode` leaves it out and
+    Sentence markers: a model trained with them has the control piece `<sentence>`. `encode` then splits the text and
+    puts the marker before each sentence, so that the model may learn from boundaries; `decode` leaves it out and
     joins with a space, because fairseq writes one line a document. Scoring finds its boundaries on both sides
     with `split_sentences`, whether or not the model knows markers: no system gains by placing its own.
 
-    Turn markers: a model trained with them has the control piece `<t>` instead, which stands between the lines of a
-    text, such as the turns of a dialogue.
+    Turn markers: a model trained with them has the control piece `<turn>` instead, which stands before each line of a
+    text, such as the turns of a dialogue, and `</name>` behind the name and colon that a line begins with.
+
+    Those of 0.2.0 have `<n>` or `<t>` between sentences or lines, and none before the first.
 
     Args:
         model_bytes: a serialized sentencepiece model.
@@ -63,10 +71,12 @@ class SentencePieceTokenizer(Tokenizer):
                 f"but it has {', '.join(f'{name}={i}' for name, i in zip(SPECIALS, found, strict=True))}."
             )
         # Only a control piece is safe as a marker: sentencepiece never finds one inside a text.
-        markers = {name: self._model.piece_to_id(name) for name in (SENTENCE_MARKER, TURN_MARKER)}
-        found_markers = [name for name, marker in markers.items() if self._model.is_control(marker)]
-        self.marker_id = markers[found_markers[0]] if found_markers else None
-        self.marks_turns = found_markers == [TURN_MARKER]
+        markers = {name: self._model.piece_to_id(name) for name in (SENTENCE_MARKER, TURN_MARKER, *MARKERS_BETWEEN)}
+        name = next((name for name, marker in markers.items() if self._model.is_control(marker)), "")
+        self.marker_id = markers.get(name)
+        self.marks_turns = name in (TURN_MARKER, MARKERS_BETWEEN[1])
+        self.marks_first = name in (SENTENCE_MARKER, TURN_MARKER)
+        self.name_end_id = self._model.piece_to_id(NAME_END) if name == TURN_MARKER else None
         self._split = split_lines if self.marks_turns else split_sentences
 
     @classmethod
@@ -91,7 +101,7 @@ class SentencePieceTokenizer(Tokenizer):
         """Normalise a text and turn it into ids, without `</s>`."""
         if self.marker_id is None:
             return list(self._model.encode(normalize(text)))
-        return self._sentences(self._split(text), int, self.marker_id)
+        return self._marked(self._split(text), int, self.marker_id, self.name_end_id)
 
     def encode_units(self, units: Sequence[str]) -> list[int]:
         """Turn the headings and sentences of a document into ids; see `Tokenizer`."""
@@ -100,7 +110,7 @@ class SentencePieceTokenizer(Tokenizer):
         found: list[int] = []
         for number, ids in enumerate(self._model.encode(list(units))):
             # A unit of nothing but `▁` has no pieces.
-            found += [*([self.marker_id] if number else []), *(ids or [UNK])]
+            found += [*[self.marker_id] * (number > 0 or self.marks_first), *(ids or [UNK])]
         return found
 
     def counts(self, texts: Iterable[str]) -> list[int]:
@@ -114,7 +124,8 @@ class SentencePieceTokenizer(Tokenizer):
         found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
         if self.marker_id is None:
             return found
-        return [i if surface else self.marker_id for i, surface in zip(found, surfaces, strict=True)]
+        markers = {"": self.marker_id} | ({} if self.name_end_id is None else {_NAME_END: self.name_end_id})
+        return [markers.get(surface, i) for i, surface in zip(found, surfaces, strict=True)]
 
     def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
         for pieces in self._windows(of_windows):
@@ -128,15 +139,19 @@ class SentencePieceTokenizer(Tokenizer):
         else:
             between: list[str] = []
             for some in sentences(of_windows, split=self._split):
-                yield between + self._sentences(some, str, "")
-                between = [""]
+                yield between + self._marked(some, str, "", _NAME_END)
+                between = [] if self.marks_first else [""]
 
-    def _sentences(self, some: list[str], kind: type[Piece], marker: Piece) -> list[Piece]:
-        found: list[Piece] = []
-        for sentence in self._model.encode(some, out_type=kind):
-            if found:
+    def _marked(self, some: list[str], kind: type, marker: int | str, name_end: int | str | None) -> list[Any]:
+        """Return the pieces of sentences or lines with markers, by their ids or by their texts."""
+        found: list[Any] = []
+        for unit in some:
+            if found or self.marks_first:
                 found.append(marker)
-            found.extend(sentence)
+            if self.name_end_id is not None and (name := _NAME.match(unit)):
+                found += [*self._model.encode(name[0], out_type=kind), name_end]
+                unit = unit[name.end() + 1 :]
+            found += self._model.encode(unit, out_type=kind)
         return found
 
     def _decode(self, ids: list[int]) -> str:
