@@ -110,6 +110,8 @@ class Commands(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and exit: 0, 1 for an error, 2 for a wrong option, 130 or 143 when interrupted or stopped."""
         kwargs["standalone_mode"] = False
+        # Threads that wait must not take the processor from others that work. libgomp reads it when torch is loaded.
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         _escape_unprintable()
         given = args[0] if args else kwargs.get("args")
         debug = "--debug" in (sys.argv[1:] if given is None else given)

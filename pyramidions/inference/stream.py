@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from pyramidions.inference.long_documents import LongReader, Part, Write, merge
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.search import DecodingSettings
 from pyramidions.inference.share import blocks
-from pyramidions.inference.summarizer import Summarizer
+from pyramidions.inference.summarizer import OnWritten, Summarizer
 from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # read at a time, so that documents of like length can share one
@@ -26,6 +27,7 @@ BATCHES = 4  # read at a time, so that documents of like length can share one
 #: Progress callback: bytes done since the last call. Each byte of a file counts twice: when its text is read and when
 #: its summary is written.
 Progress = Callable[[float], object]
+_READING = 0.1  # of the time that it takes to read and to summarize a text
 
 
 class Summarized(NamedTuple):
@@ -40,7 +42,7 @@ class _SizedPart(NamedTuple):
 
     origin: Origin
     part: Part
-    size: float  # bytes that it takes of its file
+    size: float  # progress when its summary is written
     is_last: bool  # of its document
 
 
@@ -112,8 +114,8 @@ def summarize_blocks(
     reader = summarizer.long_reader(long, types, select)
     at_once = block_size(batch_size)
 
-    def write(tokenized: list[TokenizedText]) -> list[Summary]:
-        return summarizer.write(tokenized, decoding, batch_size)
+    def write(tokenized: list[TokenizedText], on_written: OnWritten | None = None) -> list[Summary]:
+        return summarizer.write(tokenized, decoding, batch_size, on_written)
 
     for number, block in blocks(documents, at_once * queries):
         results = _summarized(_parts(block, reader, on_progress), write, at_once, on_progress)
@@ -128,16 +130,25 @@ def _merged(results: Iterable[Summarized], reader: LongReader, write: Write, at_
             yield result._replace(summaries=summaries)
 
 
-def _summarized(parts: Iterable[_SizedPart], write: Write, at_once: int, on_progress: Progress) -> Iterator[Summarized]:
+def _summarized(
+    parts: Iterable[_SizedPart],
+    write: Callable[[list[TokenizedText], OnWritten], list[Summary]],
+    at_once: int,
+    on_progress: Progress,
+) -> Iterator[Summarized]:
     summaries: list[Summary] = []
     for group in chunks(parts, at_once):
-        found = write([sized.part.tokenized for sized in group])
+        on_written = partial(_count, on_progress, [sized.size for sized in group])
+        found = write([sized.part.tokenized for sized in group], on_written)
         for sized, summary in zip(group, found, strict=True):
-            on_progress(sized.size)
             summaries.append(sized.part.about(summary))
             if sized.is_last:
                 yield Summarized(sized.origin, summaries)
                 summaries = []
+
+
+def _count(on_progress: Progress, sizes: list[float], place: int) -> None:
+    on_progress(sizes[place])
 
 
 def explain_documents(
@@ -178,7 +189,6 @@ def explain_documents(
         for document in documents:
             explanations = _explanations(document, reader, summarizer, decoding, on_progress)
             summaries = page.add(document.origin.name, explanations, document.query)
-            on_progress(document.size)
             yield Summarized(document.origin, summaries)
         file.write(page.html().encode())
     if page.left_out:
@@ -194,15 +204,16 @@ def _explanations(
 ) -> Iterator[Explanation]:
     normalised = summarizer.model.tokenizer.normalize
     whole = LineBreaks(document.text, normalised)
-    for part in _read(document, reader, on_progress):
+    for _, part, size, _ in _parts([document], reader, on_progress):
         line_breaks = whole if part.text is None else LineBreaks(part.text, normalised)
         explanation = summarizer.explain_tokenized(part.tokenized, line_breaks, decoding)
+        on_progress(size)
         summary = part.about(explanation.summary)._replace(sentences=explanation.sentences)
         yield replace(explanation, summary=summary)
 
 
 def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Iterator[Part]:
-    bytes_each = document.size / len(document.text)
+    bytes_each = 2 * _READING * document.size / len(document.text)
 
     def on_read(characters: int) -> None:
         on_progress(bytes_each * characters)
@@ -214,11 +225,12 @@ def _read(document: InputText, reader: LongReader, on_progress: Progress) -> Ite
 
 def _parts(documents: Iterable[InputText], reader: LongReader, on_progress: Progress) -> Iterator[_SizedPart]:
     for document in documents:
-        left: float = document.size
+        whole = 2 * (1 - _READING) * document.size
+        left = whole
         parts = _read(document, reader, on_progress)
         part = next(parts)
         for following in parts:
-            size = min(left, document.size * sum(map(len, part.tokenized.tokens)) / len(document.text))
+            size = min(left, whole * sum(map(len, part.tokenized.tokens)) / len(document.text))
             left -= size
             yield _SizedPart(document.origin, part, size, False)
             part = following

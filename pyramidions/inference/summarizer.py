@@ -1,6 +1,6 @@
 """Summaries of texts, in a few lines of Python."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Unpack
@@ -33,6 +33,9 @@ from pyramidions.inference.summary import Summary
 from pyramidions.nn import Hypothesis, NoSummaryError, Writer
 from pyramidions.text.reading import Long
 from pyramidions.text.tokenizer import EOS, PAD
+
+#: Progress callback: the place of a document whose summary is written.
+OnWritten = Callable[[int], object]
 
 
 class Summarizer:
@@ -163,13 +166,20 @@ class Summarizer:
 
     @checked
     @torch.inference_mode()
-    def write(self, documents: Sequence[TokenizedText], decoding: DecodingSettings, batch_size: Count) -> list[Summary]:
+    def write(
+        self,
+        documents: Sequence[TokenizedText],
+        decoding: DecodingSettings,
+        batch_size: Count,
+        on_written: OnWritten | None = None,
+    ) -> list[Summary]:
         """Summarize documents that `reader` has tokenized; those of like length are read together.
 
         Args:
             documents: or pieces of documents.
             decoding: how to decode.
             batch_size: documents that are read at once.
+            on_written: progress callback.
 
         Returns:
             The summaries, in the order of ``documents``.
@@ -184,7 +194,10 @@ class Summarizer:
             for batch in chunks(alike, batch_size):
                 read = [documents[index] for index in batch]
                 best = self._best([self._ids(document) for document in read], decoding.writer(bounds, read))
-                found.update((i, self._summary(documents[i], b, bounds)) for i, b in zip(batch, best, strict=True))
+                for index, hypothesis in zip(batch, best, strict=True):
+                    found[index] = self._summary(documents[index], hypothesis, bounds)
+                    if on_written is not None:
+                        on_written(index)
         return [found[index] for index in range(len(documents))]
 
     @checked

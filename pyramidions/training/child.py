@@ -36,8 +36,7 @@ def run_child(
     """
     # We decide what runs where: fairseq would take the whole of a SLURM allocation.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
-    # Threads that wait must not take the processor from others that work.
-    environment = {"OMP_WAIT_POLICY": "passive", **environment, "PYTHONWARNINGS": "ignore"}
+    environment["PYTHONWARNINGS"] = "ignore"
     name = Path(words[0]).name
     with log.open("ab") as errors, (out or log).open("ab" if out is None else "wb") as output:
         errors.write(f"$ {as_typed(words)}\n".encode())

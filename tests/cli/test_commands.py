@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,15 @@ commands.main(["work"])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
+
+
+@pytest.mark.parametrize(("given", "policy"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "active"}, "ACTIVE")])
+def test_threads_of_torch_that_wait_leave_the_processor_to_others_unless_the_user_wants_it(given, policy, tmp_path):
+    usual = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from pyramidions.cli import main; main()", "summarize", tmp_path / "none", __file__],
+        env={**usual, **given, "OMP_DISPLAY_ENV": "true"},
+        capture_output=True,
+        text=True,
+    )
+    assert f"OMP_WAIT_POLICY = '{policy}'" in done.stderr, done.stderr
