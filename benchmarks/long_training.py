@@ -93,7 +93,7 @@ class Experiment:
         """Return the summaries of the test documents."""
         out = self.work / f"{way.name}-{self.args.seed}.jsonl"
         test = next(iter(sorted(self.args.documents.glob("test.jsonl*"))))
-        options = ["--no-repeat-ngram", 3, "--beam", 2, "--min-len", 150, "--max-len", 400, "--device", "cpu"]
+        options = ["--no-repeat-ngram-size", 3, "--beam", 2, "--min-len", 150, "--max-len", 400, "--device", "cpu"]
         options += ["--precision", "float32"]
         model = self.train(way)
         self.step(

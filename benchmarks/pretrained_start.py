@@ -129,7 +129,7 @@ class Experiment:
     def summaries(self, contender: Contender) -> Path:
         """Return the summaries of the test documents."""
         out = self.work / f"{contender.name}.jsonl"
-        options = ("--no-repeat-ngram", 3, "--beam", 2, "--min-len", self.args.target // 2, "--device", "cpu")
+        options = ("--no-repeat-ngram-size", 3, "--beam", 2, "--min-len", self.args.target // 2, "--device", "cpu")
         options += ("--precision", "float32")
         model = self.trained(contender)
         self.step(out, "pyramidions", "summarize", model, self.test, "--field", "article", *options, "-o", out)

@@ -19,4 +19,4 @@ def naming_options(*arguments: str) -> Iterator[None]:
 
 def option(argument: str) -> str:
     """Return the option of an argument."""
-    return "--" + argument.replace("_", "-")
+    return "--" + {"no_repeat_ngram": "no-repeat-ngram-size"}.get(argument, argument.replace("_", "-"))

@@ -99,8 +99,7 @@ def _before(corpus: "CorpusSize", found: "Recipe") -> list[str]:
         return [*notes, "It follows the paper, and has not been run at this size yet."]
     notes.append(
         "So few documents teach what a summary looks like, and little about the document at hand. If you have a "
-        "trained model, fine-tune that one instead. Generate with --no-repeat-ngram-size 3: a model this small "
-        "repeats itself."
+        "trained model, fine-tune that one instead."
     )
     if corpus.vocab_size > _SMALL_VOCABULARY:
         notes.append(

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from pyramidions.inference.stream import Summarized
 
 
-@click.command()
+# What 0.2.0 called it.
+_RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
+
+
+@click.command(context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)})
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
@@ -81,7 +85,8 @@ if TYPE_CHECKING:
 )
 @click.option("--length-penalty", type=float, help="Above 1 favours long summaries.  [default: the model's]")
 @click.option(
-    "--no-repeat-ngram",
+    "--no-repeat-ngram-size",
+    "no_repeat_ngram",
     type=click.IntRange(0),
     help="Forbid repeated n-grams of this n; 0 allows all.  [default: the model's]",
 )

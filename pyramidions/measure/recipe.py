@@ -218,7 +218,9 @@ def rounded_up(tokens: float, multiple: int) -> int:
 
 
 def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
-    fields = {**tier.fields, "pooling_lengths": ",".join(str(by and source // by) for by in tier.pooled)}
+    pooled = ",".join(str(by and source // by) for by in tier.pooled)
+    # A model that saw few documents repeats itself.
+    fields = {**tier.fields, "pooling_lengths": pooled, "decoding_no_repeat_ngram": 3}
     if corpus.target["min"] < PyramidionConfig.decoding_min_length:
         fields["decoding_min_length"] = corpus.target["min"]
     if corpus.has_queries:

@@ -22,7 +22,7 @@ def train_command(places: Places, arguments: Arguments, plan: Plan, schedule: Sc
 def generate_command(places: Places, plan: Plan, schedule: Schedule) -> tuple[str, ...]:
     """Return how the test split is summarized."""
     device = ("--distributed-world-size", "1") if plan.gpus else ("--cpu",)
-    flags = ("--gen-subset", "test", "--path", places.best, "--batch-size", schedule.batch, *plan.of_kind.generate)
+    flags = ("--gen-subset", "test", "--path", places.best, "--batch-size", schedule.batch)
     return program("fairseq-generate", *_task(places, plan), *flags, *device, "--results-path", places.work)
 
 

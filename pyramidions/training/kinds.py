@@ -53,7 +53,6 @@ class Kind(NamedTuple):
         labels: its data says which sentences a summary would take; documents are read by their sections.
         vocab_size: pieces that suit a number of documents, on a number of GPUs.
         schedule: how it is trained on a corpus, by a machine, in so many hours; None for as many as it takes.
-        generate: flags of fairseq-generate.
         next_command: what one does with the model.
     """
 
@@ -62,7 +61,6 @@ class Kind(NamedTuple):
     labels: bool
     vocab_size: Callable[[int, int], int]
     schedule: Callable[[CorpusSize, Machine, float | None], Schedule]
-    generate: tuple[str, ...]
     next_command: Callable[[Path], str]
 
 
@@ -92,8 +90,6 @@ KINDS = {
             labels=False,
             vocab_size=lambda documents, gpus: tier_of(documents, gpus).vocab_size,
             schedule=_summarizer,
-            # A model that saw few documents repeats itself.
-            generate=("--no-repeat-ngram-size", "3"),
             next_command=lambda model: f"pyramidions summarize {shlex.quote(str(model))} paper.pdf",
         ),
         Kind(
@@ -102,7 +98,6 @@ KINDS = {
             labels=True,
             vocab_size=lambda documents, gpus: extractor_vocab_size(documents),
             schedule=_extractor,
-            generate=(),
             next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
         ),
     )

@@ -245,7 +245,7 @@ def test_a_loop_of_links_and_a_pipe_are_named_and_the_rest_goes_on(checkpoint: P
         (["--min-len", "9", "--max-len", "5"], "--min-len must be at least 0 and at most --max-len, but is 9"),
         (["--max-len", "48"], "--max-len must be at most 47, what the model writes, but is 48."),
         (["--beam", "799"], "--beam must be at most 798, the vocabulary without padding and end, but is 799."),
-        (["--no-repeat-ngram", "1", "--beam", "1", "--min-len", "47"], None),
+        (["--no-repeat-ngram-size", "1", "--beam", "1", "--min-len", "47"], None),
     ],
 )
 def test_a_wrong_option_is_one_sentence(
@@ -258,6 +258,17 @@ def test_a_wrong_option_is_one_sentence(
     else:
         assert done.exit_code == 1 and done.stderr.startswith(f"Error: {sentence}"), done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_repeated_ngrams_are_forbidden_by_the_name_of_fairseq_and_by_that_of_0_2_0(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text("One word. " * 20)
+    new, old, none = (
+        called(checkpoint, tmp_path / "a.txt", "--beam", 1, *flags).stdout
+        for flags in (("--no-repeat-ngram-size", 1), ("--no-repeat-ngram", 1), ())
+    )
+    assert new == old != none
 
 
 def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:

@@ -9,9 +9,11 @@ import pytest
 from pyramidions.errors import UserError
 from pyramidions.measure.recipe import TIERS, CorpusSize, tier_of
 from pyramidions.training.arguments import Arguments
+from pyramidions.training.commands import generate_command
 from pyramidions.training.kinds import KINDS, choose_kind
 from pyramidions.training.machine import Machine, find_machine
-from pyramidions.training.plan import make_plan
+from pyramidions.training.places import Places
+from pyramidions.training.plan import Plan, make_plan
 from pyramidions.training.sources import changed, find_sources, stamps
 
 CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
@@ -53,6 +55,16 @@ def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
     assert small.about.startswith("pyramidion, ") and large.about.startswith("transpooler, ")
     assert small.updates == 20 * 1_500
     assert "--eval-rouge" in large.flags and large.hours < small.hours
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kind: str) -> None:
+    corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    schedule = KINDS[kind].schedule(corpus, CPU, None)
+    plan = Plan({"train": "papers.jsonl"}, {}, 200, 0, kind, "asked", 4000, 0, 16e9)
+    command = generate_command(Places(Path("model"), Path("work")), plan, schedule)
+    assert not {"--beam", "--lenpen", "--min-len", "--max-len-b", "--no-repeat-ngram-size"} & set(command)
+    assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
 
 
 @pytest.mark.parametrize("machine", [CPU, GPU, Machine(8, 40e9)])
