@@ -74,17 +74,35 @@ def start_process(
 
 
 def _end_with_parent() -> None:
+    # A shell may have us ignore it, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
 
 
-def stop_processes(processes: "Sequence[subprocess.Popen[bytes]]") -> None:
-    """Stop what still runs, and all that it started: by SIGTERM, and by SIGKILL where that does not help."""
-    deadline = time.monotonic() + _GRACE
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for process in processes:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
+def stop_processes(
+    processes: "Sequence[subprocess.Popen[bytes]]", first: int = signal.SIGTERM, grace: float = _GRACE
+) -> None:
+    """Stop what still runs, and all that it started: by a signal, and by SIGKILL where that does not help.
+
+    Args:
+        processes: each leads a group of its own.
+        first: the signal.
+        grace: seconds until SIGKILL, which comes at once when we are interrupted.
+    """
+    deadline = time.monotonic() + grace
+    try:
+        _signal_all(processes, first)
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, deadline - time.monotonic()) if number == signal.SIGTERM else None)
+                process.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        _signal_all(processes, signal.SIGKILL)
+        for process in processes:
+            process.wait()
+
+
+def _signal_all(processes: "Sequence[subprocess.Popen[bytes]]", number: int) -> None:
+    for process in processes:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)

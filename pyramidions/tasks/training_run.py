@@ -11,6 +11,7 @@ from pyramidions.tasks.run_checkpoints import RunCheckpoints
 from pyramidions.tasks.run_checks import check_best_metric, check_best_of_update
 from pyramidions.tasks.scorer_rate import ScorerRate
 from pyramidions.tasks.stopping import StoppingRule
+from pyramidions.tasks.timely_saves import TimelySaves
 
 
 class TrainingRun:
@@ -25,6 +26,7 @@ class TrainingRun:
         self.run = run
         self.stopping = StoppingRule(patience, run)
         self.checkpoints = RunCheckpoints(run)
+        self._timely = TimelySaves(run)
         #: iterator over the batches of the current epoch; None before the first
         self.epoch: Any = None
         self._order: Optional[ResumedOrder] = None
@@ -54,10 +56,21 @@ class TrainingRun:
     def before_step(self, optimizer: Any) -> None:
         """Take note that training goes on: checkpoints have been loaded, and the last save is over."""
         self.checkpoints.trains()
+        self._timely.before_step()
         if self._order is not None:
             self._order.restore(optimizer)
         if self._rate is not None:
             self._rate.follow(optimizer)
+
+    def updated(self, update: int, model: nn.Module) -> None:
+        """Take note that an update, counted from 1, is done."""
+        if self.epoch is not None:
+            self._timely.updated(update, self.epoch, next(model.parameters()).device)
+
+    def saved(self, first: str) -> None:
+        """Verify what fairseq has written: ``first``, and its copies."""
+        self.checkpoints.saved(first)
+        self._timely.saved(first)
 
     def logged(self, metrics: Iterable[str], criterion: Any) -> None:
         """Take note of the metrics that validation will log, known from the first update on.

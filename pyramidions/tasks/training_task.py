@@ -14,6 +14,7 @@ from pyramidions.tasks.run_checkpoints import check_given
 from pyramidions.tasks.run_checks import check_run
 from pyramidions.tasks.run_config import is_first_worker, run_of
 from pyramidions.tasks.scorer_rate import ScorerRate
+from pyramidions.tasks.timely_saves import leave_group
 from pyramidions.tasks.training_run import TrainingRun
 
 
@@ -100,7 +101,7 @@ class TrainingTask(FairseqTask, ABC):
     def post_save(self, path: str, num_updates: int) -> None:
         """Verify what has been saved."""
         if self._training is not None:
-            self._training.checkpoints.saved(path)
+            self._training.saved(path)
 
     def get_batch_iterator(
         self,
@@ -121,6 +122,7 @@ class TrainingTask(FairseqTask, ABC):
         # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
         # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
         batches.persistent_workers = False
+        dataset.worker_init_fn = leave_group
         if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
             self._training.epoch = batches
         return batches
@@ -135,6 +137,12 @@ class TrainingTask(FairseqTask, ABC):
             sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
         )
         return step
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """Update the weights, and see whether it is time to save them."""
+        super().optimizer_step(optimizer, model, update_num)
+        if self._training is not None:
+            self._training.updated(update_num + 1, model)
 
     def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
         """Take note of a validation's metrics, by name."""

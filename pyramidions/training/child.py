@@ -2,16 +2,18 @@
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pyramidions.errors import UserError
 from pyramidions.files.processes import as_typed, start_process, stop_processes
+from pyramidions.files.progress import note
 
 _ERROR = re.compile(r"(?:[\w.]+\.)?(\w*(?:Error|Exception|Interrupt|Exit)|error)\b:? ?(.*)")
 _TAIL = 1 << 16  # bytes of a log in which the reason is looked for
-_PAUSE = 0.2  # seconds
+_PAUSE, _DAY = 0.2, 86_400.0  # seconds
 
 
 def run_child(
@@ -21,6 +23,7 @@ def run_child(
     out: Path | None = None,
     folder: Path | None = None,
     tick: Callable[[], None] = lambda: None,
+    saves: bool = False,
 ) -> None:
     """Run a command; stop it, and all that it started, when we are stopped.
 
@@ -30,6 +33,7 @@ def run_child(
         out: gets its standard output instead.
         folder: that it runs in.
         tick: called again and again while it runs.
+        saves: interrupted, it finishes and saves a piece of its work, for which we wait.
 
     Raises:
         UserError: it failed.
@@ -52,7 +56,13 @@ def run_child(
                 time.sleep(_PAUSE)
             tick()
         finally:
-            stop_processes([process])
+            if saves and process.poll() is None:
+                note(
+                    "Stopping: the update, or the validation, that runs is finished and saved. Ctrl-C ends it at once."
+                )
+                stop_processes([process], signal.SIGINT, _DAY)
+            else:
+                stop_processes([process])
     if process.returncode:
         raise UserError(
             f"{name} failed: {_reason(log, begin, name, process.returncode)}; all of its output is in {log}."

@@ -47,8 +47,9 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
         _refuse_differences(state, arguments, places)
         say(f"Goes on with {places.work}.")
     plan = Plan.read(state.facts["plan"])
+    run = Run(arguments, plan, places, state, say)
     try:
-        Run(arguments, plan, places, state, say).go()
+        run.go()
     except VocabSizeError:
         # A wrong argument, which shows before anything is encoded.
         if is_new:
@@ -57,7 +58,9 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
     except BaseException as error:
         if not isinstance(error, Exception):
             # --overwrite would begin anew.
-            note(f"Stopped. The same command{' without --overwrite' if overwrite else ''} goes on from here.")
+            note(
+                f"Stopped.{run.kept()} The same command{' without --overwrite' if overwrite else ''} goes on from here."
+            )
         raise
     say(f"\n{places.table.read_text().rstrip()}\n")
     if told := advice(places.scores, plan.kind):

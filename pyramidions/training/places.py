@@ -54,6 +54,11 @@ class Places(NamedTuple):
         return self.checkpoints / "checkpoint_best.pt"
 
     @property
+    def last(self) -> Path:
+        """What a training goes on from."""
+        return self.checkpoints / "checkpoint_last.pt"
+
+    @property
     def train_log(self) -> Path:
         """Of fairseq-train."""
         return self.work / "train.log"

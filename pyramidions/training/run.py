@@ -15,6 +15,7 @@ from pyramidions.data.vocabulary import Settings, VocabSizeError
 from pyramidions.files.parallel import available_cores
 from pyramidions.files.processes import as_typed
 from pyramidions.files.progress import counted, note, progress_bar
+from pyramidions.files.run_facts import RunFacts
 from pyramidions.measure.recipe import CorpusSize
 from pyramidions.training.arguments import Arguments
 from pyramidions.training.baseline import with_headings, write_hiporank
@@ -113,18 +114,28 @@ class Run:
         schedule, places = self._schedule(), self.places
         words = train_command(places, self.arguments, self.plan, schedule)
         self.say(f"{schedule}. The command, to go on from by hand:\n\n{as_typed(words)}\n")
-        progress, hours = begun(words, places.checkpoints / "checkpoint_last.pt")
+        progress, hours = begun(words, places.last)
         if progress.updates:
             self.say(f"It goes on after {counted(progress.updates, 'update')}.")
         left = None if self.arguments.hours is None else max(0.0, self.arguments.hours - hours)
         places.train_log.touch()
         with TrainingBar(places.train_log, progress, schedule.updates, left) as bar:
-            run_child(words, places.train_log, tick=bar.show)
-        _, hours = begun(words, places.checkpoints / "checkpoint_last.pt")
+            run_child(words, places.train_log, tick=bar.show, saves=True)
+        # Not every update is in the log.
+        progress, hours = begun(words, places.last)
         if progress.updates < schedule.updates:
             over = self.arguments.hours is not None and hours >= self.arguments.hours
             reason = f"{self.arguments.hours:g} hours are over" if over else "validation no longer improved"
             self.say(f"It ended after {progress.updates:,} of {schedule.updates:,} updates: {reason}.")
+
+    def kept(self) -> str:
+        """Return what is saved of a training that is not over, in words."""
+        if self.state.is_done("training") or not self.places.train_log.exists():
+            return ""
+        facts = RunFacts.of(self.places.last) if self.places.last.is_file() else None
+        return " Of the training " + (
+            f"{counted(facts.updates, 'update')} saved." if facts else "nothing is saved yet."
+        )
 
     def _schedule(self) -> Schedule:
         """Return how the model is trained, the same whenever the run goes on."""

@@ -3,6 +3,7 @@
 import json
 import lzma
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from pyramidions.inference import Summarizer
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,10 +28,10 @@ def papers(path: Path) -> Path:
     return path
 
 
-def start(folder: Path) -> "subprocess.Popen[str]":
+def start(folder: Path, *more: str) -> "subprocess.Popen[str]":
     program = Path(sys.executable).with_name("pyramidions")
     # Some minutes are enough for a model that says something.
-    flags = ("--cpu", "--hours", "0.02", "--vocab-size", "600")
+    flags = ("--cpu", "--hours", "0.02", "--vocab-size", "600", *more)
     return subprocess.Popen(
         [program, "train", "papers.jsonl", "-o", "model", *flags],
         cwd=folder,
@@ -63,9 +66,16 @@ def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Pat
 
     process = start(tmp_path)
     log = work / "train.log"
-    # After the first checkpoint.
-    printed, _ = stop(process, signal.SIGKILL, lambda: log.exists() and "begin training epoch 3" in log.read_text())
+    # In the first epoch.
+    printed, errors = stop(process, signal.SIGINT, lambda: log.exists() and '"num_updates": "2"' in log.read_text())
+    assert process.returncode == 130 and "begin training epoch 2" not in log.read_text()
     assert "1 of 6: documents, done before" in printed and "$(pyramidions user-dir)" in printed
+    kept = re.search(r"Stopped\. Of the training (\d+) updates saved\. The same command goes on from here", errors)
+    assert kept is not None, errors
+
+    process = start(tmp_path)
+    printed, _ = stop(process, signal.SIGKILL, lambda: "begin training epoch 3" in log.read_text())
+    assert f"It goes on after {kept[1]} updates." in printed
 
     process = start(tmp_path)
     printed, errors = process.communicate()
@@ -73,7 +83,7 @@ def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Pat
     assert "2 of 6: data, done before" in printed and "It goes on after " in printed
     for system in ("extractor", "hiporank", "lead"):
         assert f"\n{system} " in printed
-    assert "ROUGE-1" in printed and "Next: pyramidions extract --method model paper.pdf" in printed
+    assert "ROUGE-1" in printed and "Next: pyramidions extract --method " in printed
     scores = json.loads((work / "scores.json").read_text())
     assert set(scores["systems"]) == {"extractor", "hiporank", "lead"}
     assert 0 < scores["systems"]["extractor"]["rouge1"]["mean"] <= 100
@@ -85,3 +95,18 @@ def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Pat
     again = start(tmp_path)
     printed, _ = again.communicate()
     assert again.returncode == 0 and printed.count("done before") == 6
+
+
+@pytest.mark.slow
+def test_an_exported_summarizer_writes_what_was_scored(tmp_path: Path) -> None:
+    papers(tmp_path / "papers.jsonl")
+    process = start(tmp_path, "--kind", "summarizer", "--hours", "0.003")
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    lines = (tmp_path / "model.work" / "generate-test.txt").read_text().splitlines()
+    scored = {line.split("\t")[0]: line.split("\t")[2] for line in lines if line.startswith("D-")}
+    tests = (tmp_path / "model.work" / "documents" / "test.jsonl").read_text().splitlines()
+    articles = [json.loads(line)["article"] for line in tests]
+    written = Summarizer.from_pretrained(tmp_path / "model", "cpu").summarize(articles)
+    assert {f"D-{place}": summary.text for place, summary in enumerate(written)} == scored
+    assert "no repeated 3-grams" in (tmp_path / "model" / "README.md").read_text()

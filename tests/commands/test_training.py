@@ -1,6 +1,10 @@
 """fairseq's own commands on real papers: training, its interruption, and two processes."""
 
+import os
 import re
+import signal
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import torch
 from fairseq_commands import kill_at, run, train, train_command, train_extractor_command
 
 from pyramidions.data.folder import DataFolder
+from pyramidions.files.processes import start_process
 
 NO_DROPOUT = ["--dropout", "0", "--attention-dropout", "0", "--activation-dropout", "0"]
 
@@ -46,6 +51,27 @@ def test_a_run_killed_in_mid_epoch_goes_on_digit_for_digit(data: DataFolder, tmp
     assert got == {update: expected[update] for update in got}
     first, second = (weights(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "killed"))
     assert all(torch.equal(first[key], second[key]) for key in first)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_group_in_the_first_epoch_loses_no_update(
+    data: DataFolder, tmp_path: Path, number: signal.Signals
+) -> None:
+    # Processes that load data get it, too, as those of a terminal or of a batch system.
+    flags = ["--batch-size", "1", "--max-update", "24", "--disable-validation", "--num-workers", "2"]
+    command = [str(word) for word in train_command(data, tmp_path / "run", *flags)]
+    command[0] = str(Path(sys.executable).parent / command[0])
+    with (tmp_path / "log").open("wb") as log:
+        process = start_process(command, log, {**os.environ, "OMP_NUM_THREADS": "1"})
+        while "num_updates=3," not in (tmp_path / "log").read_text():
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.killpg(process.pid, number)
+        assert process.wait() == 128 + number, (tmp_path / "log").read_text()
+    seen = max(updates((tmp_path / "log").read_text()))
+    assert f"update {seen} is saved, and the same command goes on from there" in (tmp_path / "log").read_text()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["checkpoint_last.pt"]
+    assert min(updates(train(data, tmp_path / "run", *flags))) == seen + 1
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import io
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +27,10 @@ from pyramidions.inference import export_model, load_model
 from pyramidions.inference.checkpoint_file import read_checkpoint
 from pyramidions.inference.origin import Origin
 from pyramidions.models.pyramidion import PyramidionModel
+from pyramidions.tasks import timely_saves
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.tasks.run_checkpoints import check_given
+from pyramidions.tasks.training_run import TrainingRun
 
 # What fairseq does that newer versions of hydra and torch deprecate.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -40,9 +43,16 @@ FLAGS = ["--save-interval-updates", "4", "--keep-interval-updates", "1", "--no-e
 def as_in_a_process_of_its_own() -> Iterator[None]:
     # fairseq keeps the best score on its function; torch's global state is the other tests' as well.
     state, threads = torch.get_rng_state(), torch.get_num_threads()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
     torch.set_rng_state(state)
     torch.set_num_threads(threads)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    forget_best()
+
+
+def forget_best() -> None:
     if hasattr(checkpoint_utils.save_checkpoint, "best"):
         del checkpoint_utils.save_checkpoint.best
 
@@ -375,3 +385,91 @@ def test_checkpoints_do_not_tell_where_the_plugin_lies(data: DataFolder, tmp_pat
     cfg = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["cfg"]
     assert cfg["common"]["user_dir"] is None
     assert str(Path(__file__).parents[2]) not in str(cfg)
+
+
+def assert_same_end(one: Path, other: Path) -> None:
+    """Compare names, weights, moments and best scores of two runs."""
+    assert sorted(path.name for path in one.iterdir()) == sorted(path.name for path in other.iterdir())
+    for path in one.iterdir():
+        ours, theirs = (torch.load(folder / path.name, weights_only=True) for folder in (one, other))
+        for part in ("model", "last_optimizer_state"):
+            torch.testing.assert_close(ours[part], theirs[part], rtol=0, atol=0)
+        for fact in ("best", "val_loss", "train_iterator", "LongDocumentSummarizationTask"):
+            assert ours["extra_state"].get(fact) == theirs["extra_state"].get(fact)
+
+
+@pytest.mark.parametrize(
+    ("number", "hook", "call", "saved"),
+    [
+        (signal.SIGINT, "before_step", 2, 2),
+        (signal.SIGTERM, "before_step", 3, 3),
+        # The last update of an epoch is saved when it is validated, and so is one that is interrupted by then.
+        (signal.SIGTERM, "before_step", 6, 6),
+        (signal.SIGINT, "validated", 1, 7),
+    ],
+    ids=["first updates", "SIGTERM", "last update", "validation"],
+)
+def test_an_interrupted_run_is_saved_and_ends_like_one_that_was_not_interrupted(
+    data: DataFolder, tmp_path: Path, number: signal.Signals, hook: str, call: int, saved: int
+) -> None:
+    flags = ("--save-interval-updates", "0", "--max-update", "9")
+    train(data, tmp_path / "whole", *flags)
+    forget_best()
+    usual, calls = getattr(TrainingRun, hook), list[int]()
+
+    def interrupted(*args: Any) -> None:
+        usual(*args)
+        calls.append(1)
+        if len(calls) == call:
+            os.kill(os.getpid(), number)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(TrainingRun, hook, interrupted)
+        train(data, tmp_path / "cut", *flags)
+    assert ended.value.code == 128 + number and updates(tmp_path / "cut" / "checkpoint_last.pt") == saved
+    forget_best()
+    train(data, tmp_path / "cut", *flags)
+    assert_same_end(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_saves_by_the_clock_change_neither_validations_nor_other_files(
+    data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[tuple[str, int]] = []
+    validated: list[tuple[str, int]] = []
+    save, validate = CheckpointFolder.saved, TrainingRun.validated
+
+    def saves(folder: CheckpointFolder, first: Path) -> None:
+        saved.append((folder.path.name, updates(first)))
+        save(folder, first)
+
+    def validates(run: TrainingRun, stats: dict[str, Any]) -> None:
+        validated.append((Path(run.run.checkpoint.save_dir).name, stats["num_updates"]))
+        validate(run, stats)
+
+    monkeypatch.setattr(CheckpointFolder, "saved", saves)
+    monkeypatch.setattr(TrainingRun, "validated", validates)
+    # Those of fairseq: 4 and 8 by their number, 6 ends an epoch, 9 the run.
+    flags = ("--max-update", "9", "--validate-interval-updates", "5", "--stop-time-hours", "1")
+    for name, seconds in (("usual", timely_saves.SECONDS), ("often", -1.0)):
+        monkeypatch.setattr(timely_saves, "SECONDS", seconds)
+        forget_best()
+        train(data, tmp_path / name, *flags)
+    assert [update for name, update in saved if name == "usual"] == [4, 6, 8, 9]
+    # An update that is validated is not saved beside.
+    assert [update for name, update in saved if name == "often"] == [1, 2, 3, 4, 6, 7, 8, 9]
+    for name in ("usual", "often"):
+        assert [update for run, update in validated if run == name] == [4, 5, 6, 8, 9]
+    assert_same_end(tmp_path / "usual", tmp_path / "often")
+
+
+def test_a_run_that_saves_nothing_is_interrupted_at_once(data: DataFolder, tmp_path: Path) -> None:
+    before_step = TrainingRun.before_step
+
+    def interrupted(*args: Any) -> None:
+        before_step(*args)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(TrainingRun, "before_step", interrupted)
+        train(data, tmp_path, "--no-save")
