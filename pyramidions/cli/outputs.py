@@ -109,13 +109,15 @@ def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], 
         out: the file; standard output if None.
         bar_aside: clears a progress bar while a line is written to standard output.
     """
-    from pyramidions.files.atomic import atomic_file
+    from pyramidions.files.atomic import atomic_file, written_together
 
-    if out is None:
-        for line in lines:
-            with bar_aside():
-                click.echo(line)
-    else:
+    # A page that the lines come with appears with the file.
+    with written_together():
+        if out is None:
+            for line in lines:
+                with bar_aside():
+                    click.echo(line)
+            return
         with atomic_file(out) as file:
             for line in lines:
                 file.write(f"{line}\n".encode())

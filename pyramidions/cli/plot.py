@@ -36,7 +36,7 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
 
     from pyramidions.curves.picture import draw_training
     from pyramidions.curves.training_log import find_log, read_training_log, run_names
-    from pyramidions.files.atomic import write_file
+    from pyramidions.files.atomic import write_file, written_together
 
     image = out.suffix.lower()
     if image not in (".png", ".svg"):
@@ -50,11 +50,12 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     logs = dict(zip(run_names(runs), map(read_training_log, paths), strict=True))
     if not any(log.curves for log in logs.values()):
         raise UserError(f"RUN must hold at least one finite number, but {', '.join(map(str, paths))} holds none.")
-    write_file(out, draw_training(logs, "png" if image == ".png" else "svg"))
-    click.echo(f"wrote {out}")
-    if table is not None:
-        write_file(table, _points(logs).encode())
-        click.echo(f"wrote {table}")
+    with written_together():
+        write_file(out, draw_training(logs, "png" if image == ".png" else "svg"))
+        if table is not None:
+            write_file(table, _points(logs).encode())
+    for written in filter(None, (out, table)):
+        click.echo(f"wrote {written}")
     click.echo(f"\n{_table(logs)}")
     for name, log in logs.items():
         for measure, count in log.left_out.items():

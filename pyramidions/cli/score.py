@@ -75,7 +75,7 @@ def score(
     """
     from pyramidions.cli.score_inputs import ScoreInputs
     from pyramidions.cli.score_report import side_by_side, table, write_json
-    from pyramidions.files.atomic import atomic_file, write_file
+    from pyramidions.files.atomic import atomic_file, write_file, written_together
     from pyramidions.files.parallel import available_cores
     from pyramidions.scoring.examples import Examples
     from pyramidions.scoring.page import score_page
@@ -106,13 +106,14 @@ def score(
     workers = workers or available_cores()
     scores = {name: score_documents(of_system, chosen, workers=workers) for name, of_system in examples.items()}
     click.echo(table(scores))
-    if out is not None:
-        with atomic_file(out) as file:
-            write_json(file, scores, expected.ids)
-    if html is not None:
-        shown = {name: (examples[name], scores[name]) for name in systems}
-        page = score_page(shown, inputs.titles, language=metric_options.language)
-        write_file(html, page.encode())
+    with written_together():
+        if out is not None:
+            with atomic_file(out) as file:
+                write_json(file, scores, expected.ids)
+        if html is not None:
+            shown = {name: (examples[name], scores[name]) for name in systems}
+            page = score_page(shown, inputs.titles, language=metric_options.language)
+            write_file(html, page.encode())
     if show is not None:
         click.echo(f"\n{side_by_side(examples[str(summaries)], show, expected.ids[show])}")
 

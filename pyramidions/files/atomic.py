@@ -7,9 +7,10 @@ import secrets
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import KilledError
@@ -30,6 +31,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
     The target of a symbolic link is replaced, and the link stays. Pipes and devices such as `/dev/null` are written
     directly. Partial files that killed processes of this machine left in the folder are removed.
+    Inside `written_together` the file appears with the others.
 
     Args:
         path: the file to write; its folder must exist.
@@ -38,30 +40,82 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
         A binary file beside `path`. After an error it is removed, and `path` is unchanged.
 
     Raises:
-        OSError: the file cannot be written; `filename` is `path`, the name that the user knows.
+        OSError: the file cannot be written, or is a link that leads back to itself; `filename` is `path`, the name that
+            the user knows.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            yield file
+        with named_by(path), path.open("wb") as device:
+            yield device
         return
-    # `Path.resolve` raises where a link leads back to itself.
+    if path.is_symlink():
+        # What it names may be missing, but a link that leads back to itself names nothing.
+        with suppress(FileNotFoundError):
+            path.stat()
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
     remove_leftovers(target.parent)
     partial = target.with_name(f".{target.name}.partial-{_HOST}-{secrets.token_hex(4)}")
-    try:
-        with _new_file(partial) as file:
+    others = _together.get()
+    with _group() if others is None else nullcontext(others) as group:
+        with named_by(path, partial):
+            file = _new_file(partial)
+            group.opened.callback(_close, file)
+            group.opened.callback(partial.unlink, missing_ok=True)
             yield file
             sync(file)
-            # The lock protects the partial file from `remove_leftovers` until it has its final name.
-            partial.replace(target)
+        group.whole.append((partial, target, path))
+
+
+def _close(file: BinaryIO) -> None:
+    # What finds no room fails again here, and was told.
+    with suppress(OSError):
+        file.close()
+
+
+class _Group(NamedTuple):
+    """Files that appear together: those that are open, and partial file, target and the user's name of whole ones."""
+
+    opened: ExitStack
+    whole: list[tuple[Path, Path, Path]]
+
+
+_together: ContextVar[_Group | None] = ContextVar("together", default=None)
+
+
+@contextmanager
+def _group() -> Iterator[_Group]:
+    # The locks protect the partial files from `remove_leftovers` until they have their final names.
+    with ExitStack() as opened:
+        yield (group := _Group(opened, []))
+        for partial, target, path in group.whole:
+            with named_by(path, partial):
+                partial.replace(target)
+    for folder in {target.parent for _, target, _ in group.whole}:
+        sync_folder(folder)
+
+
+@contextmanager
+def written_together() -> Iterator[None]:
+    """Let the files of all `atomic_file` blocks inside appear at the end, when all are whole; after an error none."""
+    with _group() as group:
+        before = _together.set(group)
+        try:
+            yield
+        finally:
+            _together.reset(before)
+
+
+@contextmanager
+def named_by(path: Path, partial: Path | None = None) -> Iterator[None]:
+    """Let errors of the system name the path that the user knows, in place of a partial one or of none."""
+    try:
+        yield
     except OSError as error:
-        if error.filename in (None, str(partial)):
-            error.filename, error.filename2 = str(path), None
+        if error.filename is None:
+            error.filename = str(path)
+        elif partial is not None and str(error.filename).startswith(str(partial)):
+            error.filename, error.filename2 = str(error.filename).replace(str(partial), str(path), 1), None
         raise
-    finally:
-        partial.unlink(missing_ok=True)
-    sync_folder(target.parent)
 
 
 def write_file(path: str | Path, content: bytes) -> None:
@@ -203,7 +257,8 @@ def recover_folder(path: str | Path) -> None:
 def _locked_partial(path: Path) -> Iterator[Path]:
     """The folder in which `path` is made, held by this process alone."""
     partial = path.with_name(f".{path.name}.partial")
-    partial.mkdir(exist_ok=True)
+    with named_by(path, partial):
+        partial.mkdir(exist_ok=True)
     lock = os.open(partial, os.O_RDONLY)
     _locks.add(lock)
     try:
@@ -213,7 +268,8 @@ def _locked_partial(path: Path) -> Iterator[Path]:
                 raise BlockingIOError  # another process removed it before it was locked
         except BlockingIOError:
             raise UserError(f"Another process is writing {path} at this moment.") from None
-        yield partial
+        with named_by(path, partial):
+            yield partial
     finally:
         if lock in _locks:
             _locks.remove(lock)

@@ -2,6 +2,7 @@ import json
 import shutil
 
 import pytest
+from full_disk import files_of_at_most
 
 from pyramidions.data.folder import DataFolder
 
@@ -208,3 +209,15 @@ def test_queries_stand_on_the_page_and_are_no_part_of_documents(run, prepared, t
     assert run("score", tmp_path / "summaries.txt", "--data", data, *flags).exit_code == 0
     assert '"a: ki kin"' in page.read_text()
     assert json.loads(scores.read_text())["systems"][str(tmp_path / "summaries.txt")]["novel1"]["mean"] == 50
+
+
+def test_on_a_full_disk_a_command_leaves_both_outputs_or_none(run, generated, prepared, tmp_path):
+    names = {"--json": tmp_path / "scores.json", "--html": tmp_path / "scores.html"}
+    command = ["score", generated, "--data", prepared, *(word for pair in names.items() for word in pair)]
+    before = sorted(tmp_path.iterdir())
+    # The page is longer than that, and the numbers are not.
+    with files_of_at_most(20_000):
+        done = run(*command)
+    assert done.exit_code == 1 and done.stderr.endswith(f"Error: {names['--html']}: File too large.\n")
+    assert sorted(tmp_path.iterdir()) == before
+    assert run(*command).exit_code == 0 and 0 < names["--json"].stat().st_size < 20_000

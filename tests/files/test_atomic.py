@@ -8,10 +8,18 @@ import sys
 import time
 
 import pytest
+from full_disk import files_of_at_most
 
 from pyramidions.errors import UserError
 from pyramidions.files import atomic
-from pyramidions.files.atomic import atomic_file, atomic_folder, hold_folder, recover_folder
+from pyramidions.files.atomic import (
+    atomic_file,
+    atomic_folder,
+    hold_folder,
+    recover_folder,
+    write_file,
+    written_together,
+)
 from pyramidions.files.parallel import KilledError
 
 
@@ -259,11 +267,63 @@ def test_a_file_that_another_process_took_for_a_leftover_is_made_again(tmp_path,
     assert removed and (tmp_path / "out").read_bytes() == b"whole"
 
 
-def test_a_link_that_leads_back_to_itself_is_replaced(tmp_path):
-    (tmp_path / "loop").symlink_to("loop")
-    with atomic_file(tmp_path / "loop") as file:
-        file.write(b"whole")
-    assert (tmp_path / "loop").read_bytes() == b"whole"
+@pytest.mark.parametrize("links", [("loop",), ("loop", "other")])
+def test_a_link_that_leads_back_to_itself_is_named_and_stays(tmp_path, links):
+    for link, leads_to in zip(links, (*links[1:], links[0]), strict=True):
+        (tmp_path / link).symlink_to(leads_to)
+    with pytest.raises(OSError, match="Too many levels of symbolic links") as caught, atomic_file(tmp_path / "loop"):
+        raise AssertionError
+    assert caught.value.filename == str(tmp_path / "loop")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_symlink()) == [*links]
+
+
+@pytest.mark.parametrize("sizes", [(9, 10, 5000), (5000, 9, 10), (9, 5000, 10)])
+def test_of_files_that_are_written_together_all_appear_or_none(tmp_path, sizes):
+    paths = [tmp_path / name for name in "abc"]
+    paths[1].write_bytes(b"old")
+
+    def write():
+        with written_together():
+            for path, size in zip(paths, sizes, strict=True):
+                write_file(path, b"x" * size)
+                assert path.read_bytes() == b"old" if path == paths[1] else not path.exists()
+
+    with files_of_at_most(1000), pytest.raises(OSError, match="File too large") as caught:
+        write()
+    assert caught.value.filename == str(paths[sizes.index(5000)])
+    assert list(tmp_path.iterdir()) == [paths[1]] and paths[1].read_bytes() == b"old"
+    write()
+    assert [path.stat().st_size for path in paths] == [*sizes] and len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_generator_that_writes_beside_another_file_keeps_neither_back(tmp_path):
+    def lines():
+        with atomic_file(tmp_path / "page") as file:
+            yield b"line"
+            file.write(b"page")
+
+    with atomic_file(tmp_path / "out") as file:
+        file.writelines(lines())
+    assert (tmp_path / "page").read_bytes() == b"page" and (tmp_path / "out").read_bytes() == b"line"
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/sys/new"])
+def test_what_cannot_be_written_is_named_as_it_was_given(path):
+    with pytest.raises(OSError) as caught:
+        write_file(path, b"text")
+    assert caught.value.filename == path
+
+
+def test_a_folder_that_cannot_be_made_is_named_as_it_was_given():
+    with pytest.raises(OSError) as caught, atomic_folder("/sys/new"):
+        raise AssertionError
+    assert caught.value.filename == "/sys/new"
+
+
+def test_a_file_that_finds_no_room_in_a_new_folder_is_named_where_it_would_be(tmp_path):
+    with files_of_at_most(10), pytest.raises(OSError) as caught, atomic_folder(tmp_path / "data") as partial:
+        write_file(partial / "train.bin", b"x" * 11)
+    assert caught.value.filename == str(tmp_path / "data" / "train.bin") and list(tmp_path.iterdir()) == []
 
 
 def _is_held(folder):
