@@ -1,6 +1,7 @@
 """Text inside Markdown."""
 
 import re
+from shlex import quote
 
 
 def plain(text: str) -> str:
@@ -13,6 +14,14 @@ def plain(text: str) -> str:
     )
     # What makes a line a heading, a list or a rule.
     return re.sub(r"^(?:[#+=>-]|\d+(?=[.)]))", _escaped_mark, escaped)
+
+
+def shell_word(text: str) -> str:
+    """Quote a text for a shell on one line, such that it ends no block of code."""
+    if text.isprintable():
+        return quote(text)
+    # Python and bash escape alike; with both kinds of quotes inside, Python chooses single ones.
+    return f"${(text + chr(34))!r}"[:-2] + "'"
 
 
 def _escaped_mark(match: re.Match[str]) -> str:

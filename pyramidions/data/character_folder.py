@@ -10,6 +10,7 @@ from pyramidions.data.folder import CHARACTERS, SPLITS
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.verify import compare_files
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.strict_json import parse_json
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 
@@ -77,7 +78,7 @@ class CharacterFolder:
         if not self.path.is_dir():
             raise UserError(f"The data folder {self.path} must be a folder, but {self._found()}.")
         try:
-            manifest = parse_json(self.manifest_path.read_bytes())
+            manifest = parse_json(read_regular(self.manifest_path))
         except FileNotFoundError:
             raise UserError(
                 f"{self.path} is not a folder made by `pyramidions prepare --characters`: it lacks manifest.json."

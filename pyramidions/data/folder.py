@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.files.lines import read_lines
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
@@ -158,7 +159,7 @@ class DataFolder:
         """
         path = self._require(self.manifest_path)
         try:
-            manifest = parse_json(path.read_bytes())
+            manifest = parse_json(read_regular(path))
         except ValueError:
             manifest = None
         if not isinstance(manifest, dict):

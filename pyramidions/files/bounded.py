@@ -1,5 +1,6 @@
 """Bounded reads: regular files only, and no more bytes than a limit."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -34,6 +35,13 @@ def regular_size(path: Path) -> int:
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise UserError(f"{printable(path)} must be a regular file, but is {kind}.")
     return found.st_size
+
+
+def read_regular(path: Path) -> bytes:
+    """Read a regular file; raise an OSError for anything else: a pipe would wait for its writer."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it must be a regular file", str(path))
+    return path.read_bytes()
 
 
 def require_at_most(limit: int, size: int, name: str) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.files.parallel import chunks
 from pyramidions.markdown import plain
 from pyramidions.scoring import FIGURES
@@ -33,7 +34,7 @@ def read_scores(path: Path) -> Scores:
         UserError: there is no such file, or it is damaged.
     """
     try:
-        found = parse_json(path.read_bytes())
+        found = parse_json(read_regular(path))
         # A file of scores has the figures of the metrics that were known when it was written.
         first: dict[str, Any] = next(iter(found["systems"].values()), {})
         names = [name for name in first if name in FIGURES]

@@ -39,11 +39,13 @@ def check_weights(weights: Mapping[str, torch.Tensor], path: Path) -> None:
         path: where they come from, for the error.
 
     Raises:
-        UserError: one is sparse, quantized, complex, or not finite in float32.
+        UserError: one is sparse, nested, quantized, complex, of 8 bits, or not finite in float32.
     """
     for name, weight in weights.items():
-        if weight.layout != torch.strided or weight.is_quantized or weight.is_complex() or weight.is_meta:
-            kind = "complex" if weight.is_complex() else "sparse or quantized"
+        is_tiny = weight.is_floating_point() and weight.itemsize < 2
+        is_dense = weight.layout == torch.strided and not (weight.is_quantized or weight.is_meta or weight.is_nested)
+        if not is_dense or is_tiny or weight.is_complex():
+            kind = "complex" if weight.is_complex() else "of 8 bits" if is_tiny else "sparse, nested or quantized"
             raise UserError(f"The weights of {path} must be plain real numbers, but {name} is {kind}.")
         if weight.is_floating_point() and not weight.float().isfinite().all():
             raise UserError(f"The weights of {path} must be finite, but {name} holds NaN or infinity.")

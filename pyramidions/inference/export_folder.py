@@ -6,6 +6,7 @@ from typing import Any
 
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER
 from pyramidions.models.config import shown
 from pyramidions.models.older_releases import FORMAT
@@ -34,7 +35,7 @@ def read_config(path: Path) -> dict[str, Any]:
         UserError: it is damaged, or of something else.
     """
     try:
-        about = parse_json(path.read_bytes())
+        about = parse_json(read_regular(path))
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}.") from None
     if isinstance(about, dict) and "model_type" in about and "format" not in about:
@@ -122,7 +123,7 @@ def check_hashes(folder: Path, hashes: Mapping[str, str]) -> None:
 def hashes_for_transformers(config: Path) -> dict[str, str] | None:
     """Return what the config.json of an export for transformers says of its files; None for any other."""
     try:
-        about = parse_json(config.read_bytes())
+        about = parse_json(read_regular(config))
     except (OSError, ValueError):
         return None
     hashes = about.get(HASHES) if isinstance(about, dict) and WRITTEN_BY in about else None

@@ -1,14 +1,13 @@
 """The model card of an exported language model of characters."""
 
 from collections.abc import Sequence
-from shlex import quote
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.errors import UserError
 from pyramidions.inference.card_scores import table
 from pyramidions.inference.front_matter import front_matter, licence_fields
 from pyramidions.inference.saved_language_model import SavedLanguageModel
-from pyramidions.markdown import plain
+from pyramidions.markdown import plain, shell_word
 
 
 def language_model_card(
@@ -44,7 +43,7 @@ def language_model_card(
         front_matter(fields),
         f"# {plain(name)}\n\nPredicts characters, and draws segments in texts; a language model with dynamic pooling "
         "(Nawrot et al. 2023).",
-        f"```bash\npyramidions segments {quote(name)} paper.txt --page page.html\n```",
+        f"```bash\npyramidions segments {shell_word(name)} paper.txt --page page.html\n```",
         f"## Model\n\n{table(('', ''), _rows(model).items())}",
         f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
         f"## Licence\n\n{plain(licence or '') or 'Not said.'}",

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Any
 from urllib.parse import quote as quote_url
 
@@ -14,7 +13,7 @@ from pyramidions.inference.extractor import WORDS
 from pyramidions.inference.front_matter import card_fields, front_matter
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.inference.settings import reading_of
-from pyramidions.markdown import plain
+from pyramidions.markdown import plain, shell_word
 from pyramidions.models.parse import extractor_spec_of, spec_of
 
 
@@ -61,7 +60,7 @@ def model_card(
             card_fields(model, name, figures, licence, for_transformers, languages, datasets, _corpus(data).get("hub"))
         ),
         f"# {plain(name)}\n\n{purpose}; {kind}.",
-        use.format(name=repr(name), word=quote(name)),
+        use.format(name=repr(name), word=shell_word(name)),
         f"## Model\n\n{table(('', ''), _rows(model).items())}",
         *_started_from(model),
         f"## Training data\n\n{training}",
@@ -79,7 +78,7 @@ def renamed(card: str, name: str) -> str:
     )
     return re.sub(
         r"^(pyramidions extract paper\.txt --method ).*$",
-        lambda found: found[1] + quote(name),
+        lambda found: found[1] + shell_word(name),
         card,
         flags=re.MULTILINE,
     )

@@ -142,21 +142,23 @@ def _blocks_of(reader: BlockReader) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _with_id(line: bytes, ids: UniqueIds) -> bytes:
-    text = line.decode()
     try:
+        text = line.decode()
         if not text.startswith(_ID):
             raise ValueError
         given, end = json.JSONDecoder().raw_decode(text, len(_ID))
         unique = ids.add(given, "")
-    except (ValueError, TypeError, AttributeError):
+        return line if unique == given else f"{_ID}{json.dumps(unique, ensure_ascii=False)}{text[end:]}".encode()
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise UserError("Shards must hold lines that begin with an id, but one does not.") from None
-    return line if unique == given else f"{_ID}{json.dumps(unique, ensure_ascii=False)}{text[end:]}".encode()
 
 
 def _check_numbers(reader: BlockReader) -> None:
     number, of = reader.about.get("shard"), reader.about.get("of")
     if not (isinstance(number, int) and isinstance(of, int) and 1 <= number <= of <= MOST):
         raise UserError(f"{reader.path} is damaged: it must say which of how many shards it is.")
+    if not isinstance(reader.about.get("settings") or {}, dict):
+        raise UserError(f"{reader.path} is damaged: its settings must be an object.")
 
 
 def _shards_in(folder: Path) -> list[Path]:

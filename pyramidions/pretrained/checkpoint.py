@@ -48,4 +48,8 @@ def write_checkpoint(path: Path, model: SavedModel) -> None:
         "source": None if model.origin is None else model.origin.known(),
     }
     with atomic_file(path) as file:
-        torch.save(state, file)
+        try:
+            torch.save(state, file)
+        except RuntimeError as error:
+            # Where a disk is full, torch finds that it did not write as much as it meant to.
+            raise error.__context__ if isinstance(error.__context__, OSError) else error from None

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.hub import fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
 from pyramidions.models.config import shown
@@ -88,7 +89,7 @@ def read_source(place: str | Path, check: Callable[[Source], object] | None = No
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        found = parse_json(path.read_bytes())
+        found = parse_json(read_regular(path))
     except FileNotFoundError:
         raise UserError(f"{path.parent} lacks {path.name}.") from None
     except OSError as error:
@@ -116,7 +117,7 @@ def _weights(folder: Path) -> dict[str, Tensor]:
 
 def _shards(index: Path) -> list[Path]:
     names = _read_json(index).get("weight_map")
-    files = set(names.values()) if isinstance(names, dict) else set()
+    files = list(names.values()) if isinstance(names, dict) else []
     for name in files:
         # The names come from outside: no path leads out of the folder.
         if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*\.(safetensors|bin)", name):
@@ -125,7 +126,7 @@ def _shards(index: Path) -> list[Path]:
             raise UserError(f"{index.parent} lacks {name}, which {index.name} names.")
     if not files:
         raise UserError(f"{index} must name the files of the weights under 'weight_map', but names none.")
-    return [index.parent / name for name in sorted(files)]
+    return [index.parent / name for name in sorted(set(files))]
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
@@ -147,7 +148,7 @@ def _pickled(path: Path) -> dict[str, Tensor]:
 def _licence(card: Path) -> str | None:
     """Return the licence in the front matter of a model card."""
     try:
-        text = card.read_text(encoding="utf-8", errors="replace")
+        text = read_regular(card).decode("utf-8", "replace")
     except OSError:
         return None
     front = re.match(r"---\r?\n(.*?)\r?\n---\s", text, re.DOTALL)

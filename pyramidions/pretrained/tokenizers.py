@@ -12,6 +12,7 @@ from struct import pack
 from typing import Any, NamedTuple
 
 from pyramidions.errors import UserError
+from pyramidions.files.bounded import read_regular
 from pyramidions.pretrained.sentencepiece_file import (
     CONTROL,
     NORMAL,
@@ -64,7 +65,13 @@ class ImportedTokenizer(NamedTuple):
     unused: int
 
     def id_of(self, old: int) -> int:
-        """Return our id for one of the source, such as its decoder's start."""
+        """Return our id for one of the source, such as its decoder's start.
+
+        Raises:
+            UserError: the source has no such id.
+        """
+        if old not in self.rows:
+            raise UserError(f"The ids in the model's config must be below {len(self.rows):,}, but one is {old}.")
         return self.rows.index(old)
 
 
@@ -133,7 +140,7 @@ def reserved(offset: int) -> list[str]:
 def _offset(folder: Path) -> int:
     settings = folder / SETTINGS
     try:
-        found = parse_json(settings.read_bytes()) if settings.exists() else {}
+        found = parse_json(read_regular(settings)) if settings.exists() else {}
     except ValueError as error:
         raise UserError(f"{settings.name} is damaged: {error}.") from None
     offset = found.get("offset", OFFSET) if isinstance(found, dict) else None

@@ -1,6 +1,7 @@
 """A card shows what comes from outside as it stands, whatever it spells."""
 
 import json
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor
 from pyramidions.inference.card_scores import scores_table
 from pyramidions.inference.model_card import _data, _selection
-from pyramidions.markdown import plain
+from pyramidions.markdown import plain, shell_word
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,12 @@ def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: 
 )
 def test_the_rules_of_an_extractor_are_said(rules: tuple[int | None, str, float], said: str) -> None:
     assert _selection(SavedExtractor(None, None, None, 64, *rules)) == said  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["my model", "it's", "a\n```\n# b", 'it\'s\n"b"\t\\n'])
+def test_a_shell_reads_a_name_in_the_code_of_a_card_as_it_is_and_on_one_line(name: str) -> None:
+    word = shell_word(name)
+    assert len(word.splitlines()) == 1
+    assert (
+        subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True).stdout == name
+    )

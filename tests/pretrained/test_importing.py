@@ -1,6 +1,7 @@
 """Imported models compute what they did; with another architecture, what they did where both agree."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from pyramidions.errors import UserError
 from pyramidions.inference.search import decoding_settings
 from pyramidions.nn import BeamSearch
+from pyramidions.pretrained.checkpoint import write_checkpoint
 from pyramidions.pretrained.importing import Imported, import_model
 from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
@@ -254,6 +256,27 @@ def with_weights(change: Any) -> Any:
     return changed
 
 
+def pickled(weights: dict[str, Any]) -> Any:
+    def change(folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        torch.save(weights, folder / "pytorch_model.bin")
+
+    return change
+
+
+def index_of(names: dict[str, Any]) -> Any:
+    def change(folder: Path) -> None:
+        (folder / "model.safetensors").unlink()
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+
+    return change
+
+
+def as_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 def cut(folder: Path, to: int) -> None:
     (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:to])
 
@@ -280,6 +303,11 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
             "must start from </s> or <s>, but its config says .* 7.",
         ),
         (with_config(vocab_size=2000), "The tokenizer has 340 pieces, but the embeddings have 2000 rows."),
+        (
+            lambda folder: (folder / "generation_config.json").write_text('{"decoder_start_token_id": 99999}'),
+            "The ids in the model's config must be below 340, but one is 99999.",
+        ),
+        (lambda folder: as_pipe(folder / "config.json"), "config.json cannot be read: it must be a regular file."),
         (lambda folder: (folder / "config.json").unlink(), "lacks config.json."),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is damaged: it is not JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "must hold a JSON object, but holds a list."),
@@ -290,6 +318,15 @@ OURS = "encoder.layers.0.sublayers.self_attention.function.projections.q_proj.we
         (with_weights(lambda w: w.update(more=w[Q].clone())), "do not fit its config: more has no place in the model."),
         (with_weights(lambda w: w.update({Q: torch.ones(3, 3)})), rf"{OURS} must be \(16, 16\), but is \(3, 3\)."),
         (with_weights(lambda w: w[Q].fill_(torch.nan)), f"must be finite, but {Q} holds NaN or infinity."),
+        (
+            with_weights(lambda w: w.update({Q: w[Q].to(torch.float8_e4m3fn)})),
+            f"must be plain real numbers, but {Q} is of 8 bits.",
+        ),
+        (
+            pickled({Q: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])}),
+            f"must be plain real numbers, but {Q} is sparse, nested or quantized.",
+        ),
+        (index_of({"a": ["model.safetensors"]}), "must name files beside it, but names a list."),
         (
             with_weights(lambda w: w["final_logits_bias"].fill_(1)),
             "must have no bias of its logits, but `final_logits_bias` is not zero.",
@@ -307,6 +344,12 @@ def test_what_cannot_be_imported_is_one_sentence(
     break_it(folder)
     with pytest.raises(UserError, match=sentence):
         import_model(folder)
+
+
+def test_a_full_disk_is_named(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
+    (tmp_path / "full.pt").symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left on device"):
+        write_checkpoint(tmp_path / "full.pt", import_model(saved["bart"][1]).model)
 
 
 def test_no_path_leads_out_of_the_folder(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:

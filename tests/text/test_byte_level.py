@@ -16,6 +16,7 @@ from pyramidions.errors import UserError
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK, ByteLevelTokenizer, Tokenizer
+from pyramidions.text.tokenizer.byte_level import load
 
 FILE = bart_bytes()
 BART = Tokenizer.from_bytes(FILE)
@@ -120,6 +121,20 @@ def test_half_a_character_and_an_unknown_piece_can_be_read() -> None:
 def test_an_id_that_no_piece_has_is_refused() -> None:
     with pytest.raises(UserError, match="An id must be below 340, the number of pieces, but is 340"):
         BART.decode([4, 340])
+
+
+def test_a_pattern_that_fails_on_a_text_is_told_in_one_sentence() -> None:
+    about = json.loads(FILE)
+    split = {"type": "Split", "pattern": {"Regex": "(a|aa|a+)+$"}, "behavior": "Isolated", "invert": False}
+    about["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, about["pre_tokenizer"]]}
+    tokenizer = Tokenizer.from_bytes(json.dumps(about).encode())
+    with pytest.raises(UserError, match="The tokenizer must cut any text, but its pattern fails on one."):
+        tokenizer.encode("a" * 60 + "b")
+
+
+def test_a_file_of_null_is_refused() -> None:
+    with pytest.raises(UserError, match=r"must be a tokenizer\.json, but has no `model`\."):
+        load(b"null")
 
 
 def test_a_tokenizer_pickles() -> None:

@@ -130,7 +130,13 @@ class ByteLevelTokenizer(Tokenizer):
             apart = apart or window[-1:].isspace()
 
     def _encoded(self, line: str) -> list[int]:
-        ids: list[int] = self._model.encode(line, add_special_tokens=False).ids
+        try:
+            ids: list[int] = self._model.encode(line, add_special_tokens=False).ids
+        except BaseException as error:
+            # The library panics where a pattern of the file backtracks too often.
+            if type(error).__name__ != "PanicException":
+                raise
+            raise UserError("The tokenizer must cut any text, but its pattern fails on one.") from None
         return ids
 
     def _decode(self, ids: list[int]) -> str:
@@ -162,7 +168,7 @@ def load(model_bytes: bytes) -> tuple[Any, dict[str, Any]]:
         about = parse_json(model_bytes)
     except ValueError as error:
         raise UserError(f"The tokenizer must be a tokenizer.json, but {error}.") from None
-    if "model" not in about:
+    if not isinstance(about, dict) or "model" not in about:
         raise UserError("The tokenizer must be a tokenizer.json, but has no `model`.")
     try:
         model = library().Tokenizer.from_buffer(model_bytes)
