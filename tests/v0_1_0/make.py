@@ -1,13 +1,13 @@
-"""Makes the files of this folder by the code of release 0.1.0: trained models, and what that code computes with them.
+"""Makes the files of this folder by release 0.1.0, and those of v0_2_0 by 0.2.0: trained models and what they compute.
 
-They are the evidence that later versions read what 0.1.0 wrote, so they are made once, and only by that release. From
+They are the evidence that later versions read what those wrote, so they are made once, and only by that release. From
 the repository's root:
 
-    git worktree add ../v0_1_0 220c2a1
+    git worktree add ../v0_1_0 220c2a1    # 0e26640 for 0.2.0
     PYTHONPATH=../v0_1_0:tests python tests/v0_1_0/make.py
 
 The folder then holds
-    data/                    data folder of a toy corpus, by `pyramidions prepare`
+    data/                    data folder of a toy corpus, by `pyramidions prepare` (of 0.1.0 only, as what is not NAME)
     NAME.pt.xz               `checkpoint_last.pt` of `fairseq-train` after 5 updates, Adam's state included
     NAME.export/             the same by `pyramidions export`
     NAME.json                outputs of the model, see tests/recorded_outputs.py; `resumed`: the losses of the next 3
@@ -30,7 +30,19 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel
 from fairseq_commands import run
-from models_of_0_1_0 import EXPORTED, FAIRSEQ, FOLDER, GENERATED, MODELS, UPDATES, generated, losses, training
+from models_of_releases import (
+    EXPORTED,
+    FAIRSEQ,
+    FOLDER,
+    GENERATED,
+    OF_0_1_0,
+    OF_0_2_0,
+    UPDATES,
+    folder_of,
+    generated,
+    losses,
+    training,
+)
 from recorded_outputs import PREFIX, documents, numbers, outputs
 
 import pyramidions
@@ -65,15 +77,18 @@ def prepare(work: Path) -> None:
 
 
 def main() -> None:
-    assert pyramidions.__version__ == "0.1.0", pyramidions.__version__
+    models = {"0.1.0": [FAIRSEQ, *OF_0_1_0], "0.2.0": [*OF_0_2_0]}[pyramidions.__version__]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         # Checkpoints hold the command line: relative paths tell nothing of this machine.
         (work / "pyramidions").symlink_to(Path(pyramidions.__file__).parent)
-        prepare(work)
-        shutil.rmtree(FOLDER / "data", ignore_errors=True)
-        shutil.copytree(work / "data", FOLDER / "data")
-        for name in [FAIRSEQ, *MODELS]:
+        if FAIRSEQ in models:
+            prepare(work)
+            shutil.rmtree(FOLDER / "data", ignore_errors=True)
+            shutil.copytree(work / "data", FOLDER / "data")
+        else:
+            shutil.copytree(FOLDER / "data", work / "data")
+        for name in models:
             checked(*training(name, "data", name, UPDATES, user_dir="pyramidions"), folder=work)
             checkpoint = Path(shutil.copy(work / name / "checkpoint_last.pt", work / f"{name}.pt"))
             if name == FAIRSEQ:
@@ -83,12 +98,15 @@ def main() -> None:
             recorded = outputs(load_model(checkpoint).transformer)
             log = checked(*training(name, "data", name, UPDATES + 3, user_dir="pyramidions"), folder=work)
             after = outputs(load_model(work / name / "checkpoint_last.pt").transformer)
-            write_json(FOLDER / f"{name}.json", {**recorded, "resumed": {"losses": losses(log), "outputs": after}})
+            write_json(
+                folder_of(name) / f"{name}.json", {**recorded, "resumed": {"losses": losses(log), "outputs": after}}
+            )
             if name in EXPORTED:
                 shutil.rmtree(FOLDER / f"{name}.export", ignore_errors=True)
                 checked("pyramidions", "export", f"{name}.pt", f"{name}.export", folder=work)
                 shutil.copytree(work / f"{name}.export", FOLDER / f"{name}.export")
-        write_json(FOLDER / "generated.json", generated("data", f"{GENERATED}.pt", "pyramidions", work))
+        if GENERATED in models:
+            write_json(FOLDER / "generated.json", generated("data", f"{GENERATED}.pt", "pyramidions", work))
 
 
 @torch.no_grad()
@@ -108,7 +126,7 @@ def by_fairseq(checkpoint: Path, data: Path) -> None:
 
 
 def pack(checkpoint: Path) -> None:
-    (FOLDER / f"{checkpoint.name}.xz").write_bytes(lzma.compress(checkpoint.read_bytes(), preset=9))
+    (folder_of(checkpoint.stem) / f"{checkpoint.name}.xz").write_bytes(lzma.compress(checkpoint.read_bytes(), preset=9))
 
 
 if __name__ == "__main__":

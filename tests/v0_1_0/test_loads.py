@@ -1,4 +1,4 @@
-"""What release 0.1.0 trained and exported loads, and computes what it did then; make.py tells how the files arose."""
+"""What older releases trained and exported loads, and computes what it did then; make.py tells how the files arose."""
 
 import json
 import lzma
@@ -8,27 +8,42 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.data import Dictionary
-from fairseq_commands import USER_DIR, run
-from models_of_0_1_0 import EXPORTED, FAIRSEQ, FOLDER, GENERATED, MODELS, UPDATES, generated, losses, training
+from fairseq_commands import TASK, USER_DIR, run
+from forked_commands import run as forked
+from models_of_releases import (
+    EXPORTED,
+    FAIRSEQ,
+    FOLDER,
+    GENERATED,
+    MODELS,
+    OF_0_1_0,
+    UPDATES,
+    folder_of,
+    generated,
+    losses,
+    training,
+)
 from omegaconf import OmegaConf
 from recorded_outputs import PREFIX, documents, outputs
 
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import preset
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+from pyramidions.nn import Transformer
 
 DATA = FOLDER / "data"
 
 
 def recorded(name: str) -> Any:
-    return json.loads((FOLDER / f"{name}.json").read_text())
+    return json.loads((folder_of(name) / f"{name}.json").read_text())
 
 
 def unpacked(name: str, folder: Path) -> Path:
     """The folder with the checkpoint of a model, as `fairseq-train` left it."""
     folder.mkdir(exist_ok=True)
-    (folder / "checkpoint_last.pt").write_bytes(lzma.decompress((FOLDER / f"{name}.pt.xz").read_bytes()))
+    (folder / "checkpoint_last.pt").write_bytes(lzma.decompress((folder_of(name) / f"{name}.pt.xz").read_bytes()))
     return folder
 
 
@@ -57,7 +72,7 @@ def test_an_export_of_today_holds_the_same_model(name: str, tmp_path: Path) -> N
     assert_same(outputs(load_model(tmp_path / "export").transformer), recorded(name))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", OF_0_1_0)
 def test_every_weight_counts(name: str, tmp_path: Path) -> None:
     """Else a file with two names mixed up could pass the tests above."""
     transformer = load_model(unpacked(name, tmp_path)).transformer
@@ -98,6 +113,32 @@ def test_training_goes_on_as_it_did(name: str, tmp_path: Path) -> None:
     for update, numbers in expected["losses"].items():
         assert [float(x) for x in found[update]] == pytest.approx([float(x) for x in numbers], abs=2e-3), update
     assert_same(outputs(load_model(folder).transformer), expected["outputs"], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_fairseq_builds_what_computes_as_it_did(name: str, tmp_path: Path) -> None:
+    """The way of fairseq-generate, -interactive, -validate and -eval-lm."""
+    path = unpacked(name, tmp_path) / "checkpoint_last.pt"
+    (model,), _, _ = load_model_ensemble_and_task([str(path)], {"data": str(DATA)})
+    assert_same(outputs(Transformer(model.encoder.core, model.decoder.core, padding_idx=1).eval()), recorded(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_every_command_of_fairseq_reads_it(name: str, tmp_path: Path) -> None:
+    """fairseq-train does so below."""
+    path, task = unpacked(name, tmp_path) / "checkpoint_last.pt", [*TASK, "--batch-size", 2]
+    search = ["--beam", 3, "--min-len", 3, "--max-len-b", 8]
+    (tmp_path / "texts").write_text("neat tea\nbest banana\n")
+    generate = forked("fairseq-generate", DATA, *task, *search, "--path", path, "--gen-subset", "test")
+    interactive = forked(
+        *("fairseq-interactive", DATA, *task, *search, "--path", path, "--buffer-size", 2),
+        *("--input", tmp_path / "texts"),
+    )
+    for done, count in ((generate, 3), (interactive, 2)):
+        assert done.returncode == 0 and done.stdout.count("\nH-") == count, done.stdout
+    validate = forked("fairseq-validate", DATA, *task, "--path", path, "--valid-subset", "valid")
+    assert validate.returncode == 0 and "| loss " in validate.stdout, validate.stdout
 
 
 @pytest.mark.slow

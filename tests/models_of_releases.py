@@ -1,4 +1,4 @@
-"""The models that release 0.1.0 left in tests/v0_1_0, and the commands that made them."""
+"""The models that older releases left in tests/v0_1_0 and tests/v0_2_0, and the commands that made them."""
 
 import json
 import re
@@ -12,8 +12,8 @@ UPDATES = 5
 
 BLOCKS = ["--self-attention-args", '{"block_size": 8}']
 LSH = '{"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "window": 4}'
-#: what each model is made of, beside the sizes that all share
-MODELS: dict[str, list[str]] = {
+#: what each model of a release is made of, beside the sizes that all share
+OF_0_1_0: dict[str, list[str]] = {
     "vanilla": ["--arch", "vanilla"],
     "pyramidion": ["--arch", "pyramidion", *BLOCKS, "--pooling-lengths", "16,8"]
     + ["--scorer", "nonlinear", "--normalize-before"],
@@ -23,9 +23,24 @@ MODELS: dict[str, list[str]] = {
     "deep_pyramidion": ["--arch", "deep_pyramidion", *BLOCKS, "--pooling-lengths", "None,16,8,None"]
     + ["--encoder-layers", "4", "--checkpoint-activations"],
 }
+HASHED = '{"bucket_size": 4, "num_hashes": 2, "local_heads": 0}'
+OF_0_2_0: dict[str, list[str]] = {
+    "terraformer": ["--arch", "terraformer", "--encoder-layers", "4", "--feed-forward-args", '{"block_size": 8}']
+    + ["--self-attention", "lsh,sliding_window,strided,efficient"]
+    + ["--self-attention-args", f'[{HASHED}, {{"window": 4}}, {{"window": 4, "stride": 3}}, {{"window": 4}}]']
+    + ["--decoder-self-attention-args", HASHED, "--decoder-args", '{"longest_memory": 32}']
+    + ["--recurrence-args", '{"dim": 4}'],
+}
+MODELS = {**OF_0_1_0, **OF_0_2_0}
 EXPORTED = ("pyramidion", "funnel")
 GENERATED = "pyramidion"
 FAIRSEQ = "fairseq_transformer"
+
+
+def folder_of(name: str) -> Path:
+    """Return where the files of a model lie; all share the data in v0_1_0."""
+    return FOLDER.parent / "v0_2_0" if name in OF_0_2_0 else FOLDER
+
 
 _SIZES = ["--embed-dim", "8", "--ffn-embed-dim", "16", "--num-heads", "2", "--decoder-layers", "1"]
 _SIZES += ["--dropout", "0", "--attention-dropout", "0", "--activation-dropout", "0"]
