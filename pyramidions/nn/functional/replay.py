@@ -18,7 +18,7 @@ _TYPES = (torch.uint8, torch.int16, torch.int32, torch.int64)
 def replayed(make: _Make, below: int) -> Tensor:
     """Return what ``make`` computes; in a recomputation, what it computed in the forward pass.
 
-    Rounding may differ between the two passes, and a decision must not (Jaszczur et al. 2021, section 4.1). Random
+    Rounding may differ between the two passes, and a decision must not (Jaszczur et al. 2021, section 4.2). Random
     numbers are drawn outside of ``make``, so that both passes draw the same number of them.
 
     Args:
