@@ -6,12 +6,10 @@ from setuptools import find_packages, setup
 
 README = Path(__file__).parent / "README.md"
 
-# Enough to build a model, load its weights, summarize, prepare data: no fairseq and no compiler.
+# Enough to extract, to score and to prepare data: no torch, no fairseq and no compiler.
 BASE = [
-    "torch>=2.6,<3",
     "numpy>=1.26,<3",
     "scipy>=1.13,<2",
-    "scikit-learn>=1.5,<2",  # tf-idf of sentences
     "sentencepiece>=0.2,<0.3",
     "sentencex==1.0.32",
     "confusable-homoglyphs>=3.3,<4",  # letters of other scripts that look like Latin ones
@@ -27,8 +25,12 @@ BASE = [
     "click>=8.1,<9",
 ]
 
+# Enough to run a model: to summarize, to extract by a trained extractor, to build one in Python.
+TORCH = ["torch>=2.6,<3"]
+
 # What a model reads and writes with that started from BART, LED or PEGASUS.
 PRETRAINED = [
+    *TORCH,
     "tokenizers>=0.23,<0.24",
     "huggingface-hub>=1.0,<3",  # names of models on the hub; 1.0 and 2.0 differ in the library of HTTP only
 ]
@@ -71,6 +73,7 @@ DEV = [
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
+    "scikit-learn>=1.5,<2",  # weighs words as ours does, in a test
 ]
 
 setup(
@@ -102,7 +105,14 @@ setup(
         ]
     },
     install_requires=BASE,
-    extras_require={"train": TRAIN, "pretrained": PRETRAINED, "metrics": METRICS, "bench": BENCH, "dev": DEV},
+    extras_require={
+        "torch": TORCH,
+        "train": TRAIN,
+        "pretrained": PRETRAINED,
+        "metrics": METRICS,
+        "bench": BENCH,
+        "dev": DEV,
+    },
     entry_points={"console_scripts": ["pyramidions = pyramidions.cli:main"]},
     zip_safe=False,
 )

@@ -40,23 +40,11 @@ if sys.modules.get("fairseq") is not None:
     del _plugin
 
 if not TYPE_CHECKING:  # A checker that saw this would let any attribute pass.
-    # A module is imported when one of its names is asked for: torch takes seconds and hundreds of megabytes.
-    _HOMES = {
-        "Extraction": "extract.extraction",
-        "Extractor": "inference.extractor",
-        "ExtractorMap": "inference.batch_maps",
-        "SamplingOptions": "inference.search",
-        "SegmentedText": "inference.segmenter",
-        "Segmenter": "inference.segmenter",
-        "Summarizer": "inference.summarizer",
-        "SummarizerMap": "inference.batch_maps",
-        "Summary": "inference.summary",
-    }
 
     def __getattr__(name):
-        if name not in _HOMES:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(importlib.import_module("pyramidions.inference"), name)
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -1,10 +1,11 @@
 """Finds the device that a model runs on."""
 
-from typing import Protocol, runtime_checkable
-
-import torch
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pyramidions.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
 
 
 @runtime_checkable
@@ -24,12 +25,14 @@ class TorchDevice(Protocol):
 Device = str | TorchDevice
 
 
-def found_device(device: Device | None) -> torch.device:
+def found_device(device: Device | None) -> "torch.device":
     """Return a device that works; for None, a GPU if there is one.
 
     Raises:
         UserError: there is no such device.
     """
+    import torch
+
     try:
         device = ("cuda" if torch.cuda.is_available() else "cpu") if device is None else device
         found = torch.device(str(device))

@@ -1,6 +1,9 @@
 """Libraries that a base install does not bring."""
 
+import shlex
+from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 
 from pyramidions.errors import UserError
@@ -24,6 +27,20 @@ def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained
             import_module(f"{name}.{part}")
     except ModuleNotFoundError:
         raise UserError(
-            f"{user} needs the library {name}, which is not installed: pip install 'pyramidions[{extra}]' brings it."
+            f"{user} needs the library {name}, which is not installed: {what_brings(name, extra)}."
         ) from None
     return found
+
+
+def what_brings(name: str, extra: str) -> str:
+    """Return a clause with the command that installs a library and the others of its extra.
+
+    It names them, since no package index has an extra of ours.
+    """
+    lines: list[str] = []
+    with suppress(PackageNotFoundError):
+        lines = requires("pyramidions") or []
+    needed = [line.partition(";")[0].strip() for line in lines if f'extra == "{extra}"' in line]
+    clause = f"`pip install {shlex.join(needed or [name])}` brings it"
+    without_cuda = "`pip install torch --index-url https://download.pytorch.org/whl/cpu` without several GB of CUDA"
+    return f"{clause}, {without_cuda}" if name == "torch" else clause

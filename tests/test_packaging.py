@@ -33,7 +33,7 @@ class Without:
         return getattr(self.finder, name)
 
     def find_spec(self, name, path=None, target=None):
-        absent = {"fairseq", "hydra", "omegaconf", "rouge_score", "datasets", "pyarrow"}
+        absent = {"fairseq", "hydra", "omegaconf", "datasets", "pyarrow"}
         absent |= {"tokenizers", "transformers", "ot"}
         if name.partition(".")[0] in absent:
             return None
@@ -41,6 +41,9 @@ class Without:
 
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
+
+# The machine of somebody who typed `pip install .`, and has no torch.
+WITHOUT_TORCH = WITHOUT_TRAIN.replace('"fairseq", ', '"fairseq", "torch", "sklearn", ')
 
 # setup.py itself is asked, not the metadata of the last installation.
 PRINT_DECLARED = """
@@ -91,6 +94,53 @@ def test_the_base_install_imports_without_fairseq(module: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+# Runs commands one after the other; says how each ended, and what the first one took.
+RUN = """
+import json, re, sys
+from pathlib import Path
+from click.testing import CliRunner
+from pyramidions.cli import main
+
+ended = []
+for words in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(main, words)
+    ended.append([done.exit_code, done.stderr.splitlines()[-1:]])
+    if len(ended) == 1:
+        heavy = sorted({"torch", "sklearn", "scipy.stats", "nltk", "pandas"} & {*sys.modules})
+        megabytes = int(re.search("VmHWM: *\\t *(\\d+)", Path("/proc/self/status").read_text())[1]) / 1000
+print(json.dumps([heavy, megabytes, ended]))
+"""
+SENTENCES = [f"{' '.join('ban den kin lon mur ras'.split()[n % 4 : 3 + n % 5])} sel {n}." for n in range(40)]
+PAPER = f"1 Introduction\n\n{' '.join(SENTENCES[:20])}\n\n2 Methods\n\n{' '.join(SENTENCES[20:])}"
+
+
+def test_without_torch_texts_are_extracted_prepared_and_scored_and_models_say_what_to_type(tmp_path: Path) -> None:
+    (tmp_path / "paper.txt").write_text(PAPER)
+    records = [{"id": str(n), "article": PAPER, "abstract": " ".join(SENTENCES[n:5])} for n in range(3)]
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, records)))
+    works = [
+        "extract paper.txt --explain page.html",
+        'extract test.jsonl -o extracts.jsonl --method-args {"mu":0.5}',
+        "extract test.jsonl -o shards --shard 1/1",
+        "prepare . --out prepared --vocab-size 38",
+        "score extracts.jsonl --data prepared --lead --metrics rouge,meteor,coverage",
+    ]
+    needs = ["summarize model paper.txt", "segments model paper.txt", "import model -o x.pt", "cost pyramidion"]
+    needs += ["export model x", "extract paper.txt --method ."]
+    trains = "train train.jsonl -o model"
+    commands = json.dumps([words.split() for words in (*works, *needs, trains)])
+    done = run(sys.executable, "-c", WITHOUT_TORCH + RUN, commands, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    heavy, megabytes, ended = json.loads(done.stdout)
+    assert heavy == []
+    assert megabytes < 250
+    assert [code for code, _ in ended[: len(works)]] == [0] * len(works), ended[3]
+    *said, of_train = [line for _, (line,) in ended[len(works) :]]
+    assert all(re.match("Error: .*torch.* is not installed: `pip install ", line) for line in said), said
+    assert of_train.endswith("scripts/setup.sh train brings them.")
+
+
 def test_importing_the_plugin_leaves_the_root_logger_alone() -> None:
     code = "import logging, pyramidions.plugin, fairseq; print(logging.root.level, logging.root.handlers)"
     done = run(sys.executable, "-c", code)
@@ -109,9 +159,9 @@ def test_what_is_installed_here_satisfies_every_requirement(requirements: Requir
         assert distribution(requirement.name).version in requirement.specifier, requirement
 
 
-def test_the_base_install_needs_neither_fairseq_nor_a_compiler(requirements: Requirements) -> None:
+def test_the_base_install_needs_no_torch_no_fairseq_and_no_compiler(requirements: Requirements) -> None:
     names = {one.name for one in requirements[""]}
-    assert names.isdisjoint({"fairseq", "fairseq-fixed", "torchaudio", "cython"})
+    assert names.isdisjoint({"torch", "fairseq", "fairseq-fixed", "torchaudio", "cython"})
 
 
 def test_dev_brings_all_of_train(requirements: Requirements) -> None:
@@ -122,7 +172,7 @@ def test_scripts_and_metadata_agree_on_fairseq_and_torch(requirements: Requireme
     setup = (ROOT / "scripts" / "setup.sh").read_text()
     fairseq = next(one for one in requirements["train"] if one.name == "fairseq-fixed")
     assert f'fairseq="{fairseq}"' in setup
-    torch = next(one for one in requirements[""] if one.name == "torch")
+    torch = next(one for one in requirements["torch"])
     found = re.search(r"torch_version=(\S+)", setup)
     assert found is not None
     assert found[1] in torch.specifier
@@ -161,9 +211,11 @@ def would_install(python: Path | str, target: str, folder: Path) -> set[str]:
     return {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
 
 
-@pytest.mark.parametrize("extra", ["", "[train]"])
-def test_beside_the_torch_that_is_here_nothing_is_fetched(source: Path, tmp_path: Path, extra: str) -> None:
-    assert would_install(sys.executable, f"{source}{extra}", tmp_path) == {"pyramidions"}
+def test_beside_the_torch_that_is_here_nothing_is_fetched_but_what_setup_takes_out_again(
+    source: Path, tmp_path: Path
+) -> None:
+    assert would_install(sys.executable, str(source), tmp_path) == {"pyramidions"}
+    assert would_install(sys.executable, f"{source}[train]", tmp_path) == {"pyramidions", "torchaudio"}
 
 
 def test_a_clean_environment_with_torch_gets_no_second_torch(source: Path, tmp_path: Path) -> None:
@@ -177,7 +229,7 @@ def test_a_clean_environment_with_torch_gets_no_second_torch(source: Path, tmp_p
     for package in ("setuptools", "_distutils_hack"):
         shutil.copytree(Path(setuptools.__file__).parents[1] / package, Path(folder) / package)
 
-    names = would_install(python, str(source), tmp_path)
+    names = would_install(python, f"{source}[torch]", tmp_path)
     assert {"pyramidions", "numpy", "sentencepiece"} <= names
     assert not [name for name in names if re.match("torch|nvidia|cuda|triton|fairseq", name)]
 

@@ -16,6 +16,7 @@ import click
 
 from pyramidions import __version__
 from pyramidions.errors import UserError
+from pyramidions.optional import what_brings
 
 # Command -> module and name; a command imports its dependencies when it runs.
 _COMMANDS = {
@@ -150,7 +151,9 @@ def _fail(message: str, code: int) -> None:
 def _installed_by(module: str) -> str:
     # fairseq compiles, and needs torch before it.
     of_fairseq = module in ("fairseq", "hydra", "omegaconf")
-    return "scripts/setup.sh train brings what training needs" if of_fairseq else f"pip install {module}"
+    if of_fairseq:
+        return "scripts/setup.sh train brings what training needs"
+    return what_brings(module, module)
 
 
 def _sentence(error: Exception) -> str | None:

@@ -71,12 +71,11 @@ def export(
     """
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
-    from pyramidions.inference import export_model
     from pyramidions.inference.export_folder import CARD, refuse_foreign
     from pyramidions.inference.language_model_card import language_model_card
     from pyramidions.inference.model_card import model_card
     from pyramidions.inference.saved_language_model import SavedLanguageModel
-    from pyramidions.inference.saved_model import load_any, write_export
+    from pyramidions.inference.saved_model import export_model, load_any, write_export
     from pyramidions.pretrained.exporting import hugging_face_files
 
     # Checked before the work.

@@ -162,7 +162,7 @@ def extract(
 
 
 def _options(text: str) -> dict[str, Any]:
-    from pyramidions.models.fields import parse_options
+    from pyramidions.strict_json import parse_options
 
     with naming_options("method_args"):
         return parse_options(text, "method_args")
@@ -205,19 +205,24 @@ def _settings(
     method: str, method_args: str, corpus: Path | None, encoder: Path | None, device: str | None
 ) -> dict[str, Any]:
     """Return how the shards of a run rate sentences."""
-    from pyramidions.device import found_device
     from pyramidions.inference.documents import list_files
     from pyramidions.inference.fingerprints import input_fingerprint, method_fingerprint, model_fingerprint
-    from pyramidions.inference.saved_model import load_model
 
     rated_by = method_fingerprint(method)
-    return {
+    settings = {
         "method": rated_by,
         "method_args": _options(method_args),
         "idf": None if corpus is None else input_fingerprint(list_files([corpus]).paths),
-        "vectors": None if encoder is None else model_fingerprint(load_model(encoder)),
-        "device": None if encoder is None and rated_by == method else found_device(device).type,
+        "vectors": None,
+        "device": None,
     }
+    if encoder is not None or rated_by != method:
+        from pyramidions.device import found_device
+        from pyramidions.inference.saved_model import load_model
+
+        settings["vectors"] = None if encoder is None else model_fingerprint(load_model(encoder))
+        settings["device"] = found_device(device).type
+    return settings
 
 
 def _plain(rules: "SelectionRules") -> dict[str, Any]:

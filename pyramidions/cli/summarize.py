@@ -151,13 +151,13 @@ def summarize(
     """
     from pyramidions.cli.naming import naming_options, option
     from pyramidions.cli.summary_lines import SummaryIds, json_line
-    from pyramidions.inference import SamplingOptions, Summarizer
     from pyramidions.inference.documents import list_files, read_files
     from pyramidions.inference.queries import answerable, each_query
     from pyramidions.inference.reader import check_queries
-    from pyramidions.inference.search import decoding_settings
+    from pyramidions.inference.search import SamplingOptions, decoding_settings
     from pyramidions.inference.share import Turns
     from pyramidions.inference.stream import block_size, explain_documents, summarize_blocks, summarize_documents
+    from pyramidions.inference.summarizer import Summarizer
 
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")

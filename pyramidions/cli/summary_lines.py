@@ -3,14 +3,16 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyramidions.data.ids import UniqueIds
 from pyramidions.inference.documents import Origin
 from pyramidions.inference.file_formats import holds_records
-from pyramidions.inference.stream import Summarized
-from pyramidions.inference.summary import Summary
-from pyramidions.inference.supported_sentences import SummarySentence, Supporting
+
+if TYPE_CHECKING:
+    from pyramidions.inference.stream import Summarized
+    from pyramidions.inference.summary import Summary
+    from pyramidions.inference.supported_sentences import SummarySentence, Supporting
 
 
 class SummaryIds:
@@ -32,7 +34,7 @@ class SummaryIds:
         return own if self._given is None else self._given.add(own, origin.name)
 
 
-def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
+def json_line(result: "Summarized", ids: SummaryIds, long: str) -> str:
     """Return a document's summary as a JSON object.
 
     Args:
@@ -65,10 +67,10 @@ def json_line(result: Summarized, ids: SummaryIds, long: str) -> str:
     return json.dumps(about, ensure_ascii=False)
 
 
-def _support(sentence: SummarySentence) -> dict[str, Any]:
+def _support(sentence: "SummarySentence") -> dict[str, Any]:
     """Return what supports a sentence, by the words that it shares and by attention."""
 
-    def named(supporting: Sequence[Supporting]) -> list[dict[str, Any]]:
+    def named(supporting: Sequence["Supporting"]) -> list[dict[str, Any]]:
         return [{"sentence": each.text, "share": round(each.share, 4)} for each in supporting]
 
     return {
@@ -80,7 +82,7 @@ def _support(sentence: SummarySentence) -> dict[str, Any]:
     }
 
 
-def text_line(result: Summarized, named: bool) -> str:
+def text_line(result: "Summarized", named: bool) -> str:
     """Return a document's summary and notes as text.
 
     Args:
@@ -96,7 +98,7 @@ def text_line(result: Summarized, named: bool) -> str:
     return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"
 
 
-def _notes(summaries: list[Summary]) -> list[str]:
+def _notes(summaries: list["Summary"]) -> list[str]:
     """Return what a reader of a summary should know of how it was made."""
     first = summaries[0].coverage
     read = sum(summary.read_tokens for summary in summaries)

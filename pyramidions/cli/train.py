@@ -1,6 +1,7 @@
 """`pyramidions train`."""
 
 import math
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ def train(
       pyramidions train documents/ -o my-model --source-field text --target-field summary --hours 2
       pyramidions train papers.jsonl -o my-model --dry-run
     """
+    if find_spec("torch") is None:
+        raise UserError("Training needs torch and fairseq, which are not here: scripts/setup.sh train brings them.")
     from pyramidions.cli.naming import naming_options
     from pyramidions.training.arguments import Arguments, absolute
     from pyramidions.training.command import show_plan

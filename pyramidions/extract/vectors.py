@@ -1,17 +1,19 @@
 """Sentences as vectors."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from pyramidions.arguments import checked
 from pyramidions.errors import UserError
 
-# scikit-learn takes a second to import, which commands that do not extract need not wait for.
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import TfidfVectorizer
+
+_WORD = re.compile(r"\b\w\w+\b")
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.
 Matrix: TypeAlias = "np.ndarray | csr_array"
@@ -28,7 +30,8 @@ class SentenceVectors(Protocol):
 class TfIdf:
     """Vectors of tf-idf weights, with the logarithm of the term frequency (Salton and Buckley 1988).
 
-    Document frequencies are counted over the sentences at hand, or over the documents of a corpus.
+    Words have two letters or digits at least, and are compared in lower case. Document frequencies are counted over the
+    sentences at hand, or over the documents of a corpus. All are one higher, as if one more document had every word.
 
     Args:
         corpus: its documents, read once; None to count over the sentences. Words that it lacks are left out.
@@ -39,29 +42,52 @@ class TfIdf:
 
     @checked
     def __init__(self, corpus: Iterable[str] | None = None) -> None:
-        try:
-            self._fitted: Any = None if corpus is None else _vectorizer().fit(corpus)
-        except ValueError:
-            raise UserError("The corpus of document frequencies must hold a word of two letters.") from None
+        self._known = None if corpus is None else _known(corpus)
+        if self._known is not None and not self._known.columns:
+            raise UserError("The corpus of document frequencies must hold a word of two letters.")
 
     @checked
     def __call__(self, sentences: Sequence[str]) -> Matrix:
         from scipy.sparse import csr_array
 
-        if self._fitted is not None:
-            return csr_array(self._fitted.transform(sentences))
-        try:
-            found = _vectorizer().fit_transform(sentences)
-        except ValueError:
-            # No sentence has a word of two letters.
-            return csr_array((len(sentences), 1))
-        return csr_array(found)
+        known = self._known or _known(sentences)
+        found: list[int] = []
+        ends = [0]
+        for sentence in sentences:
+            found.extend(known.columns[word] for word in _words(sentence) if word in known.columns)
+            ends.append(len(found))
+        shape = (len(sentences), max(1, len(known.columns)))
+        x = csr_array((np.ones(len(found)), np.array(found, dtype=np.int32), ends), shape=shape)
+        x.sum_duplicates()
+        x.data = (np.log(x.data) + 1) * known.weights[x.indices]
+        x.data /= np.repeat(np.sqrt((x * x).sum(axis=1)), np.diff(x.indptr))
+        return x
 
 
-def _vectorizer() -> "TfidfVectorizer":
-    from sklearn.feature_extraction.text import TfidfVectorizer
+class _Known(NamedTuple):
+    """The words of some documents.
 
-    return TfidfVectorizer(sublinear_tf=True)
+    Attributes:
+        columns: of each word, in alphabetical order.
+        weights: (words,): ln((1 + documents) / (1 + documents with the word)) + 1.
+    """
+
+    columns: dict[str, int]
+    weights: np.ndarray
+
+
+def _known(documents: Iterable[str]) -> _Known:
+    number, frequencies = 0, Counter[str]()
+    for document in documents:
+        number += 1
+        frequencies.update(set(_words(document)))
+    words = sorted(frequencies)
+    weights = np.log((1 + number) / (1 + np.array([frequencies[word] for word in words], dtype=float))) + 1
+    return _Known({word: column for column, word in enumerate(words)}, weights)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
 
 
 def dense(row: Any) -> np.ndarray:

@@ -27,6 +27,10 @@ TEXT_FIELDS = ("text", PLAIN.source, RELEASE.source)
 #: Told of each file, document and line that cannot be read; the others are.
 Refuse = Callable[[UserError], object]
 
+#: Progress callback: bytes done since the last call. Each byte of a file counts twice: when its text is read and when
+#: its summary is written.
+Progress = Callable[[float], object]
+
 
 class Origin(NamedTuple):
     """Where a document comes from.

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyramidions.arguments import shown
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER
-from pyramidions.models.config import shown
 from pyramidions.models.older_releases import FORMAT
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer

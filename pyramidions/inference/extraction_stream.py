@@ -12,16 +12,14 @@ from pyramidions.extract.methods import ORACLE
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.progress import counted
 from pyramidions.inference.document_page import full
-from pyramidions.inference.documents import InputText, Refuse
+from pyramidions.inference.documents import InputText, Progress, Refuse
 from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
 from pyramidions.inference.extractor import Extractor, document_outline
-from pyramidions.inference.learned_ranker import DOCUMENTS
 from pyramidions.inference.share import blocks
-from pyramidions.inference.stream import Progress
 from pyramidions.text.outline import Outline
 
 #: Inputs that a trained extractor reads together.
-BLOCK = DOCUMENTS
+BLOCK = 32
 
 
 class Extracted(NamedTuple):

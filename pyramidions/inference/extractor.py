@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
-from pyramidions.inference.learned_ranker import LearnedRanker
-from pyramidions.inference.precision import FLOAT32, PrecisionName
-from pyramidions.inference.sentence_vectors import EncoderVectors
+from pyramidions.optional import optional_library
 from pyramidions.text.outline import Outline, outline
+
+# Only a trained extractor needs torch.
+if TYPE_CHECKING:
+    from pyramidions.inference.learned_ranker import LearnedRanker
 
 WORDS = 220  #: of a summary, unless a budget is given or a trained extractor has its own
 
@@ -53,12 +55,13 @@ class Extractor:
         *,
         vectors: SentenceVectors | None = None,
         device: Device | None = None,
-        precision: PrecisionName | None = None,
+        precision: str | None = None,
     ) -> None:
         self.method = str(method)
-        self._ranker = _ranker(self.method, options or {}, vectors, device, precision)
-        computes = vectors if vectors is not None else self._ranker
-        self.precision = computes.precision if isinstance(computes, EncoderVectors | LearnedRanker) else None
+        self._learned = _learned(self.method, options or {}, vectors, device, precision)
+        self._ranker = self._learned or _ranker(self.method, options or {}, vectors)
+        computes = vectors if vectors is not None else self._learned
+        self.precision = getattr(computes, "precision", None)
 
     @checked
     def extract(
@@ -102,8 +105,8 @@ class Extractor:
             UserError: a budget below 1, or no such redundancy.
         """
         own = SelectionRules(Budget(WORDS), stops=self._ranker is not None and self._ranker.stops)
-        if isinstance(self._ranker, LearnedRanker):
-            model = self._ranker.model
+        if self._learned is not None:
+            model = self._learned.model
             own = SelectionRules(Budget(model.extract_words or WORDS), model.redundancy, model.mmr_weight)
         budget = own.budget if words is None and sentences is None else Budget(words, sentences)
         rules = own._replace(budget=budget, redundancy=redundancy or own.redundancy)
@@ -121,8 +124,8 @@ class Extractor:
         Raises:
             UserError: a reference is missing.
         """
-        if isinstance(self._ranker, LearnedRanker):
-            yield from self._ranker.rank_all(found for found, _ in documents)
+        if self._learned is not None:
+            yield from self._learned.rank_all(found for found, _ in documents)
             return
         for found, reference in documents:
             ranker = self._ranker
@@ -147,14 +150,14 @@ def document_outline(text: str) -> Outline:
     return found
 
 
-def _ranker(
+def _learned(
     method: str,
     options: Mapping[str, Any],
     vectors: SentenceVectors | None,
     device: Device | None,
     precision: str | None,
-) -> Ranker | None:
-    """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
+) -> "LearnedRanker | None":
+    """Load a trained extractor; None for a method that needs no training."""
     learned = isinstance(method_or_model(method, "method", ORACLE), Path)
     if vectors is not None and (learned or method == ORACLE or not RANKERS.takes(method, "vectors")):
         raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
@@ -163,8 +166,17 @@ def _ranker(
     for name, value in (("device", device), ("precision", precision)):
         if value is not None and not learned:
             raise UserError(f"`{name}` is for trained extractors, but the method is {method!r}.")
-    if learned:
-        return LearnedRanker.from_pretrained(method, device, precision or FLOAT32)
+    if not learned:
+        return None
+    optional_library("torch", "A trained extractor", extra="torch")
+    from pyramidions.inference.learned_ranker import LearnedRanker
+    from pyramidions.inference.precision import FLOAT32
+
+    return LearnedRanker.from_pretrained(method, device, precision or FLOAT32)
+
+
+def _ranker(method: str, options: Mapping[str, Any], vectors: SentenceVectors | None) -> Ranker | None:
+    """Return the ranker of a method; None for the oracle, whose ranker differs from document to document."""
     if method == ORACLE:
         return None
     try:

@@ -3,15 +3,18 @@
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.files.bounded import printable, regular_size
-from pyramidions.inference.saved_model import SavedExtractor, SavedModel, load_extractor
+
+if TYPE_CHECKING:
+    from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 
 
-def model_fingerprint(model: SavedModel | SavedExtractor) -> str:
+def model_fingerprint(model: "SavedModel | SavedExtractor") -> str:
     """Return a SHA-256 of a model's weights, tokenizer and settings, whatever file they came from.
 
     Args:
@@ -32,7 +35,11 @@ def method_fingerprint(method: str | Path) -> str:
         UserError: there is neither, or the extractor is damaged.
     """
     found = method_or_model(method, "method", ORACLE)
-    return found if isinstance(found, str) else model_fingerprint(load_extractor(found))
+    if isinstance(found, str):
+        return found
+    from pyramidions.inference.saved_model import load_extractor
+
+    return model_fingerprint(load_extractor(found))
 
 
 def input_fingerprint(paths: Iterable[Path]) -> str:

@@ -11,6 +11,7 @@ from pyramidions.arguments import checked
 from pyramidions.device import Device, found_device
 from pyramidions.extract import Ranker
 from pyramidions.files.parallel import chunks
+from pyramidions.inference.extraction_stream import BLOCK
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
@@ -19,8 +20,6 @@ from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import PAD
 
 _BATCH_TOKENS = 2**16  # of a batch, padding included
-#: Documents whose windows share batches.
-DOCUMENTS = 32
 
 
 class _Window(NamedTuple):
@@ -90,7 +89,7 @@ class LearnedRanker(Ranker):
     @checked
     def rank_all(self, outlines: Iterable[Outline]) -> Iterator[np.ndarray]:
         """Yield what `rank` returns for each document; documents share batches."""
-        for some in chunks(outlines, DOCUMENTS):
+        for some in chunks(outlines, BLOCK):
             rated = [np.full(len(outline.units), -np.inf) for outline in some]
             windows = (window for number, outline in enumerate(some) for window in self._windows(number, outline))
             for batch in _batches(windows):

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.hub import HubName, fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
@@ -23,7 +24,6 @@ from pyramidions.inference.export_folder import (
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin, origin_of
-from pyramidions.models.config import shown
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How an extractor selects sentences; checkpoints and exports may lack it.

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.inference.pieces import pieces
-from pyramidions.models.config import shown
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pyramidions.arguments import checked, fits
+from pyramidions.arguments import checked, fits, shown
 from pyramidions.errors import UserError
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import LANGUAGE_MODEL, ModelKind
 from pyramidions.models import LanguageModelConfig, build_language_model
-from pyramidions.models.config import LONGEST_TEXT, shown
+from pyramidions.models.config import LONGEST_TEXT
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.nn import LanguageModel
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from safetensors.torch import save
 from torch import nn
 
-from pyramidions.arguments import Count, Share, check, checked
+from pyramidions.arguments import Count, Share, check, checked, shown
 from pyramidions.errors import UserError
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
@@ -21,7 +21,7 @@ from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARI
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_language_model import SavedLanguageModel, language_model_of
 from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
-from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths, shown
+from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
 from pyramidions.text.tokenizer import PAD, Tokenizer

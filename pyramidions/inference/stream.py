@@ -11,7 +11,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.document_page import full
-from pyramidions.inference.documents import InputText, Origin, Refuse
+from pyramidions.inference.documents import InputText, Origin, Progress, Refuse
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks
@@ -24,9 +24,6 @@ from pyramidions.inference.summary import Summary
 
 BATCHES = 4  # read at a time, so that documents of like length can share one
 
-#: Progress callback: bytes done since the last call. Each byte of a file counts twice: when its text is read and when
-#: its summary is written.
-Progress = Callable[[float], object]
 _READING = 0.1  # of the time that it takes to read and to summarize a text
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, get_type_hints
 
-from pyramidions.arguments import fits, rule_of
-from pyramidions.arguments import shown as shown
+from pyramidions.arguments import fits, rule_of, shown
 from pyramidions.errors import UserError
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, NONE, Config, EncoderConfig, PyramidionConfig, check_lengths, shown
+from pyramidions.models.config import LONGEST_TEXT, NONE, Config, EncoderConfig, PyramidionConfig, check_lengths
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.spec import Part
 from pyramidions.registry import Registry
-from pyramidions.strict_json import parse_json
+from pyramidions.strict_json import parse_argument, parse_options
 
 Value = TypeVar("Value")
 
@@ -68,13 +69,13 @@ class FieldReader(Generic[Config]):
 
     def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
-        options = _parsed(getattr(self.config, f"{name}_args"), f"{name}_args")
+        options = parse_argument(getattr(self.config, f"{name}_args"), f"{name}_args")
         return self._each(name, registry, count, unit, getattr(self.config, name), options)
 
     def each_or_none(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part | None]:
         """Return what `each` does, None where a kind is "none"; options for all units are those of the other kinds."""
         kinds, text = getattr(self.config, name), getattr(self.config, f"{name}_args")
-        options = _parsed(text, f"{name}_args")
+        options = parse_argument(text, f"{name}_args")
         parts = self._each(name, registry, count, unit, kinds, options, (NONE,))
         unread = [part for part in parts if part.kind == NONE and part.options]
         if unread and (isinstance(options, list) or len(unread) == count):
@@ -86,7 +87,7 @@ class FieldReader(Generic[Config]):
     ) -> list[list[Part]]:
         """Return what `each` does for each of ``several``; a field has one entry for all of these, or one for each."""
         kinds = getattr(self.config, name).split(";")
-        options = _parsed(getattr(self.config, f"{name}_args"), f"{name}_args")
+        options = parse_argument(getattr(self.config, f"{name}_args"), f"{name}_args")
         # Of one there is no list around the list.
         options = options if several > 1 and isinstance(options, list) else [options]
         for field, given in ((name, kinds), (f"{name}_args", options)):
@@ -155,25 +156,6 @@ def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
         raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
     if isinstance(config, EncoderConfig) and config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
-
-
-def parse_options(text: str, name: str) -> dict[str, Any]:
-    """Parse the JSON object of the field ``name``.
-
-    Raises:
-        UserError: not a JSON object, or a number that is not finite.
-    """
-    options = _parsed(text, name)
-    if not isinstance(options, dict):
-        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
-    return options
-
-
-def _parsed(text: str, name: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
 
 
 def parse_memories(text: str, layers: int) -> tuple[int | None, ...]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
-from pyramidions.models.config import Config, config_as, shown
+from pyramidions.models.config import Config, config_as
 from pyramidions.strict_json import parse_json
 
 #: Of configs: 1 was written by release 0.1, 2 by 0.2, 3 is written since 0.3. Exports record it as `format`,

@@ -3,13 +3,13 @@
 from itertools import chain
 from typing import Any
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.models.config import (
     STARTS,
     EncoderConfig,
     ExtractorConfig,
     PyramidionConfig,
-    shown,
 )
 from pyramidions.models.fields import FieldReader, check_numbers, parse_memories
 from pyramidions.models.global_tokens import check_poolings, global_projections, reads_marks

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, EncoderConfig
-from pyramidions.models.fields import FieldReader, parse_options, parse_pooling_lengths
+from pyramidions.models.fields import FieldReader, parse_pooling_lengths
 from pyramidions.models.queries import check_scorers
 from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION
@@ -14,6 +14,7 @@ from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
+from pyramidions.strict_json import parse_options
 
 
 def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions import __version__
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import NONE, shown
+from pyramidions.models.config import NONE
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import ACTIVATIONS, FAMILIES, Family, shape_of

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import require_at_most
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
-from pyramidions.models.config import shown
 from pyramidions.pretrained.tokenizers import Vocabulary
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyramidions.arguments import fits, rule_of
+from pyramidions.arguments import fits, rule_of, shown
 from pyramidions.errors import UserError
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import config_as, shown
+from pyramidions.models.config import config_as
 from pyramidions.pretrained.source import Source
 
 #: Transformers' names of activations, and ours.

@@ -9,11 +9,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import read_regular
 from pyramidions.hub import fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
-from pyramidions.models.config import shown
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
 from pyramidions.pretrained.tokenizers import JSON, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
 from pyramidions.strict_json import parse_json

@@ -8,7 +8,7 @@ from torch import Tensor
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.models.fields import parse_options
+from pyramidions.strict_json import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
 from pyramidions.tasks.preprocessing import QUERIES, Length, Preprocessing, Setting

@@ -5,9 +5,9 @@ from typing import Any, get_type_hints
 
 from pyramidions.arguments import fits, rule_of
 from pyramidions.errors import UserError
-from pyramidions.models.fields import parse_options
 from pyramidions.scoring import Metric, MetricOptions
 from pyramidions.scoring.score import check_names, metrics_of
+from pyramidions.strict_json import parse_options
 from pyramidions.tasks.config import ScoredTaskConfig
 
 

@@ -93,7 +93,7 @@ def test_bad_input_is_one_sentence(run, fail, here):
 
 def test_without_matplotlib_it_says_what_to_install(fail, here, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert fail("plot", "out/pooled") == "matplotlib is not installed: pip install matplotlib."
+    assert fail("plot", "out/pooled") == "matplotlib is not installed: `pip install matplotlib` brings it."
 
 
 def test_help_has_an_example_and_the_list_names_the_command(run):

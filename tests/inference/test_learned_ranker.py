@@ -122,7 +122,7 @@ def test_documents_share_batches_and_keep_their_scores_and_order(
     ours = ranker(model)
     for batch_tokens, documents in ((2**16, 32), (100, 32), (1, 2)):
         monkeypatch.setattr("pyramidions.inference.learned_ranker._BATCH_TOKENS", batch_tokens)
-        monkeypatch.setattr("pyramidions.inference.learned_ranker.DOCUMENTS", documents)
+        monkeypatch.setattr("pyramidions.inference.learned_ranker.BLOCK", documents)
         together = list(ours.rank_all(iter(found)))
         for one, scores in zip(found, together, strict=True):
             assert scores.tolist() == pytest.approx(ours.rank(one).tolist(), abs=1e-6)

@@ -4,7 +4,8 @@ import pytest
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import check_lengths, config_of
-from pyramidions.models.fields import parse_options, parse_pooling_lengths
+from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.strict_json import parse_options
 
 
 def test_lengths_are_read_by_layer() -> None:

@@ -202,7 +202,6 @@ def test_a_device_that_is_not_here(tmp_path: Path) -> None:
 
 def test_without_the_library_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert refusal(tmp_path) == (
-        "`embedding_model` needs the library transformers, which is not installed: pip install "
-        "'pyramidions[metrics]' brings it."
-    )
+    said = refusal(tmp_path)
+    assert said.startswith("`embedding_model` needs the library transformers, which is not installed: `pip install '")
+    assert "'transformers<" in said

@@ -136,7 +136,5 @@ def test_without_the_library_of_transport_the_error_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "ot", None)
     with pytest.raises(UserError) as refused:
         scored(bert, [])
-    assert str(refused.value) == (
-        "The metric moverscore needs the library ot, which is not installed: pip install 'pyramidions[metrics]' "
-        "brings it."
-    )
+    assert str(refused.value).startswith("The metric moverscore needs the library ot, which is not installed: `pip")
+    assert "'POT<" in str(refused.value)
