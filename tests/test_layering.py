@@ -14,6 +14,7 @@ FAIRSEQ_FACE = (
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
     "pyramidions": ("errors", "extract", "inference"),
+    "pyramidions.__main__": ("cli",),
     "pyramidions.plugin": ("criterions", "models", "scoring", "tasks"),
     "pyramidions.errors": (),
     "pyramidions.strict_json": ("errors",),

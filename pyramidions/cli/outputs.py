@@ -13,8 +13,17 @@ import click
 
 from pyramidions.errors import UserError
 
+
+class _Path(click.Path):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # As a path it would lose a slash.
+        if "://" in str(value):
+            self.fail(f"must be a path on this machine, but is {str(value)!r}: download it first.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 #: The type of an argument that is a file or a folder.
-PATH = click.Path(path_type=Path)
+PATH = _Path(path_type=Path)
 
 
 def _is_text(begin: bytes) -> bool:

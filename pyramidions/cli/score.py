@@ -28,7 +28,7 @@ LEAD = "lead"
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
-    help="References instead of --data: .jsonl of {id, summary}, or text with one summary per line.",
+    help="References instead of --data: .jsonl of {id, summary} or {id, abstract}, or text with one summary per line.",
 )
 @click.option(
     "--documents",

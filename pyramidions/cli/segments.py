@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.cli.inputs import check_model
 from pyramidions.cli.outputs import PATH, check_page
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.files.progress import counted
@@ -72,6 +73,7 @@ def segments(
     from pyramidions.inference.segment_page import MOST_CHARACTERS, SegmentPage
     from pyramidions.inference.segmenter import Segmenter
 
+    check_model(model, "segments")
     paths, skipped = list_files(files)
     check_page("--page", page, paths, [])
     with closing(ReadingReport(paths, "segmenting")) as report:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions.cli.outputs import check_summary_outputs, write_lines
+from pyramidions.cli.inputs import check_model
+from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
 from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -31,8 +32,8 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
 
 
 @click.command(context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)})
-@click.argument("model", type=click.Path(path_type=Path))
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("model", type=PATH)
+@click.argument("files", nargs=-1, type=PATH)
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option(
@@ -133,12 +134,12 @@ def summarize(
 ) -> int:
     """Summarize documents.
 
-    MODEL is a checkpoint of fairseq-train, a folder of them (the best is taken), or a folder made by `pyramidions
-    export`, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on the Hugging Face hub. FILES end in .txt, .md,
-    .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files; without any, standard input is
-    one document. Unreadable files and lines of .jsonl files are reported and skipped; the exit status is then 1. A
-    .jsonl file with an invalid first line is skipped as a whole. Summaries are written in the order of the documents,
-    as soon as they are made.
+    MODEL is what `pyramidions train` or `pyramidions import` made, a checkpoint of fairseq-train, a folder of them (the
+    best is taken), or a folder made by `pyramidions export`, on this machine or as OWNER/NAME or OWNER/NAME@REVISION on
+    the Hugging Face hub. FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders
+    of such files; without any, standard input is one document. Unreadable files and lines of .jsonl files are reported
+    and skipped; the exit status is then 1. A .jsonl file with an invalid first line is skipped as a whole. Summaries
+    are written in the order of the documents, as soon as they are made.
 
     \b
     Example:
@@ -159,6 +160,7 @@ def summarize(
     from pyramidions.inference.stream import block_size, explain_documents, summarize_blocks, summarize_documents
     from pyramidions.inference.summarizer import Summarizer
 
+    check_model(model, "summarize")
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long != "extract":

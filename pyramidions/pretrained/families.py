@@ -95,7 +95,8 @@ def shape_of(source: Source) -> Shape:
     family = FAMILIES.get(name := read.one("model_type", str))
     if family is None:
         raise UserError(
-            f"{source.path} must hold a model of one of the families {', '.join(FAMILIES)}, but holds {shown(name)}."
+            f"{source.path} must hold a model of one of the families {', '.join(FAMILIES)}, but holds {shown(name)}: "
+            "import a model of these, or run this one in transformers."
         )
     for name, expected in _ALWAYS.items():
         read.must_be(name, expected)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from pyramidions.data.readers import PLAIN
 from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
 from pyramidions.files.progress import counted
@@ -23,8 +24,8 @@ _NAMES = {"summary": ("summary", "summaries"), "article": ("document", "document
 class ReferenceFile:
     """The references of each document, from a `.jsonl` file of `{"id", "summary"}`, or a text file with one a line.
 
-    A `summary` may be a list of several texts. The id of a line of text is its position, counted from 0 as fairseq
-    does.
+    As in what `prepare` reads, `abstract` may stand for `summary`, which may be a list of several texts.
+    The id of a line of text is its position, counted from 0 as fairseq does.
 
     Args:
         path: the file.
@@ -137,7 +138,8 @@ def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) ->
     """Return the id and the texts of a line of JSON."""
     try:
         record = parse_json(lines[at])
-        name, given = str(record["id"]), record[key]
+        name = str(record["id"])
+        given = record[PLAIN.target if several and key not in record else key]
     except (ValueError, KeyError, TypeError):
         given = None
     texts = tuple(given) if several and isinstance(given, list) else (given,)

@@ -37,6 +37,24 @@ def test_a_wrong_command_or_option_exits_with_2(run):
     assert run("user-dir", "--nothing").exit_code == 2
 
 
+def test_a_mistyped_command_names_the_nearest_and_python_m_runs_the_same_program(run):
+    assert "No such command 'summarise'. Did you mean 'summarize'?" in run("summarise").stderr
+    assert "Did you mean" not in run("xyz").stderr
+    done = subprocess.run([sys.executable, "-m", "pyramidions", "user-dir"], capture_output=True, text=True)
+    assert done.stdout == run("user-dir").stdout
+
+
+@pytest.mark.parametrize("command", ["summarize", "segments"])
+def test_a_document_in_the_place_of_the_model_says_what_to_type(run, command):
+    said = f"Error: MODEL comes before the documents, but paper.txt is a document: type `pyramidions {command} MODEL"
+    assert run(command, "paper.txt").stderr.startswith(said)
+
+
+def test_an_address_keeps_its_slashes_in_the_refusal(run):
+    said = "must be a path on this machine, but is 'https://x.org/a.pdf': download it first."
+    assert all(said in run(*words, "https://x.org/a.pdf").stderr for words in (["extract"], ["summarize", "model"]))
+
+
 def test_the_user_dir_is_the_package(run):
     result = run("user-dir")
     assert Path(result.output.strip()) == Path(pyramidions.__file__).parent
@@ -65,7 +83,7 @@ def raising(error):
         (RuntimeError("[enforce] DefaultCPUAllocator: can't allocate"), "Error: Memory ran out.\n"),
         (
             ModuleNotFoundError("No module named 'datasets'", name="datasets"),
-            "Error: datasets is not installed: pip install datasets.\n",
+            "Error: datasets is not installed: `pip install datasets` brings it.\n",
         ),
         (
             ModuleNotFoundError("No module named 'fairseq'", name="fairseq"),

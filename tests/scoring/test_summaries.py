@@ -19,6 +19,11 @@ def references(tmp_path):
     return ReferenceFile(write(tmp_path / "references.jsonl", TWO))
 
 
+def test_what_prepare_reads_holds_references(tmp_path):
+    lines = '{"id": "a", "article": "x", "abstract": "one"}\n{"id": "b", "summary": "two", "abstract": "x"}\n'
+    assert list(ReferenceFile(write(tmp_path / "papers.jsonl", lines))) == [("one",), ("two",)]
+
+
 def test_one_summary_a_line(tmp_path, references):
     assert list(read_summaries(write(tmp_path / "x.txt", "first\n\n"), references)) == ["first", ""]
 
