@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "pyramidions.__main__": ("cli",),
     "pyramidions.plugin": ("criterions", "models", "scoring", "tasks"),
     "pyramidions.errors": (),
-    "pyramidions.strict_json": ("errors",),
+    "pyramidions.strict_json": ("arguments", "errors"),
     "pyramidions.markdown": (),
     "pyramidions.arguments": ("errors",),
     "pyramidions.registry": ("arguments",),
