@@ -62,8 +62,8 @@ class ReadingReport:
 
     def _watch(self) -> None:
         if not self._closed.wait(PATIENCE):
-            self._bar = progress_bar(self._work, self._total, "B", round(self._done), patience=0.0)
-        while not self._closed.wait(1.0 if sys.stderr.isatty() else 20.0):
+            self._bar = progress_bar(self._work, self._total, "B", round(self._done))
+        while sys.stderr.isatty() and not self._closed.wait(1.0):
             self._bar.refresh()
 
     def bar_aside(self) -> AbstractContextManager[Any]:

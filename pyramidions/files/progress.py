@@ -12,12 +12,10 @@ Result = TypeVar("Result")
 
 
 #: Seconds without a bar where standard error is no terminal: work that takes less leaves none in a log file.
-PATIENCE = 5.0
+PATIENCE = 60.0
 
 
-def progress_bar(
-    description: str, total: int | None, unit: str, initial: int = 0, patience: float | None = None
-) -> Any:
+def progress_bar(description: str, total: int | None, unit: str, initial: int = 0) -> Any:
     """A bar with rate and time left.
 
     Args:
@@ -25,7 +23,6 @@ def progress_bar(
         total: number of units of the whole work; None if it is not known.
         unit: `B` for bytes, shown with prefixes, or the name of what is counted.
         initial: units done before; rate and time left ignore them.
-        patience: seconds without a bar where standard error is no terminal; `PATIENCE` if None.
     """
     return tqdm(
         desc=description,
@@ -33,9 +30,9 @@ def progress_bar(
         initial=initial,
         unit=unit if unit == "B" else f" {unit}",
         unit_scale=unit == "B",
-        # A log file gets a line every 20 seconds instead of ten a second.
-        mininterval=0.2 if sys.stderr.isatty() else 20.0,
-        delay=0.0 if sys.stderr.isatty() else PATIENCE if patience is None else patience,
+        # A log file gets a line every five minutes instead of five a second.
+        mininterval=0.2 if sys.stderr.isatty() else 300.0,
+        delay=0.0 if sys.stderr.isatty() else PATIENCE,
         dynamic_ncols=True,
     )
 
@@ -47,8 +44,9 @@ def note(message: str) -> None:
 
 def with_elapsed(description: str, work: Callable[[], Result]) -> Result:
     """Call a function that reports no progress, `in_process`, and show the elapsed seconds under a description."""
-    with tqdm(desc=description, bar_format="{desc}: {elapsed_s:.0f} s", dynamic_ncols=True) as bar:
-        return in_process(work, waiting=bar.refresh, interval=1.0 if sys.stderr.isatty() else 5.0)
+    quiet = not sys.stderr.isatty()
+    with tqdm(desc=description, bar_format="{desc}: {elapsed_s:.0f} s", dynamic_ncols=True, disable=quiet) as bar:
+        return in_process(work, waiting=bar.refresh, interval=1.0)
 
 
 def counted(number: int, noun: str) -> str:

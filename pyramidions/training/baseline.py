@@ -43,16 +43,29 @@ def write_hiporank(path: Path, documents: Iterable[Document], number: int, words
             bar.update()
 
 
-def advice(scores: Path, kind: str) -> str | None:
-    """Return a sentence where HipoRank is better than the model, by the file of scores."""
-    systems = json.loads(scores.read_text())["systems"]
-    ours, other = (systems[name]["rouge1"]["mean"] for name in (kind, "hiporank"))
-    if ours >= other:
-        return None
-    return (
-        f"HipoRank, which needs no training, is better here (ROUGE-1 {other:.1f}, the {kind} has {ours:.1f}): "
-        "`pyramidions extract` uses it. More documents make a better model."
+def advice(scores: Path, kind: str, ours: str) -> list[str]:
+    """Return in words which system scored best, and its command.
+
+    Args:
+        scores: the file of scores.
+        kind: of the model, whose name there it is.
+        ours: the command of the model.
+    """
+    found = json.loads(scores.read_text())
+    means = {name: system["rouge1"]["mean"] for name, system in found["systems"].items()}
+    # Of equal ones the model, which comes first.
+    best = max(means, key=lambda name: means[name])
+    if best == kind:
+        return [f"Next: {ours}"]
+    rival = found["comparisons"][best]["rouge1"]
+    low, high = -rival["high"], -rival["low"]
+    sure = "better" if low > 0 else "higher, though that may be chance"
+    told = (
+        f"{best} needs no training, and scored {sure}: ROUGE-1 {means[best]:.1f}, the {kind} has {means[kind]:.1f} "
+        f"(difference {-rival['difference']:.1f}, 95% interval {low:.1f} to {high:.1f}). More documents make a better "
+        "model."
     )
+    return [told, f"Next: pyramidions extract --method {best} paper.pdf", f"The model: {ours}"]
 
 
 def _line(document: Document, words: int) -> bytes:

@@ -63,10 +63,9 @@ def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say:
             )
         raise
     say(f"\n{places.table.read_text().rstrip()}\n")
-    if told := advice(places.scores, plan.kind):
-        say(told)
     say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores.")
-    say(f"Next: {plan.of_kind.next_command(model)}")
+    for sentence in advice(places.scores, plan.kind, plan.of_kind.next_command(model)):
+        say(sentence)
 
 
 def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:

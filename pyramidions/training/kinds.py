@@ -10,6 +10,7 @@ from pyramidions.files.progress import counted
 from pyramidions.measure.extractor_recipe import extractor_recipe, extractor_vocab_size
 from pyramidions.measure.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, tier_of
 from pyramidions.training.machine import Machine
+from pyramidions.training.progress import as_time
 
 #: Documents below which a summarizer that starts from random weights does not learn to write.
 FEW = 5_000
@@ -39,9 +40,8 @@ class Schedule(NamedTuple):
         return cls(**{**facts, "flags": tuple(facts["flags"])})
 
     def __str__(self) -> str:
-        minutes = 60 * self.hours
-        time = counted(max(round(minutes), 1), "minute") if minutes < 120 else f"{self.hours:,.0f} hours"
-        return f"{self.about}; at most {counted(self.updates, 'update')}, about {time} (estimated)"
+        time = f"about {as_time(self.hours)} if this machine is as fast as assumed; the first updates will tell"
+        return f"{self.about}; at most {counted(self.updates, 'update')}, {time}"
 
 
 class Kind(NamedTuple):

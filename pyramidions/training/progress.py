@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import TextIO
 
 from pyramidions.curves.training_log import INTERVAL, TRAIN, read_record
-from pyramidions.files.progress import progress_bar
+from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.files.run_facts import RunFacts
+
+_MEASURED = 20.0  # seconds of updates from which the others are forecast
+
+
+def as_time(hours: float) -> str:
+    """Return a duration in words."""
+    minutes = 60 * hours
+    return counted(max(round(minutes), 1), "minute") if minutes < 120 else f"{hours:,.0f} hours"
 
 
 @dataclass
@@ -107,6 +115,8 @@ class TrainingBar:
         self.progress = progress
         self._most, self._hours = updates, hours
         self._before, self._start = progress.updates, time.monotonic()
+        self._first: tuple[float, int] | None = None
+        self._is_forecast = False
         self._log = NewLines(log)
         self._bar = progress_bar("training", updates, "updates", progress.updates)
 
@@ -124,13 +134,30 @@ class TrainingBar:
         for line in lines:
             self.progress.read(line)
         if lines:
-            self._bar.total = max(self._end(), self.progress.updates)
+            now = time.monotonic()
+            self._bar.total = max(self._end(now), self.progress.updates)
             self._bar.set_postfix_str(str(self.progress), refresh=False)
             self._bar.update(self.progress.updates - self._bar.n)
+            self._forecast(now)
 
-    def _end(self) -> int:
+    def _forecast(self, now: float) -> None:
+        """Say once, from the first updates, how long it takes on this machine."""
+        if self._first is None:
+            # What comes before the first update is no training.
+            self._first = (now, self.progress.updates) if self.progress.updates > self._before else None
+            return
+        seconds, done = now - self._first[0], self.progress.updates - self._first[1]
+        if self._is_forecast or done < 3 or seconds < _MEASURED:
+            return
+        self._is_forecast = True
+        left = (self._bar.total - self.progress.updates) * seconds / done
+        note(
+            f"Measured: {seconds / done:.2g} seconds an update, so about {as_time(left / 3600)} more beside validation."
+        )
+
+    def _end(self, now: float) -> int:
         """Return the update with which it ends, as things stand."""
-        done, seconds = self.progress.updates - self._before, time.monotonic() - self._start
+        done, seconds = self.progress.updates - self._before, now - self._start
         if self._hours is None or not done:
             return self._most
         return min(self._most, self._before + round(done * self._hours * 3600 / seconds))

@@ -137,6 +137,7 @@ def test_work_that_takes_longer_shows_how_far_it_is(
     quick = Summarizer.write
     monkeypatch.setattr(Summarizer, "write", slow)
     monkeypatch.setattr("pyramidions.cli.reading_report.PATIENCE", 0.0)
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
     with pytest.raises(SystemExit, match="0"):
         main(command)
     shown = capfd.readouterr().err
@@ -156,6 +157,7 @@ def test_a_batch_in_which_nobody_counts_shows_a_bar_all_the_same(
         raise UserError("Seen.")
 
     monkeypatch.setattr("pyramidions.cli.reading_report.PATIENCE", 0.01)
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
     monkeypatch.setattr(Summarizer, "write", work)
     with pytest.raises(SystemExit, match="1"):
         main(["summarize", str(checkpoint), str(tmp_path / "one.txt")])

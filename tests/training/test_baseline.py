@@ -3,20 +3,46 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.training.baseline import advice, with_headings, write_hiporank
 
 
-def scores(path: Path, ours: float, other: float) -> Path:
-    systems = {"extractor": {"rouge1": {"mean": ours}}, "hiporank": {"rouge1": {"mean": other}}}
-    path.write_text(json.dumps({"systems": systems}))
-    return path
-
-
-def test_a_model_that_is_worse_than_none_is_said_to_be_so(tmp_path: Path) -> None:
-    told = advice(scores(tmp_path / "scores.json", 49.72, 52.87), "extractor")
-    assert told is not None and "(ROUGE-1 52.9, the extractor has 49.7)" in told
-    assert advice(scores(tmp_path / "scores.json", 53.0, 52.87), "extractor") is None
+@pytest.mark.parametrize(
+    ("means", "interval", "told"),
+    [
+        ((53.0, 52.9, 40.0), (-1.0, 3.0), ["Next: ours"]),
+        ((53.0, 53.0, 53.0), (-1.0, 3.0), ["Next: ours"]),
+        ((50.8, 53.4, 40.0), (-4.0, -1.2), ["hiporank needs no training, and scored better: ROUGE-1 53.4, "]),
+        (
+            (50.8, 53.4, 40.0),
+            (-6.0, 0.8),
+            ["hiporank needs no training, and scored higher, though that may be chance: "],
+        ),
+        ((15.4, 29.7, 31.8), (-22.3, -11.1), ["lead needs no training, and scored better: ROUGE-1 31.8, "]),
+    ],
+)
+def test_what_scored_best_is_recommended(
+    means: tuple[float, ...], interval: tuple[float, float], told: list[str], tmp_path: Path
+) -> None:
+    systems = dict(zip(("extractor", "hiporank", "lead"), means, strict=True))
+    low, high = interval
+    found = {
+        "systems": {name: {"rouge1": {"mean": mean}} for name, mean in systems.items()},
+        "comparisons": {
+            name: {"rouge1": {"difference": means[0] - systems[name], "low": low, "high": high}}
+            for name in ("hiporank", "lead")
+        },
+    }
+    (tmp_path / "scores.json").write_text(json.dumps(found))
+    sentences = advice(tmp_path / "scores.json", "extractor", "ours")
+    assert sentences[0].startswith(told[0])
+    if told != sentences:
+        method = told[0].split()[0]
+        assert sentences[1:] == [f"Next: pyramidions extract --method {method} paper.pdf", "The model: ours"]
+        assert f"the extractor has {means[0]} (difference " in sentences[0]
+        assert f"95% interval {-high} to {-low})" in sentences[0]
 
 
 def test_extracts_are_lines_in_the_order_of_the_documents_within_the_words(tmp_path: Path) -> None:

@@ -93,10 +93,28 @@ def test_each_line_is_read_once_as_soon_as_it_has_ended(tmp_path: Path, monkeypa
 def test_with_an_hour_limit_the_bar_ends_where_the_time_will(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "train.log"
     log.touch()
-    now = iter([100.0, 160.0, 160.0, 160.0, 160.0])
+    now = iter([100.0, 160.0, 160.0])
     monkeypatch.setattr("pyramidions.training.progress.time.monotonic", lambda: next(now))
     with TrainingBar(log, Progress(updates=4), 500, 0.1) as bar:
         log.write_text(LOG)
         bar.show()
         # 4 updates in a minute make 24 in the 6 minutes, after those before.
         assert bar._bar.total == 28
+
+
+def test_the_time_left_is_forecast_from_the_first_updates_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, said = tmp_path / "train.log", list[str]()
+    log.touch()
+    # The program takes 50 seconds to begin, and an update takes 15.
+    now = iter([0.0, 50.0, 65.0, 95.0, 155.0])
+    monkeypatch.setattr("pyramidions.training.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("pyramidions.training.progress.note", said.append)
+    line = next(each for each in LOG.splitlines() if "train_inner" in each)
+    with TrainingBar(log, Progress(), 45, None) as bar, log.open("a") as file:
+        for update in (1, 2, 4, 8):
+            file.write(line.replace('"num_updates": "2"', f'"num_updates": "{update}"') + "\n")
+            file.flush()
+            bar.show()
+    assert said == ["Measured: 15 seconds an update, so about 10 minutes more beside validation."]
