@@ -12,7 +12,7 @@ from forked_commands import run
 
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.text_streams import TextStream
-from pyramidions.models import LANGUAGE_MODEL_PRESETS
+from pyramidions.models import LANGUAGE_MODEL_PRESETS, LanguageModelConfig
 
 TASK = ["--user-dir", USER_DIR, "--task", "character_language_modeling", "--cpu"]
 WINDOW = ["--tokens-per-sample", "64"]
@@ -72,7 +72,13 @@ def test_a_killed_run_ends_bit_for_bit_like_a_whole_one_is_scored_and_continues_
     for part in ("model", "last_optimizer_state"):
         torch.testing.assert_close(first[part], second[part], rtol=0, atol=0)
 
-    checkpoint = ["--path", killed / "checkpoint_last.pt"]
+    # As of a release that had none of the fields which are at their defaults.
+    model = second["cfg"]["model"]
+    defaults = {**vars(LanguageModelConfig()), "config_format": 3}
+    second["cfg"]["model"] = {name: value for name, value in model.items() if value != defaults.get(name, ...)}
+    assert "dropout" not in second["cfg"]["model"] and "config_format" not in second["cfg"]["model"]
+    torch.save(second, killed / "older.pt")
+    checkpoint = ["--path", killed / "older.pt"]
     scored = run(
         *("fairseq-eval-lm", data, *TASK, *WINDOW, *checkpoint, "--gen-subset", "test"),
         *("--context-window", "48", "--batch-size", "8"),
