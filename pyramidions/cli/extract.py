@@ -1,6 +1,9 @@
 """`pyramidions extract`."""
 
 import json
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.naming import naming_options
-from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
+from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
 from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -19,6 +22,7 @@ from pyramidions.errors import UserError
 if TYPE_CHECKING:
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.extract import SelectionRules, TfIdf
+    from pyramidions.extract.extraction import Extraction
     from pyramidions.extract.vectors import SentenceVectors
     from pyramidions.inference.documents import InputText
     from pyramidions.inference.extraction_stream import Extracted
@@ -63,8 +67,15 @@ if TYPE_CHECKING:
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
-@click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl.")
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["list", "text", "json"]),
+    help="list: by section, with [...] between sentences that stand apart; text: on one line; json: an object per "
+    "document.  [default: list on a terminal, else text]",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl, or in .json: a list.")
 @shard_option
 @click.option(
     "--explain",
@@ -84,6 +95,7 @@ def extract(
     field: str | None,
     id_field: str | None,
     reference_field: str | None,
+    layout: str | None,
     as_json: bool,
     out: Path | None,
     shard: str | None,
@@ -111,7 +123,10 @@ def extract(
     from pyramidions.inference.extractor import Extractor
     from pyramidions.inference.share import Turns
 
-    as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
+    as_json = as_json or layout == "json" or holds_json(out)
+    if as_json and layout not in (None, "json"):
+        raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
+    layout = "json" if as_json else layout or ("list" if out is None and _is_terminal() else "text")
     paths, skipped = list_files(files)
     share = find_share(shard, out, page, paths)
     if share is None:
@@ -157,7 +172,7 @@ def extract(
         results = chain([first], results)
         if page is not None:
             results = explain_extracts(results, page, extractor, rules, refuse=report.fail)
-        write_lines(_lines(results, paths, as_json), out, report.bar_aside)
+        write_lines(_lines(results, paths, layout), out, report.bar_aside)
     return 1 if report.failed else 0
 
 
@@ -231,7 +246,7 @@ def _plain(rules: "SelectionRules") -> dict[str, Any]:
     return {**plain.pop("budget")._asdict(), **plain}
 
 
-def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> Iterator[str]:
+def _lines(results: Iterable["Extracted"], paths: list[Path], layout: str) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.inference.file_formats import holds_records
 
@@ -239,11 +254,27 @@ def _lines(results: Iterable["Extracted"], paths: list[Path], as_json: bool) -> 
     # The names of documents are written if there are several.
     several = len(paths) > 1 or holds_records(paths[0])
     for result in results:
-        if as_json:
+        if layout == "json":
             yield _json_line(result, ids)
         else:
             name, text = result.document.origin.name, result.extraction.text
+            if layout == "list":
+                text = _listed(result.extraction)
             yield f"{name}:\n{text}\n" if several else text
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _listed(extraction: "Extraction") -> str:
+    """Return an extract by section, in lines as wide as the terminal."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    parts = [
+        f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
+        for heading, text in extraction.by_section()
+    ]
+    return "\n\n".join(parts)
 
 
 def _json_line(result: "Extracted", ids: "SummaryIds") -> str:
@@ -251,7 +282,6 @@ def _json_line(result: "Extracted", ids: "SummaryIds") -> str:
     about = {
         "id": ids.of(document.origin),
         "name": document.origin.name,
-        "summary": found.text,
-        "sentences": [sentence._asdict() for sentence in found.sentences],
+        **found.to_dict(),
     }
     return json.dumps(about, ensure_ascii=False)

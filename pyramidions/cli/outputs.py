@@ -53,7 +53,7 @@ _KINDS: dict[str, Callable[[bytes], object]] = {
     "an older file of losses": _json_from("losses"),
     "an older file of costs": _json_from("configs", "claims"),
     "an older file of times": _json_from("overrides"),
-    "an older file of summaries": re.compile(rb'\{"id": "[^\n]*?", "name": ').match,
+    "an older file of summaries": re.compile(rb'(?:\[\n)?\{"id": "[^\n]*?", "name": ').match,
     "a checkpoint": _is_checkpoint,
     "a .png file": lambda begin: begin.startswith(b"\x89PNG"),
     "a .svg file": lambda begin: begin.lstrip().startswith((b"<?xml", b"<svg")),
@@ -128,8 +128,20 @@ def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], 
                     click.echo(line)
             return
         with atomic_file(out) as file:
+            if out.suffix.lower() == ".json":
+                # One value: a list of the objects.
+                file.write(b"[")
+                for number, line in enumerate(lines):
+                    file.write(f"{',' if number else ''}\n{line}".encode())
+                file.write(b"\n]\n")
+                return
             for line in lines:
                 file.write(f"{line}\n".encode())
+
+
+def holds_json(out: Path | None) -> bool:
+    """Return whether the name of an output asks for JSON: an object a line, or a list of them."""
+    return out is not None and out.suffix.lower() in (".json", ".jsonl")
 
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:

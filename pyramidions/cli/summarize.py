@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.outputs import PATH, check_summary_outputs, write_lines
+from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
 from pyramidions.cli.precision_option import AUTO, precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -66,7 +66,12 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
     "folder of them, or an exported model.  [default: hiporank]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write to this file; JSON if it ends in .jsonl.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write to this file; JSON if it ends in .json(l).",
+)
 @shard_option
 @click.option(
     "--explain",
@@ -172,7 +177,7 @@ def summarize(
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
     asked = _queries(queries, query_file, query_field)
-    as_json = as_json or (out is not None and out.suffix.lower() == ".jsonl")
+    as_json = as_json or holds_json(out)
     paths, skipped = list_files(files)
     share = find_share(shard, out, page, paths)
     if share is None:

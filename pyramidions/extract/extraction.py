@@ -1,6 +1,9 @@
 """What an extraction finds."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +45,33 @@ class Extraction(NamedTuple):
     def text(self) -> str:
         """The summary on one line."""
         return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def summary(self) -> str:
+        """`text`, by the name that it has in `to_dict` and in files."""
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary and its sentences as values that JSON holds."""
+        return {"summary": self.text, "sentences": [sentence._asdict() for sentence in self.sentences]}
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 80 else f"{self.text[:80]}…"
+        return f"<Extraction of {len(self.sentences)} of {len(self.scores)} sentences: {text!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary by section, [...] between sentences that stand apart."""
+        return "".join(f"<h4>{escape(section)}</h4><p>{escape(text)}</p>" for section, text in self.by_section())
+
+    def by_section(self) -> Iterator[tuple[str, str]]:
+        """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""
+        for section, group in groupby(self.sentences, lambda sentence: sentence.section):
+            (first, *others) = group
+            text, last = first.text, first.position
+            for each in others:
+                text += f" {each.text}" if each.position == last + 1 else f" [...] {each.text}"
+                last = each.position
+            yield section, text
 
 
 def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extraction:

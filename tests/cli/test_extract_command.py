@@ -200,3 +200,29 @@ def test_without_an_extract_older_outputs_stay(tmp_path: Path) -> None:
         "old.txt": "precious",
         "old.html": "precious",
     }
+
+
+APART = "# One\n\nBees fly very fast. Rain fell that day. Bees fly very far.\n\n# Two\n\nBees fly very high.\n"
+
+
+def test_a_list_is_by_section_and_shows_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--words", 12, "--method", "textrank")
+    listed = "One\n  Bees fly very fast. [...] Bees fly very far.\n\nTwo\n  Bees fly very high.\n"
+    plain = "Bees fly very fast. Bees fly very far. Bees fly very high.\n"
+    assert extract(*words, "--format", "list", text=APART).stdout == listed
+    assert extract(*words, text=APART).stdout == extract(*words, "--format", "text", text=APART).stdout == plain
+    monkeypatch.setattr("pyramidions.cli.extract._is_terminal", lambda: True)
+    assert extract(*words, text=APART).stdout == listed
+    assert extract(*words, "--format", "json", text=APART).stdout == extract(*words, "--json", text=APART).stdout
+
+
+def test_a_file_that_ends_in_json_holds_one_value(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.md").write_text(APART)
+    for _ in range(2):
+        done = extract(tmp_path / "a.md", tmp_path / "b.md", "-o", tmp_path / "out.json")
+        assert done.exit_code == 0, done.stderr
+    lines = extract(tmp_path / "a.md", tmp_path / "b.md", "--json").stdout.splitlines()
+    assert json.loads((tmp_path / "out.json").read_text()) == [json.loads(line) for line in lines]
+    done = extract(tmp_path / "a.md", "--format", "text", "-o", tmp_path / "out.json")
+    assert "--format must be json with --json, or where --out ends in .json or .jsonl, but is text." in done.stderr

@@ -1,12 +1,16 @@
 """Extraction in a few lines of Python."""
 
+import json
+
 import numpy as np
 import pytest
 
-from pyramidions import Extractor
+from pyramidions import Extraction, Extractor
 from pyramidions.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, TfIdf
+from pyramidions.extract.extraction import Extract
 from pyramidions.inference import LearnedRanker, SavedExtractor
+from pyramidions.text.outline import outline
 
 PAPER = """Introduction
 
@@ -60,6 +64,39 @@ def test_words_that_a_corpus_lacks_do_not_count():
         pytest.approx([0.70710678, 0.70710678, 0.0]),
         [0.0, 0.0, 0.0],
     ]
+
+
+def test_a_notebook_shows_an_extraction_briefly_and_escaped():
+    body = " ".join(f"Sentence {number} has <b>tags</b> & more." for number in range(500))
+    found = Extractor("lead").extract(f"# One <i>\n\n{body}\n\n# Two\n\nThe end of it.", sentences=2)
+    assert repr(found) == f"<Extraction of 2 of 501 sentences: {found.text!r}>"
+    longer = Extractor("lead").extract(body)
+    assert repr(longer) == f"<Extraction of {len(longer.sentences)} of 500 sentences: {f'{longer.text[:80]}…'!r}>"
+    shown = "Sentence {} has &lt;b&gt;tags&lt;/b&gt; &amp; more."
+    assert found._repr_html_() == f"<h4>One &lt;i&gt;</h4><p>{shown.format(0)} {shown.format(1)}</p>"
+    assert found.summary == found.text and len(repr(Extractor("lead").extract("One. Two."))) < 60
+    assert json.loads(json.dumps(found.to_dict())) == {
+        "summary": found.text,
+        "sentences": [
+            {"text": f"Sentence {n} has <b>tags</b> & more.", "position": n, "section": "One <i>", "score": -n}
+            for n in (0, 1)
+        ],
+    }
+
+
+def test_sentences_that_stand_apart_are_told_from_those_that_follow_each_other():
+    sentences = [
+        Extract(text, place, section, 0.0)
+        for text, place, section in (
+            ("A.", 0, ""),
+            ("B.", 1, ""),
+            ("C.", 5, ""),
+            ("D.", 6, "Results"),
+            ("E.", 9, "Results"),
+        )
+    ]
+    found = Extraction(sentences, outline(""), np.zeros(10))
+    assert list(found.by_section()) == [("", "A. B. [...] C."), ("Results", "D. [...] E.")]
 
 
 def test_a_document_with_one_sentence_is_its_own_summary():
