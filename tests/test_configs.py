@@ -169,7 +169,7 @@ def test_the_readme_of_configs_lists_every_row_with_its_file_and_figures() -> No
 
 def test_lsh_has_buckets_of_64_four_hashes_and_two_local_heads() -> None:
     args = read_experiment(str(CONFIGS / "table2" / "11_lsh_8k.yaml")).model.self_attention_args
-    assert json.loads(args) == {"bucket_size": 64, "num_hashes": 4, "local_heads": 2, "window": 128}
+    assert json.loads(args) == {"bucket_size": 64, "num_hashes": 4, "local_heads": 2, "local_window": 256}
 
 
 def test_rows_that_the_paper_lists_twice_point_to_one_file() -> None:

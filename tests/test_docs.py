@@ -235,7 +235,7 @@ def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Calla
 @pytest.mark.parametrize(
     ("contract", "kind", "narrow", "tests"),
     [
-        ("attention/test_contract.py", "windowed", {"window": 2}, 10),
+        ("attention/test_contract.py", "windowed", {"window": 4}, 10),
         ("pooling/test_contract.py", "gated_topk", {}, 7),
         ("scorer/test_contract.py", "norm", {}, 5),
     ],
@@ -253,7 +253,7 @@ def test_the_parts_of_the_page_keep_their_contracts(
 def test_the_parts_of_the_page_can_be_chosen_and_counted(added: dict[str, Any]) -> None:
     config, model = added["config"], added["model"]
     assert isinstance(model, Transformer)
-    assert model.encoder.layers[0].sublayers["self_attention"].function.attention.window == 128
+    assert model.encoder.layers[0].sublayers["self_attention"].function.attention.side == 128
     assert model.encoder.poolers["1"].train_operator is added["_gated_topk"]
     assert model.encoder.poolers["1"].scorer.order == 1.0
     assert compare(*shrink(config, Lengths(2048, 112))).agrees()
@@ -268,7 +268,7 @@ def test_options_of_the_page_change_what_comes_out(added: dict[str, Any]) -> Non
 
     x = torch.randn(1, 9, 8)
     q, mask = x[:, None], torch.zeros(1, 9, dtype=torch.bool)
-    near, far = (ATTENTION.build("windowed", {"window": window})(q, q, q) for window in (1, 2))
+    near, far = (ATTENTION.build("windowed", {"window": window})(q, q, q) for window in (2, 4))
     assert not torch.allclose(near, far)
     sequence = Sequence(x, mask)
     first, second = (SCORER.build("norm", {"order": order})(sequence, None) for order in (1.0, 2.0))

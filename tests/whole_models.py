@@ -22,16 +22,16 @@ _ATTENTION_ARGS = {
     "adaptive_span": {"max_window": 6, "ramp": 2},
     "bigbird": {"block_size": 2, "window_blocks": 1, "random_blocks": 1},
     "blockwise": {"block_size": 8},
-    "efficient": {"local_heads": 1, "window": 3},
+    "efficient": {"local_heads": 1, "local_window": 6},
     "linformer": {"compressed": 5},
-    "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "window": 3},
+    "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "local_window": 6},
     "segments": {"segment_length": 5},
     "sinkhorn": {"bucket_size": 4},
     "sliding_window": {"window": 6, "dilation": 2, "dilated_heads": 1},
     "strided": {"stride": 5, "window": 4},
 }
 _CROSS_ARGS = {"hepos": {"stride": 2}}
-_WRITING_ARGS = {"lsh": {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, "window": 2}}
+_WRITING_ARGS = {"lsh": {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, "local_window": 4}}
 _FEED_FORWARD_ARGS = {"sparse": {"block_size": 4}, "experts": {"experts": 4}}
 _LENGTHS = {"funnel": "12,None,None"}
 #: attention by which an encoder may read a document

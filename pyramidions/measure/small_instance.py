@@ -13,7 +13,6 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.parse import spec_of
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
@@ -57,8 +56,14 @@ def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
 
 def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:
     """Return a small instance of a config: lengths and widths divided, at most two documents, nothing dropped out."""
-    attention, scorers = _options(config.self_attention_args), _options(config.scorer_args)
-    own = _options(config.decoder_self_attention_args)
+    scorers = _options(config.scorer_args)
+    attention, own = (
+        [dict(ATTENTION.today(kind.strip(), options)) for kind, options in _in_pairs(kinds.split(","), _options(text))]
+        for kinds, text in (
+            (config.self_attention, config.self_attention_args),
+            (config.decoder_self_attention, config.decoder_self_attention_args),
+        )
+    )
     spans, own_spans = (
         [_spans(kind, options) for kind, options in _in_pairs(kinds.split(","), given)]
         for kinds, given in ((config.self_attention, attention), (config.decoder_self_attention, own))
@@ -69,7 +74,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     owns_layer = pooled and any(POOLING.takes(kind.strip(), "layer") for kind in config.pooling.split(","))
     window = -(-longest // min(pooled.values())) if owns_layer else 1
     by = math.gcd(_DIVISOR, *(span // window for named in (*spans, *own_spans) for span in named.values()))
-    # Modules divide the width, as heads do, and the vocabulary.
+    # Modules divide the width, as heads do.
     projected = (config.encoder_projections_args, config.decoder_projections_args, config.cross_projections_args)
     embed_dim = math.lcm(_HEAD_DIM * config.num_heads, *(loads(text).get("modules") or 1 for text in projected))
     attention = [_divided(options, named, by) for options, named in _in_pairs(attention, spans)]
@@ -88,9 +93,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         for kind, options in _in_pairs(config.pooling.split(","), _options(config.pooling_args))
     ]
     lengths = Lengths(-(-lengths.source // by), -(-lengths.target // by), min(lengths.batch, 2))
-    of_output = signature(OUTPUT[config.output]).parameters.get("modules")
-    modules = 1 if of_output is None else loads(config.output_args).get("modules", of_output.default)
-    lengths = lengths._replace(vocab_size=-(-_VOCABULARY // modules) * modules)
+    lengths = lengths._replace(vocab_size=_VOCABULARY)
     # The text is made of units that fill segments, so that no more vectors come out of it.
     segments = max((options.get("segment_length", 0) for options in attention), default=0)
     most = -(-lengths.source // segments) if segments else longest

@@ -42,7 +42,7 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.recurrence import RECURRENCE, Recurrence
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.stack import STACK
+from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.upsampling import UPSAMPLING
@@ -93,6 +93,7 @@ class Assembly:
         known_marker: int | None,
         separator_idx: int | None = None,
         name_end_idx: int | None = None,
+        merges: bool = True,
     ) -> Encoder:
         """Make an encoder.
 
@@ -102,7 +103,10 @@ class Assembly:
             marker_idx: the marker, if units are asked for.
             known_marker: that of the vocabulary, or None.
             separator_idx, name_end_idx: as in `build`.
+            merges: the streams of the stack are merged and normalised at the end; without, they are handed on.
         """
+        if not merges and spec.stages[-1].pooling is not None:
+            raise UserError("`reads_streams` of the decoder needs layers after the last pooling of the encoder.")
         if spec.global_markers and known_marker is None:
             raise UserError(f"`global_markers` {NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
@@ -122,8 +126,8 @@ class Assembly:
         return Encoder(
             self.embedder(spec.embedder, embedding, spec.longest),
             [stage(of) for of in spec.stages],
-            STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
-            self.norm(),
+            self.stack(spec.stack),
+            self.norm() if merges else None,
             marker_idx,
             Marking(spec.global_tokens, known_marker if spec.global_markers else None),
             separator_idx,
@@ -131,6 +135,7 @@ class Assembly:
             reads_query(spec),
             spec.memories,
             name_end_idx,
+            None if merges else self.stack(spec.stack, merges=False),
         )
 
     def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int, memory_length: int) -> Decoder:
@@ -142,13 +147,14 @@ class Assembly:
             longest: tokens of the longest summary.
             memory_length: the most vectors of a document that the encoder hands on.
         """
+        before = memory_length if DECODER[spec.decoder.kind].joins else 0
         return DECODER.build(
             spec.decoder.kind,
             spec.decoder.options,
             **self.setting,
             embedder=self.embedder(spec.embedder, embedding, longest),
-            layers=[self.layer(layer) for layer in spec.layers],
-            stack=STACK.build(spec.stack.kind, spec.stack.options, **self.setting),
+            layers=[self.layer(layer, before + longest) for layer in spec.layers],
+            stack=self.stack(spec.stack, opened=spec.reads_streams),
             output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
             norm=self.norm(),
             start=spec.start,
@@ -167,6 +173,9 @@ class Assembly:
             spec.scale,
             self.spec.dropout,
         )
+
+    def stack(self, part: Part, *, opened: bool = False, merges: bool = True) -> Stack:
+        return STACK.build(part.kind, part.options, **self.setting, opened=opened, merges=merges)
 
     def norm(self) -> nn.LayerNorm | None:
         """Return the norm of the last layer's output, which pre-norm models have."""

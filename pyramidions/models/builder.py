@@ -45,7 +45,8 @@ def build(
     builder = Assembly(spec, vocab_size)
     with _rules_of_parts():
         unit_marker = marker_of_units(spec.encoder, marker_idx)
-        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx)
+        merges = not spec.decoder.reads_streams
+        encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx, merges)
         decoder = builder.decoder(spec.decoder, embedding, max_target_positions, spec.encoder.handed_on)
         return Transformer(encoder, decoder, padding_idx)
 

@@ -122,7 +122,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
 
 def _checked(config: PyramidionConfig, max_target_positions: int) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
-    # Nobody knows the vocabulary yet; modules of an output layer will have to share it.
+    # Nobody knows the vocabulary yet; modules of an output layer are at most its tokens.
     modules = spec_of(config).decoder.output.options.get("modules", 1)
     vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8
     with torch.device("meta"):

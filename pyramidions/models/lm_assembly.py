@@ -10,7 +10,6 @@ from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.hourglass import Hourglass, Shortened
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.segments import SEGMENTS
-from pyramidions.nn.stack import STACK
 
 
 def language_model(
@@ -40,7 +39,7 @@ def language_model(
     return LanguageModel(
         Embedder(embedding, scale=False, dropout=spec.dropout),
         hourglass(spec.hourglass),
-        STACK.build(spec.stack.kind, spec.stack.options, **parts.setting),
+        parts.stack(spec.stack),
         OUTPUT.build(spec.output.kind, spec.output.options, **parts.setting),
         parts.norm(),
         padding_idx,

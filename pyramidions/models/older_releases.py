@@ -12,6 +12,7 @@ from torch import Tensor
 from pyramidions.arguments import shown
 from pyramidions.errors import UserError
 from pyramidions.models.config import Config, config_as
+from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.strict_json import parse_json
 
 #: Of configs: 1 was written by release 0.1, 2 by 0.2, 3 is written since 0.3. Exports record it as `format`,
@@ -66,10 +67,21 @@ def _spread(kinds: list[str], options: Any, change: Callable[[str, Any], Any]) -
     return options if changed == entries else changed[0] if count == 1 and options == entries[0] else changed
 
 
+def _with_16_causal_buckets(config: Any) -> dict[str, str]:
+    """Return the options of LSH attention that looks backwards only, whose buckets did not follow from a length."""
+    of_lsh = of_kind("self_attention", "lsh", lambda each: {**each, "num_buckets": each.get("num_buckets") or 16})
+    is_causal = isinstance(config, LanguageModelConfig)
+    return {name: options for name, options in of_lsh(config).items() if is_causal or name.startswith("decoder")}
+
+
 #: What a config of a format below a number meant, by the rules of that number, in order. A field that a config lacks
 #: has its default: defaults of fields never change. For the options of parts there is a rule: if a new one should be
 #: off in older files, ``(3, of_kind("attention", "lsh", lambda options: {"new": False, **options}))``.
-RULES: list[tuple[int, Rule]] = []
+RULES: list[tuple[int, Rule]] = [
+    (3, of_kind("self_attention", "lsh", lambda options: {"is_flat": True, "chunk_buckets": 1, **options})),
+    (3, _with_16_causal_buckets),
+    (3, of_kind("recurrence", "sru", lambda options: {"scaled": False, **options})),
+]
 
 
 def config_as_written(kind: type[Config], values: Mapping[str, Any], written: Any) -> Config:

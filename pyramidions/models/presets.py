@@ -136,15 +136,19 @@ _SCALING: dict[str, Any] = {
 _SCALING_SIX: dict[str, Any] = {**_SCALING, **_SIX, "ffn_embed_dim": 3584, "num_heads": 12}
 
 # Jaszczur et al. 2021, section 4, in base size: no cross-attention, but two causal self-attentions over memory and
-# target, and a recurrence. They write greedily.
+# target, a recurrence, and the sparse loss. They write greedily.
 _TERRAFORMER: dict[str, Any] = {
     **_SCALING_SIX,
     "ffn_embed_dim": 4608,
     "stack": "reversible",
     "decoder": "concatenated",
+    "decoder_args": '{"reads_streams": true}',
     "recurrence": "sru",
+    "output": "multiplicative",
     "decoding_beam": 1,
 }
+
+_HASHES = {"bucket_size": 128, "num_hashes": 2, "local_heads": 0, "chunk_buckets": 1}
 
 # Jaszczur et al. 2021, table 4, in the size of their code
 _TOY: dict[str, Any] = {
@@ -220,10 +224,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "terraformer": {
         **_TERRAFORMER,
         "self_attention": "lsh",
-        "self_attention_args": '{"bucket_size": 128, "num_hashes": 2, "local_heads": 0}',
+        # With 15,360 tokens of a document and 1,024 of a summary the decoder has 128 buckets, as in their run.
+        "self_attention_args": json.dumps({**_HASHES, "chunks_after": 1}),
         "decoder_self_attention": "lsh",
-        "decoder_self_attention_args": '{"bucket_size": 128, "num_hashes": 2, "local_heads": 0}',
-        "decoder_args": '{"longest_memory": 16384}',
+        "decoder_self_attention_args": json.dumps(_HASHES),
+        "decoder_args": '{"longest_memory": 16384, "reads_streams": true}',
     },
     # Ours: the decoder reads few vectors in front of the target, so all of them may see each other.
     "terraformer_pyramidion": {
@@ -252,7 +257,7 @@ _EXTRACTOR: dict[str, Any] = {
     "num_heads": 4,
     "encoder_layers": 4,
     "self_attention": "efficient,full,full,full",
-    "self_attention_args": '[{"local_heads": 4, "window": 48}, {}, {}, {}]',
+    "self_attention_args": '[{"local_heads": 4, "local_window": 96}, {}, {}, {}]',
     "pooling": "markers",
     "pooling_lengths": "1024,None,None,None",
     # On a CPU these two take a third of the time.
@@ -267,7 +272,7 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
         **_EXTRACTOR,
         "encoder_layers": 5,
         "self_attention": "efficient,blockwise,full,full,full",
-        "self_attention_args": '[{"local_heads": 4, "window": 48}, {"block_size": 256}, {}, {}, {}]',
+        "self_attention_args": '[{"local_heads": 4, "local_window": 96}, {"block_size": 256}, {}, {}, {}]',
         "pooling": "soft_topk,markers",
         "pooling_lengths": "2048,1024,None,None,None",
     },

@@ -189,6 +189,11 @@ class DecoderSpec:
     output: Part
     start: int | None = None
 
+    @property
+    def reads_streams(self) -> bool:
+        """Whether both streams of the encoder's stack go on in the decoder's."""
+        return self.decoder.options.get("reads_streams") is True
+
 
 @dataclass(frozen=True)
 class ShapeSpec:

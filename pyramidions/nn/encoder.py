@@ -49,6 +49,7 @@ class Encoder(nn.Module):
         memories: what the decoder reads, in that order: by its number (from 0) one of the memories that stages make, or
             None for the output.
         name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
+        last_stack: composes the layers of the last stage; None for ``stack``.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Encoder(nn.Module):
         reads_query: bool = False,
         memories: tuple[int | None, ...] = (None,),
         name_end_idx: int | None = None,
+        last_stack: Stack | None = None,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -84,6 +86,7 @@ class Encoder(nn.Module):
                 if part is not None:
                     parts[str(run - 1)] = part
         self.stack = stack
+        self.last_stack = last_stack or stack
         self.norm = norm
         self.memories = memories
         self.marker_idx = marker_idx
@@ -141,7 +144,7 @@ class Encoder(nn.Module):
         poolings: list[Pooled] = []
         made: list[Sequence] = []
         for stage in self.stages:
-            passed = stage(sequence, self.stack)
+            passed = stage(sequence, self.last_stack if stage is self.stages[-1] else self.stack)
             sequence, poolings, made = passed.sequence, poolings + passed.poolings, made + passed.memories
         if self.norm is not None:
             sequence = sequence._replace(x=self.norm(sequence.x))

@@ -29,7 +29,7 @@ def test_tiny_divides_lengths_by_16_and_widths_by_8(tmp_path: Path) -> None:
 def test_buckets_and_windows_are_lengths_but_hashes_and_heads_are_not(tmp_path: Path) -> None:
     tiny = scaled_configs(CONFIGS, tmp_path, SCALES["tiny"])
     args = read_experiment(str(tiny / "table2" / "11_lsh_8k.yaml")).model.self_attention_args
-    assert args == '{"bucket_size": 4, "num_hashes": 4, "local_heads": 2, "window": 8}'
+    assert args == '{"bucket_size": 4, "num_hashes": 4, "local_heads": 2, "local_window": 16}'
 
 
 def test_a_length_that_cannot_be_divided_is_named(tmp_path: Path) -> None:

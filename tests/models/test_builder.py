@@ -30,8 +30,8 @@ SIZES = {
     # By name 800M and 17B. The paper does not say what it counts; its table 1 widens the feed-forward parts.
     "scaling_800m": 876.7,
     "scaling_17b": 16906,
-    "terraformer": 127.9,
-    "terraformer_pyramidion": 131.4,
+    "terraformer": 134.2,
+    "terraformer_pyramidion": 137.7,
     "toy_vanilla": 17.9,
     "toy_terraformer": 17.3,
     # Two predictors of boundaries.

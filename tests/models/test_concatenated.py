@@ -19,6 +19,7 @@ from pyramidions.models.parse import spec_of
 from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import BeamSearch, Sampling, Transformer
 from pyramidions.nn.stack import STACK
+from pyramidions.nn.sublayer import LayerContext
 
 EOS = 2
 DOCUMENTS = (LONGEST, 13, 7, 1)
@@ -31,11 +32,15 @@ TERRAFORMER = {
     "feed_forward": "sparse",
     "feed_forward_args": '{"block_size": 4}',
 }
-models = pytest.mark.parametrize("fields", [{}, TERRAFORMER], ids=["plain", "terraformer"])
+#: what the preset has besides
+STREAMS = {**TERRAFORMER, "decoder_args": '{"reads_streams": true}', "output": "multiplicative"}
+models = pytest.mark.parametrize("fields", [{}, TERRAFORMER, STREAMS], ids=["plain", "terraformer", "streams"])
 poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
 
 
 def model(pooling: str = "soft_topk", **overrides: Any) -> Transformer:
+    if pooling != "none":
+        overrides = {"pooling_lengths": "12,6,None", **overrides}
     made = tiny("full", pooling, **{**FIELDS, **overrides}).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
     made.decoder.embedder.tokens.weight.data *= 4
@@ -84,7 +89,7 @@ def test_the_generator_of_fairseq_writes_the_same(fields: dict[str, Any], poolin
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (LONGEST, 32))
     torch.manual_seed(0)
     shape = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": LONGEST}
-    pooled = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": "12,6"}
+    pooled = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": "12,None"}
     config = PyramidionModelConfig(**{**shape, **pooled, **FIELDS, **fields})
     whole = PyramidionModel.build_model(OmegaConf.structured(config), task).eval()
     whole.decoder.core.embedder.tokens.weight.data *= 4
@@ -116,6 +121,25 @@ def test_a_small_one_learns_with_a_loss_at_the_target_alone(fields: dict[str, An
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.8 * losses[0]
+
+
+@torch.no_grad()
+def test_both_streams_of_the_encoder_go_on_in_the_decoder_and_no_norm_comes_between() -> None:
+    whole, source, prefix = model("none", **STREAMS), batch(20), batch(5, seed=1)
+    decoder = whole.decoder
+
+    def through(layers: Any, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+        for layer in layers:
+            for sublayer in layer.sublayers.values():
+                first, second = second, first + sublayer.branch(second, LayerContext())
+        return first, second
+
+    x = whole.encoder.embedder(source, position=None)
+    target = decoder.embedder(prefix)
+    joined = (torch.cat([stream, target], dim=1) for stream in through(whole.encoder.layers, x, x))
+    first, second = through(decoder.layers, *joined)
+    expected = decoder.logits(decoder.norm((first + second)[:, -5:] / 2))
+    torch.testing.assert_close(whole(source, prefix), expected)
 
 
 @torch.no_grad()
@@ -173,7 +197,14 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
         ({"decoder_args": '{"attention_layers": 101}'}, "must be from 1 to 100, but is 101."),
         ({"decoder_args": '{"attention_layers": 1.5}'}, "'attention_layers' of ConcatenatedDecoder (decoder"),
         ({"decoder_args": '{"longest_memory": 0}'}, "`longest_memory` of a concatenated decoder must be at least 1"),
-        ({"decoder_args": '{"depth": 2}'}, "has no option 'depth'; it knows attention_layers, longest_memory."),
+        (
+            {"decoder_args": '{"depth": 2}'},
+            "has no option 'depth'; it knows attention_layers, longest_memory, reads_streams.",
+        ),
+        (
+            {"decoder_args": '{"reads_streams": true}', "pooling_lengths": "None,64"},
+            "`reads_streams` of the decoder needs layers after the last pooling of the encoder.",
+        ),
         ({"stack": "reversible"}, "`stack` reversible needs `normalize_before` to be true"),
     ],
 )

@@ -152,3 +152,20 @@ def test_a_field_that_a_checkpoint_lacks_has_its_default_and_not_that_of_a_prese
     with pytest.raises(NotImplementedError):
         build_model(OmegaConf.create({"_name": name, "embed_dim": 8, "max_source_positions": 64}), task, True)
     assert read[0] == read[1]
+
+
+def test_lsh_attention_of_0_2_keeps_its_scores_and_numbers_of_buckets_and_sru_its_scale() -> None:
+    flat = {"is_flat": True, "chunk_buckets": 1}
+    fields = {
+        "self_attention": "lsh,full",
+        "decoder_self_attention": "lsh",
+        "decoder_self_attention_args": '[{"num_buckets": null}, {"num_buckets": 8}]',
+        "recurrence": "none,none,sru,sru",
+    }
+    config = config_as_written(PyramidionConfig, fields, 2)
+    assert json.loads(config.self_attention_args) == [flat, {}]
+    assert json.loads(config.decoder_self_attention_args) == [{**flat, "num_buckets": 16}, {**flat, "num_buckets": 8}]
+    assert json.loads(config.recurrence_args) == [{}, {}, {"scaled": False}, {"scaled": False}]
+    causal = config_as_written(LanguageModelConfig, {"self_attention": "lsh"}, None)
+    assert json.loads(causal.self_attention_args) == {**flat, "num_buckets": 16}
+    assert config_as_written(PyramidionConfig, fields, 3) == PyramidionConfig(**fields)

@@ -93,7 +93,7 @@ def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Te
 HASHING: dict[str, Any] = {
     "decoder_self_attention": "full,lsh",
     "decoder_self_attention_args": '[{}, {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
-    '"window": 2}]',
+    '"local_window": 4}]',
 }
 
 

@@ -21,7 +21,7 @@ KINDS: dict[str, dict[str, object]] = {
     "lsh": {
         "decoder_self_attention": "lsh",
         "decoder_self_attention_args": '{"bucket_size": 1, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
-        '"window": 1}',
+        '"local_window": 2}',
     },
     "relative": {"decoder_self_attention": "relative"},
 }

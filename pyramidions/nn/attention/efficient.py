@@ -1,5 +1,7 @@
 """Efficient attention: keys are summed up before queries read them."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -15,20 +17,21 @@ class EfficientAttention(CoreAttention):
 
     Args:
         local_heads: heads that attend within a window.
-        window: how far those see in either direction.
+        local_window: positions on both sides together that those see, half of them on each.
         dropout: probability of dropping an attention weight of the local heads while training.
 
     Raises:
-        ValueError: fewer than 0 local heads, or a window below 1.
+        ValueError: fewer than 0 local heads, or a window that is odd or below 2.
     """
 
     crosses = False
     can_be_causal = False
-    lengths = ("window",)
+    halves: ClassVar = {"window": "local_window"}
+    lengths = ("local_window",)
 
-    def __init__(self, local_heads: int = 2, window: int = 128, dropout: float = 0.0) -> None:
+    def __init__(self, local_heads: int = 2, local_window: int = 256, dropout: float = 0.0) -> None:
         super().__init__()
-        self.local = LocalHeads(local_heads, window, dropout)
+        self.local = LocalHeads(local_heads, local_window, dropout)
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False

@@ -17,22 +17,22 @@ class LocalHeads(nn.Module):
 
     Args:
         count: how many heads, as far as there are.
-        window: how far they see in either direction.
+        window: positions on both sides together that they see, half of them on each.
         dropout: probability of dropping an attention weight of theirs while training.
         see_themselves: a position sees itself; without, it does only where it sees nothing else.
 
     Raises:
-        ValueError: fewer than 0 heads, or a window below 1.
+        ValueError: fewer than 0 heads, or a window that is odd or below 2.
     """
 
     def __init__(self, count: int, window: int, dropout: float = 0.0, *, see_themselves: bool = True) -> None:
         super().__init__()
         if count < 0:
             raise ValueError(f"`local_heads` must be at least 0, but is {count}.")
-        if window < 1:
-            raise ValueError(f"`window` must be at least 1, but is {window}.")
+        if window < 2 or window % 2:
+            raise ValueError(f"`local_window` must be even and at least 2, but is {window}.")
         self.count = count
-        self.window = window
+        self.side = window // 2
         self.dropout = check_probability("dropout", dropout)
         self.see_themselves = see_themselves
 
@@ -63,7 +63,7 @@ class LocalHeads(nn.Module):
             near = q[:, :count], k[:, :count], v[:, :count]
             dropout = self.dropout if self.training else 0.0
             parts.append(
-                local_window_attention(*near, padding_mask, self.window, dropout, sees_itself=self.see_themselves)
+                local_window_attention(*near, padding_mask, self.side, dropout, sees_itself=self.see_themselves)
             )
         if count < q.size(1):
             parts.append(others(q[:, count:], k[:, count:], v[:, count:], padding_mask))

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -25,13 +26,13 @@ class LSHAttention(CoreAttention):
     """Locality-sensitive hashing attention of Reformer (Kitaev et al. 2020, section 2), some heads local instead.
 
     Queries are hashed by random rotations, positions sorted by bucket and cut into chunks; a chunk attends to itself
-    and to the one before it. Keys are the queries at unit length, so that ``k`` is never read, and a position sees
-    itself only where it sees nothing else; both hold for local heads, too. Hash rounds are joined by their
-    log-sum-exp; a pair that meets in several rounds counts in each, as in the public implementations (the paper
-    divides by N_ij in equation 7).
+    and to the one before it. Keys are the queries at unit length, so that ``k`` is never read, and scores are not
+    divided by sqrt(E) again. A position sees itself only where it sees nothing else. Both hold for local heads, too.
+    Hash rounds are joined by their log-sum-exp; a pair that meets in several rounds counts in each, as in the public
+    implementations (the paper divides by N_ij in equation 7).
 
     A document's buckets follow from its own length, unless ``num_buckets`` says how many there are: an even number,
-    about one per ``bucket_size`` tokens, and a single one where all fit in. While training every forward draws new
+    about two per chunk, and a single one where all positions fit into a chunk. While training every forward draws new
     rotations from the device's generator; in evaluation they depend on ``seed`` alone.
 
     Two smaller hashes may make one (``hash_factors``), as in the public implementations: a bucket's number is that by
@@ -40,38 +41,46 @@ class LSHAttention(CoreAttention):
 
     Causal, there are no chunks, whose borders would depend on what comes later: in each round a position sees the
     ``bucket_size`` positions before it in its bucket, and in a local head those within the window before it. There are
-    as many buckets from the first position on, since the length of a text that is being written is not known.
+    as many buckets from the first position on: those of the longest text.
 
     Args:
         bucket_size: positions in a chunk, M.
         num_hashes: hash rounds.
         local_heads: heads that attend within a window.
-        window: how far those see in either direction.
-        num_buckets: buckets of a round, an even number; None for as many as follow from the length, causal 16.
+        local_window: positions on both sides together that those see, half of them on each.
+        num_buckets: buckets of a round, an even number; None for as many as follow from the length.
+        chunk_buckets: buckets per chunk where they follow from the length; releases up to 0.2.0 had 1.
+        chunks_after: chunks after its own that a chunk attends to, 0 or 1; 1 in the encoder of the Terraformer.
         hash_factors: 1, or 2 for two smaller hashes, whose numbers of buckets are even and multiply to that many or a
             few more.
+        is_flat: divide scores by sqrt(E) once more, as releases up to 0.2.0 did.
+        max_length: positions of the longest text; None for 1,024.
         seed: where the rotations come from in evaluation.
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a bucket size, number of rounds or window below 1, fewer than 0 local heads, a number of buckets
-            that is odd or below 2, or neither 1 nor 2 factors.
+        ValueError: a bucket size, number of rounds or of buckets per chunk below 1, fewer than 0 local heads, a window
+            or a number of buckets that is odd or below 2, chunks after beyond 0 and 1, or neither 1 nor 2 factors.
     """
 
     shares_query_key = True
     crosses = False
-    _CAUSAL_BUCKETS = 16  # about one per 64 tokens of a summary of 1,024
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
-    lengths = ("bucket_size", "window")
+    halves: ClassVar = {"window": "local_window"}
+    lengths = ("bucket_size", "local_window")
 
     def __init__(
         self,
         bucket_size: int = 64,
         num_hashes: int = 4,
         local_heads: int = 2,
-        window: int = 128,
+        local_window: int = 256,
         num_buckets: int | None = None,
+        chunk_buckets: int = 2,
+        chunks_after: int = 0,
         hash_factors: int = 1,
+        is_flat: bool = False,
+        max_length: int | None = None,
         seed: int = 1,
         dropout: float = 0.0,
     ) -> None:
@@ -82,13 +91,21 @@ class LSHAttention(CoreAttention):
             raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
         if num_buckets is not None and (num_buckets < 2 or num_buckets % 2):
             raise ValueError(f"`num_buckets` must be an even number and at least 2, but is {num_buckets}.")
+        if chunk_buckets < 1:
+            raise ValueError(f"`chunk_buckets` must be at least 1, but is {chunk_buckets}.")
+        if chunks_after not in (0, 1):
+            raise ValueError(f"`chunks_after` must be 0 or 1, but is {chunks_after}.")
         if hash_factors not in (1, 2):
             raise ValueError(f"`hash_factors` must be 1 or 2, but is {hash_factors}.")
         self.bucket_size = bucket_size
         self.hash_factors = hash_factors
         self.num_hashes = num_hashes
         self.num_buckets = num_buckets
-        self.local = LocalHeads(local_heads, window, dropout, see_themselves=False)
+        self.chunk_buckets = chunk_buckets
+        self.chunks_after = chunks_after
+        self.is_flat = is_flat
+        self.max_length = max_length or 1024
+        self.local = LocalHeads(local_heads, local_window, dropout, see_themselves=False)
         self.seed = seed
         self.dropout = check_probability("dropout", dropout)
 
@@ -96,7 +113,7 @@ class LSHAttention(CoreAttention):
         self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
     ) -> Tensor:
         self.refuse(q, k, is_causal)
-        k = _keys(q)
+        k = self._keys(q)
         if is_causal:
             return self._causal(q, k, v, padding_of(k, key_padding_mask))
         return self.local.beside(self._hashed, q, k, v, key_padding_mask)
@@ -107,15 +124,15 @@ class LSHAttention(CoreAttention):
     def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
         assert isinstance(state, HashedKeysValues)
         if state.rotations is None:
-            state.rotations = self._of_rounds(q, self._half_causal)
+            state.rotations = self._of_rounds(q, self._half(self.max_length))
         local = min(self.local.count, q.size(1))
-        k, v, buckets = state.extend(_keys(q), v, self._rounds(q[:, local:], state.rotations))
+        k, v, buckets = state.extend(self._keys(q), v, self._rounds(q[:, local:], state.rotations))
         if blocked is None:
             visible = torch.ones(1, 1, 1, k.size(2), dtype=torch.bool, device=q.device)
         else:
             visible = blocked.eq(0.0)
         # Local heads have a single bucket.
-        near = times_seen(buckets.new_zeros(len(k), local, k.size(2), 1), visible, self.local.window)
+        near = times_seen(buckets.new_zeros(len(k), local, k.size(2), 1), visible, self.local.side)
         times = torch.cat([near, times_seen(buckets, visible, self.bucket_size)], dim=1)
         own = torch.eye(k.size(2), dtype=torch.bool, device=q.device)[-q.size(2) :]
         # A key that several rounds show counts in each.
@@ -146,8 +163,9 @@ class LSHAttention(CoreAttention):
 
         real = (~padding_mask).sum(dim=1)
         # half the buckets of each document; none where there is a single one
-        most = -(-length // (2 * self.bucket_size)) if self.num_buckets is None else self.num_buckets // 2
-        half = -(-real // (2 * self.bucket_size)) if self.num_buckets is None else torch.full_like(real, most)
+        most, half = self._half(length), real.new_full(real.shape, self._half(length))
+        if self.num_buckets is None:
+            half = -(-self.chunk_buckets * real // (2 * self.bucket_size))
         columns = self._columns(torch.where(real > self.bucket_size, half, 0))
         rotations = self._of_rounds(q, most)
         # Where no document can have a second bucket, all rounds are alike.
@@ -161,7 +179,7 @@ class LSHAttention(CoreAttention):
             # (B, H, L), what is n-th; a stable sort keeps a bucket in the order of the text
             order = buckets.masked_fill(padding_mask[:, None], _LAST).argsort(dim=-1, stable=True)
             alike = take(q, order), take(k, order), take(v, order)
-            out, total = chunk_attention(*alike, padded, size, self._dropped)
+            out, total = chunk_attention(*alike, padded, size, self._dropped, self.chunks_after)
             where = order.argsort(dim=-1)
             outputs.append(take(out, where))
             totals.append(take(total, where))
@@ -174,19 +192,25 @@ class LSHAttention(CoreAttention):
         if local:
             near = q[:, :local], k[:, :local], v[:, :local]
             together = padded.long().expand(-1, local, -1)
-            parts.append(recent_attention(*near, together, self.local.window, self._dropped)[0])
+            parts.append(recent_attention(*near, together, self.local.side, self._dropped)[0])
         if local < q.size(1):
             q, k, v = q[:, local:], k[:, local:], v[:, local:]
-            rounds = self._rounds(q, self._of_rounds(q, self._half_causal))
+            rounds = self._rounds(q, self._of_rounds(q, self._half(self.max_length)))
             buckets = rounds.masked_fill(padded[..., None], _LAST).unbind(dim=-1)
             found = [recent_attention(q, k, v, of_round, self.bucket_size, self._dropped) for of_round in buckets]
             parts.append(joined(*zip(*found, strict=True)).to(v.dtype))
         return torch.cat(parts, dim=1)
 
-    @property
-    def _half_causal(self) -> int:
-        """Half the buckets of causal attention."""
-        return (self.num_buckets or self._CAUSAL_BUCKETS) // 2
+    def _keys(self, q: Tensor) -> Tensor:
+        """Return the queries at length sqrt(E), which the division of all scores by sqrt(E) brings to 1."""
+        keys = F.normalize(q.float(), dim=-1, eps=1e-6)
+        return (keys if self.is_flat else keys * q.size(-1) ** 0.5).to(q.dtype)
+
+    def _half(self, length: int) -> int:
+        """Half the buckets of ``length`` positions."""
+        if self.num_buckets is None:
+            return -(-self.chunk_buckets * length // (2 * self.bucket_size))
+        return self.num_buckets // 2
 
     @property
     def _dropped(self) -> float:
@@ -194,7 +218,7 @@ class LSHAttention(CoreAttention):
 
     def _rounds(self, x: Tensor, rotations: Tensor) -> Tensor:
         """Return the buckets of causal attention by the rotations of all rounds: (B, H, L, E) -> (B, H, L, R)."""
-        columns = self._columns(torch.full((len(x),), self._half_causal, device=x.device))
+        columns = self._columns(torch.full((len(x),), self._half(self.max_length), device=x.device))
         return torch.stack([self._buckets(x, rotation, columns) for rotation in rotations], dim=-1)
 
     def _of_rounds(self, x: Tensor, half: int) -> Tensor:
@@ -246,8 +270,3 @@ class LSHAttention(CoreAttention):
                 nearest = torch.where(far > farthest, start + column + opposite * columns, nearest)
                 farthest = torch.maximum(far, farthest)
         return nearest
-
-
-def _keys(q: Tensor) -> Tensor:
-    """Return the queries at unit length."""
-    return F.normalize(q.float(), dim=-1, eps=1e-6).to(q.dtype)

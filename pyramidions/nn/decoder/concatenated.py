@@ -30,12 +30,12 @@ class ConcatenatedDecoder(Decoder):
     positions is left out of the output. Both parts count positions from 0 on their own: the memory as the encoder did,
     the target in the embedder. All of the memory goes through all layers, so it had better be pooled.
 
-    The Terraformer's encoder hands on both streams of a reversible stack; ours hands on their mean, normalised, as any
-    encoder that pools must, and both streams of the decoder begin with it.
-
     Args:
         attention_layers: self-attentions of a layer.
         longest_memory: the most vectors of a document that the encoder may hand on, all of which attend to each other.
+        reads_streams: the memory is both streams of a reversible encoder without a norm, side by side, (B, K, 2D), and
+            those of the decoder go on from them, as in the Terraformer's public code. Without, it is their mean,
+            normalised, with which both streams of the decoder begin.
         memory_length: the most that it does, or None if that is unknown.
         embedder, layers, stack, output, norm, start: as in `Decoder`.
 
@@ -44,6 +44,7 @@ class ConcatenatedDecoder(Decoder):
     """
 
     sublayers = ("self_attention", "self_attention_2", "feed_forward")
+    joins = True
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class ConcatenatedDecoder(Decoder):
         start: int | None = None,
         attention_layers: int = 2,
         longest_memory: int = 4096,
+        reads_streams: bool = False,
         memory_length: int | None = None,
     ) -> None:
         super().__init__(embedder, layers, stack, output, norm, start)
@@ -70,6 +72,7 @@ class ConcatenatedDecoder(Decoder):
                 f"(`longest_memory`), but `pooling_lengths` leaves {memory_length}."
             )
         self.longest_memory = longest_memory
+        self.reads_streams = reads_streams
 
     @classmethod
     def sublayers_with(cls, options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -93,8 +96,15 @@ class ConcatenatedDecoder(Decoder):
         return x if self.norm is None else self.norm(x)
 
     def _pass(self, tokens: Tensor, memory: Memory) -> Tensor:
-        joined = Joined.of(memory, self.embedder(self.begun(tokens)))
+        joined = self._joined(memory, tokens)
         return joined.target(self.stack(self._layers, joined.x, LayerContext()))
+
+    def _joined(self, memory: Memory, tokens: Tensor) -> Joined:
+        return Joined.of(memory, self._opened(self.embedder(self.begun(tokens))))
+
+    def _opened(self, x: Tensor) -> Tensor:
+        """Return what the stack reads of embedded tokens, with which each of its streams begins."""
+        return x.repeat(1, 1, self.stack.streams) if self.reads_streams else x
 
     def _step(self, tokens: Tensor, memory: Memory, documents: int, width: int, cache: DecoderCache) -> Tensor:
         if not cache.documents:
@@ -103,7 +113,8 @@ class ConcatenatedDecoder(Decoder):
         blocked = cache.advance(documents, width, tokens.size(1), tokens.device)
         context = LayerContext(None if blocked is None else as_bias(blocked, x), hypotheses=width)
         # (BW, T, D) -> (B, WT, D) and back
-        return self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)
+        new = self._opened(x.reshape(documents, -1, x.size(-1)))
+        return self.stack.step(self._layers, new, context, cache.states).view_as(x)
 
     def _read(self, memory: Memory, width: int, cache: DecoderCache) -> None:
         """Fill an empty cache with what all ``width`` hypotheses of a document read of its memory."""
@@ -122,7 +133,7 @@ class ConcatenatedDecoder(Decoder):
 
     @torch.no_grad()
     def cross_attention_weights(self, tokens: Tensor, memories: tuple[Memory, ...]) -> tuple[Tensor, ...]:
-        joined = Joined.of(self._only(memories), self.embedder(self.begun(tokens)))
+        joined = self._joined(self._only(memories), tokens)
         position = torch.arange(joined.x.size(1), device=tokens.device)
         # (B, T, K + T), True at what follows a position of the target
         later = position > joined.places[..., None]

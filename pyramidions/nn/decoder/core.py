@@ -31,6 +31,8 @@ class Decoder(nn.Module, ABC):
 
     #: the names of each layer's sublayers, in order, without options
     sublayers: ClassVar[tuple[str, ...]]
+    #: whether the layers' self-attention reads the memory in front of the target
+    joins: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.local_window import look_back
+from pyramidions.nn.functional.local_window import look_around, look_back
 
 
 def chunk_attention(
-    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, size: int, dropout: float
+    q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor, size: int, dropout: float, after: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Attend from chunks of ``size`` positions to themselves and the one before.
+    """Attend from chunks of ``size`` positions to themselves, the one before, and ``after`` (0 or 1) behind.
 
     Returns:
         (B, H, L, E) mixed values, and (B, H, L, 1) the log-sum-exp of the scores.
@@ -25,9 +25,10 @@ def chunk_attention(
     blocked = padding_mask.unflatten(1, (-1, size))[:, None, ..., None]
     own = torch.eye(size, dtype=torch.bool, device=q.device)
     if q.size(2) > size:
-        # (B, H, C, M, .) -> (B, H, C, 2M, .); (M, M) -> (M, 2M)
-        keys, values, blocked = look_back(keys), look_back(values), look_back(blocked, value=True)
-        own = F.pad(own, (size, 0))
+        # (B, H, C, M, .) -> (B, H, C, 2M, .), or 3M; (M, M) -> (M, 2M), or 3M
+        look = look_around if after else look_back
+        keys, values, blocked = look(keys), look(values), look(blocked, value=True)
+        own = F.pad(own, (size, after * size))
     out, total = attend(queries, keys, values, own, blocked.transpose(-1, -2), dropout)
     # (B, H, C, M, .) -> (B, H, L, .)
     return out.flatten(2, 3), total.flatten(2, 3)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pyramidions.nn.multiplicative import Multiplicative, check_modules
+from pyramidions.nn.multiplicative import Multiplicative
 from pyramidions.nn.output.core import OUTPUT, Output
 
 
@@ -10,22 +10,26 @@ from pyramidions.nn.output.core import OUTPUT, Output
 class MultiplicativeOutput(Output):
     """A multiplicative layer without a bias: the sparse loss (Jaszczur et al. 2021, section 6.2).
 
-    Token v belongs to module v // (V / S).
+    Token v belongs to module v // ceil(V / S).
 
     Args:
         embed_dim: D.
-        vocab_size: V, divisible by ``modules``.
+        vocab_size: V; the last module has fewer tokens where it is not divisible by ``modules``.
         modules: S.
 
     Raises:
-        ValueError: fewer than 1 module, or ``vocab_size`` is not divisible by them.
+        ValueError: fewer than 1 module, or more than tokens.
     """
 
     def __init__(self, embed_dim: int, vocab_size: int, modules: int = 4) -> None:
         super().__init__()
-        check_modules("vocab_size", vocab_size, modules)
-        self.multiplicative = Multiplicative(embed_dim, modules, vocab_size, bias=False)
+        if not 1 <= modules <= vocab_size:
+            raise ValueError(
+                f"`modules` of the output must be from 1 to `vocab_size` ({vocab_size}), but is {modules}."
+            )
+        self.vocab_size = vocab_size
+        self.multiplicative = Multiplicative(embed_dim, modules, -(-vocab_size // modules) * modules, bias=False)
 
     def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
         logits: Tensor = self.multiplicative(features)
-        return logits
+        return logits[..., : self.vocab_size]

@@ -17,8 +17,8 @@ class Filters(NamedTuple):
     """What makes queries, keys and values; all see as many tokens."""
 
     queries: ModuleConvolution
-    keys: ModuleConvolution
-    values: ModuleConvolution
+    keys: nn.Module
+    values: nn.Module
 
 
 class ConvProjections(Projections):
@@ -34,6 +34,7 @@ class ConvProjections(Projections):
         in_proj: makes rows of vectors.
         out_proj: of what heads have mixed, one token at a time; None if `output` is an error.
         memory_proj: makes the rows of keys and values, where they come from another sequence; None for ``in_proj``.
+        dense_memory: keys and values are made of vectors of another sequence as they are, each of its own alone.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class ConvProjections(Projections):
         in_proj: nn.Module,
         out_proj: nn.Module | None,
         memory_proj: nn.Module | None = None,
+        dense_memory: bool = False,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.averages = averages
         self.in_proj = in_proj
         self.memory_proj = memory_proj
+        self.dense_memory = dense_memory
         self.q_proj, self.k_proj, self.v_proj = filters
         self.out_proj = out_proj
         self.look_back = filters.queries.weight.size(0) - 1
@@ -58,7 +61,9 @@ class ConvProjections(Projections):
         return self._heads(self._queries(self._from_zeros(self.in_proj(x))))
 
     def keys_values(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        rows = self._from_zeros((self.in_proj if self.memory_proj is None else self.memory_proj)(x))
+        rows = x
+        if not self.dense_memory:
+            rows = self._from_zeros((self.in_proj if self.memory_proj is None else self.memory_proj)(x))
         return self._heads(self._keys(rows)), self._heads(self.v_proj(rows))
 
     def output(self, mixed: Tensor) -> Tensor:
@@ -175,10 +180,12 @@ def multiplicative_conv_projections(
     shares_query_key: bool = False,
     joins_heads: bool = True,
     crosses: bool = False,
+    dense_memory: bool = False,
 ) -> ConvProjections:
     """Filter what one multiplicative layer makes of the vectors; heads are joined without a projection.
 
-    This is the sparse QKV layer (Jaszczur et al. 2021, section 3.2, figure 4b).
+    This is the sparse QKV layer (Jaszczur et al. 2021, section 3.2, figure 4b). Their public code has it in
+    cross-attention with ``dense_memory``.
 
     Args:
         embed_dim: D, divisible by ``num_heads`` and by ``modules``.
@@ -190,23 +197,36 @@ def multiplicative_conv_projections(
         shares_query_key: queries are keys.
         joins_heads: it has an output; without, `output` is an error.
         crosses: keys and values come from another sequence than queries, which has a multiplicative layer of its own.
+        dense_memory: a linear layer each makes keys and values of that sequence.
 
     Raises:
-        ValueError: as `conv_projections`.
+        ValueError: as `conv_projections`; or ``dense_memory`` without another sequence.
     """
+    if dense_memory and not crosses:
+        raise ValueError("`dense_memory` of multiplicative_conv is for `cross_projections` alone, but is true.")
     size = _module_size(embed_dim, num_heads, modules)
+    filters = _filters(size, kernel, length_kernel, value_kernel)
+    if dense_memory:
+        filters = filters._replace(keys=_dense(embed_dim), values=_dense(embed_dim))
 
     def multiplicative() -> Multiplicative:
         return Multiplicative(embed_dim, embed_dim // size, embed_dim)
 
     return ConvProjections(
         num_heads,
-        _filters(size, kernel, length_kernel, value_kernel),
+        filters,
         shares_query_key,
         in_proj=multiplicative(),
         out_proj=nn.Identity() if joins_heads else None,
-        memory_proj=multiplicative() if crosses else None,
+        memory_proj=multiplicative() if crosses and not dense_memory else None,
+        dense_memory=dense_memory,
     )
+
+
+def _dense(embed_dim: int) -> nn.Linear:
+    layer = nn.Linear(embed_dim, embed_dim)
+    nn.init.xavier_uniform_(layer.weight)
+    return layer
 
 
 def _module_size(embed_dim: int, num_heads: int, modules: int | None) -> int:

@@ -20,20 +20,24 @@ class SRURecurrence(Recurrence):
         embed_dim: D.
         dim: width of a unit.
         layers: units, one after the other.
+        scaled: the highway term is multiplied by sqrt(3), and y has a bias, as in the public code; releases up to 0.2.0
+            had neither.
         confined_to: as in `Recurrence`.
 
     Raises:
         ValueError: a ``dim`` or ``layers`` below 1.
     """
 
-    def __init__(self, embed_dim: int, dim: int = 32, layers: int = 1, confined_to: int | None = None) -> None:
+    def __init__(
+        self, embed_dim: int, dim: int = 32, layers: int = 1, scaled: bool = True, confined_to: int | None = None
+    ) -> None:
         super().__init__(confined_to)
         for name, value in (("dim", dim), ("layers", layers)):
             if value < 1:
                 raise ValueError(f"`{name}` of sru must be at least 1, but is {value}.")
         self.norm = nn.LayerNorm(embed_dim)
         self.down = _linear(embed_dim, dim)
-        self.units = nn.ModuleList(_Unit(dim) for _ in range(layers))
+        self.units = nn.ModuleList(_Unit(dim, scaled) for _ in range(layers))
         self.up = _linear(dim, embed_dim)
 
     def run(self, x: Tensor, padding_mask: Tensor | None, carried: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -49,13 +53,14 @@ class SRURecurrence(Recurrence):
 class _Unit(nn.Module):
     """A simple recurrent unit: (B, L, d) -> (B, L, d) and the last state (B, d).
 
-    c_t = f_t c_(t-1) + (1 - f_t) W x_t, and the output is q_t c_t + (1 - q_t) x_t, where the gates f and q are sigmoids
-    of x alone.
+    c_t = f_t c_(t-1) + (1 - f_t) y_t, and the output is q_t c_t + (1 - q_t) x_t sqrt(3), where y is linear in x,
+    and the gates f and q are sigmoids of x alone.
     """
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, scaled: bool) -> None:
         super().__init__()
-        self.transform = _linear(dim, dim, bias=False)
+        self.scale = 3**0.5 if scaled else 1.0
+        self.transform = _linear(dim, dim, bias=scaled)
         self.forget = _linear(dim, dim)
         self.highway = _linear(dim, dim)
 
@@ -68,7 +73,7 @@ class _Unit(nn.Module):
             kept = kept.masked_fill(padding_mask[..., None], 1.0)
             new = new.masked_fill(padding_mask[..., None], 0.0)
         c = linear_recurrence(kept, new, before)
-        return torch.lerp(x.to(dtype), c, q.sigmoid()).to(x.dtype), c[:, -1]
+        return torch.lerp(self.scale * x.to(dtype), c, q.sigmoid()).to(x.dtype), c[:, -1]
 
 
 def _linear(width: int, out: int, bias: bool = True) -> nn.Linear:

@@ -23,6 +23,8 @@ class ReversibleStack(Stack):
 
     Args:
         normalize_before: pre-norm; post-norm leaves no sum to subtract from.
+        opened: the input is both streams side by side, (B, L, 2D).
+        merges: the output is the mean of both; without, both side by side, (B, L, 2D).
 
     Raises:
         ValueError: post-norm.
@@ -30,8 +32,10 @@ class ReversibleStack(Stack):
 
     streams = 2
 
-    def __init__(self, normalize_before: bool = True) -> None:
+    def __init__(self, normalize_before: bool = True, opened: bool = False, merges: bool = True) -> None:
         super().__init__()
+        self.opened = opened
+        self.merges = merges
         if not normalize_before:
             raise ValueError("`stack` reversible needs `normalize_before` to be true, but it is false.")
 
@@ -39,17 +43,25 @@ class ReversibleStack(Stack):
         sublayers = [cast(Sublayer, sublayer) for layer in layers for sublayer in layer.sublayers.values()]
         weights = [weight for sublayer in sublayers for weight in sublayer.parameters()]
         if torch.is_grad_enabled() and any(map(learns, (x, *tree_leaves(context), *weights))):
-            return reversible_pass(sublayers, context, x)
-        first = second = x
+            return reversible_pass(sublayers, context, *self._begun(x), self.merges)
+        first, second = self._begun(x)
         for sublayer in sublayers:
             first, second = second, first + sublayer.branch(second, context)
-        return (first + second) / 2
+        return self._ended(first, second)
 
     def step(
         self, layers: Sequence[Layer], x: Tensor, context: LayerContext, states: Sequence[Sequence[State | None]]
     ) -> Tensor:
-        first = second = x
+        first, second = self._begun(x)
         for layer, held in zip(layers, states, strict=True):
             for sublayer, state in zip(layer.sublayers.values(), held, strict=True):
                 first, second = second, first + cast(Sublayer, sublayer).step_branch(second, context, state)
-        return (first + second) / 2
+        return self._ended(first, second)
+
+    def _begun(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        # (B, L, 2D) -> (B, L, D) twice
+        first, second = x.chunk(2, dim=-1) if self.opened else (x, x)
+        return first, second
+
+    def _ended(self, first: Tensor, second: Tensor) -> Tensor:
+        return (first + second) / 2 if self.merges else torch.cat([first, second], dim=-1)

@@ -21,7 +21,9 @@ _STEPS = 2.0**32
 _PIECE = 2**15  # numbers that a CPU adds at a time, so that they stay in its cache until they are added
 
 
-def reversible_pass(sublayers: Sequence[Sublayer], context: LayerContext, x: Tensor) -> Tensor:
+def reversible_pass(
+    sublayers: Sequence[Sublayer], context: LayerContext, first: Tensor, second: Tensor, merges: bool = True
+) -> Tensor:
     """Return the mean of two streams that sublayers add to in turn, of which only the last values are kept.
 
     Streams are sums in float64, of numbers that are multiples of 2 ** -32: exact up to 2 ** 21, so that the backward
@@ -35,36 +37,39 @@ def reversible_pass(sublayers: Sequence[Sublayer], context: LayerContext, x: Ten
     Args:
         sublayers: one after the other.
         context: what they read besides.
-        x: (B, L, D), the beginning of both streams.
+        first: (B, L, D), the beginning of a stream.
+        second: (B, L, D), that of the other.
+        merges: as in `ReversibleStack`.
 
     Returns:
-        (B, L, D).
+        (B, L, D), or (B, L, 2D) where they are not merged.
     """
-    streams = _Streams(x)
+    streams = _Streams(first, second)
     read = [leaf for leaf in tree_leaves(context) if learns(leaf)]
-    first, second = _Beginning.apply(streams, x)
+    first, second = _Beginning.apply(streams, first, second)
     for sublayer in sublayers:
         weights = {name: weight for name, weight in sublayer.named_parameters() if weight.requires_grad}
         first, second = _Addition.apply(
             streams, sublayer, context, list(weights), first, second, *read, *weights.values()
         )
-    mean: Tensor = _Mean.apply(streams, first, second)
-    return mean
+    ended: Tensor = _End.apply(streams, merges, first, second)
+    return ended
 
 
 class _Streams:
     """The values of both streams: those of the end are kept, and computed back in the backward pass.
 
     Args:
-        x: (B, L, D), the beginning of both.
+        first: (B, L, D), the beginning of one.
+        second: (B, L, D), that of the other.
     """
 
-    def __init__(self, x: Tensor) -> None:
-        self.dtype = x.dtype
-        self.autocast = _autocast_of(x)
-        self.first = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-        _add(self.first, x.detach())
-        self.second = self.first.clone()
+    def __init__(self, first: Tensor, second: Tensor) -> None:
+        self.dtype = first.dtype
+        self.autocast = _autocast_of(first)
+        self.first, self.second = (torch.zeros(x.shape, dtype=torch.float64, device=x.device) for x in (first, second))
+        _add(self.first, first.detach())
+        _add(self.second, second.detach())
 
     def add(self, branch: Tensor) -> None:
         """(x1, x2) -> (x2, x1 + f(x2)), in place."""
@@ -85,17 +90,17 @@ class _Beginning(torch.autograd.Function):
     """Stands for both streams at their beginning."""
 
     @staticmethod
-    def forward(ctx: Any, streams: _Streams, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, streams: _Streams, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
         ctx.streams = streams
-        kind = torch.promote_types(x.dtype, torch.float32)
-        first, second = (torch.zeros((), dtype=kind, device=x.device).expand(x.shape) for _ in range(2))
+        kind = torch.promote_types(first.dtype, torch.float32)
+        first, second = (torch.zeros((), dtype=kind, device=x.device).expand(x.shape) for x in (first, second))
         return first, second
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, of_first: Tensor, of_second: Tensor) -> tuple[None, Tensor, Tensor]:
         ctx.streams.forget()
-        return None, (of_first + of_second).to(ctx.streams.dtype)
+        return None, of_first.to(ctx.streams.dtype), of_second.to(ctx.streams.dtype)
 
 
 class _Addition(torch.autograd.Function):
@@ -148,24 +153,26 @@ class _Addition(torch.autograd.Function):
         return None, None, None, None, of_second, of_first if of_x is None else of_first + of_x, *others
 
 
-class _Mean(torch.autograd.Function):
-    """Keeps the streams at their end, and returns their mean."""
+class _End(torch.autograd.Function):
+    """Keeps the streams at their end, and returns their mean, or both side by side."""
 
     @staticmethod
-    def forward(ctx: Any, streams: _Streams, first: Tensor, second: Tensor) -> Tensor:
-        ctx.streams = streams
+    def forward(ctx: Any, streams: _Streams, merges: bool, first: Tensor, second: Tensor) -> Tensor:
+        ctx.streams, ctx.merges = streams, merges
         ctx.save_for_backward(streams.first, streams.second)
-        mean = ((streams.first + streams.second) / 2).to(streams.dtype)
+        ends = streams.first, streams.second
+        ended = (ends[0] + ends[1]) / 2 if merges else torch.cat(ends, dim=-1)
         streams.forget()
-        return mean
+        return ended.to(streams.dtype)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor, Tensor]:
         # What is saved stays as it is: a backward pass may be repeated.
         ctx.streams.first, ctx.streams.second = (end.clone() for end in ctx.saved_tensors)
-        half = grad.to(torch.promote_types(grad.dtype, torch.float32)) / 2
-        return None, half, half
+        grad = grad.to(torch.promote_types(grad.dtype, torch.float32))
+        first, second = (grad / 2, grad / 2) if ctx.merges else grad.chunk(2, dim=-1)
+        return None, None, first, second
 
 
 class _Branch(nn.Module):

@@ -1,5 +1,7 @@
 """LSH attention that looks backwards only, beside loops over its definition."""
 
+import math
+
 import pytest
 import torch
 from hashing import hashed, saved_bytes
@@ -11,8 +13,8 @@ from pyramidions.nn.attention import LSHAttention
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
 
-OPTIONS = {"bucket_size": 3, "num_hashes": 3, "local_heads": 1, "window": 2, "num_buckets": 4}
-CHOICES = ("bucket_size", "num_hashes", "seed", "local_heads", "window", "num_buckets", "hash_factors")
+OPTIONS = {"bucket_size": 3, "num_hashes": 3, "local_heads": 1, "local_window": 4, "num_buckets": 4}
+CHOICES = ("bucket_size", "num_hashes", "seed", "local_heads", "local_window", "num_buckets", "hash_factors")
 
 
 def lsh(**options: int) -> LSHAttention:
@@ -28,10 +30,11 @@ def inputs(length: int, batch: int = 1, heads: int = 3, dim: int = 8, seed: int 
 def seen(q: Tensor, attention: LSHAttention, is_local: bool) -> list[list[int]]:
     """List what each position of one head sees, as often as it does: (L, E) -> L lists of positions."""
     length = len(q)
+    half = math.ceil(1024 / attention.bucket_size) if attention.num_buckets is None else attention.num_buckets // 2
     if is_local:
-        rounds, reach = [[0] * length], attention.local.window
+        rounds, reach = [[0] * length], attention.local.side
     else:
-        rounds, reach = hashed(q, attention, (attention.num_buckets or 16) // 2), attention.bucket_size
+        rounds, reach = hashed(q, attention, half), attention.bucket_size
     found: list[list[int]] = []
     for i in range(length):
         keys: list[int] = []
@@ -47,7 +50,7 @@ def dense(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     out = torch.empty_like(v)
     for head in range(len(q)):
         unit = q[head] / q[head].norm(dim=1, keepdim=True)
-        scores = q[head] @ unit.T / q.size(-1) ** 0.5
+        scores = q[head] @ unit.T
         for i, keys in enumerate(seen(q[head], attention, head < attention.local.count)):
             out[head, i] = scores[i, keys].softmax(0) @ v[head, keys]
     return out
@@ -59,7 +62,7 @@ def dense(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     bucket_size=st.integers(1, 5),
     num_hashes=st.integers(1, 3),
     local_heads=st.integers(0, 4),
-    window=st.integers(1, 5),
+    local_window=st.sampled_from([2, 4, 6, 8, 10]),
     num_buckets=st.sampled_from([None, 2, 4, 6]),
     hash_factors=st.sampled_from([1, 2]),
     seed=st.integers(0, 99),
@@ -130,10 +133,15 @@ def test_every_option_changes_the_output(option: str) -> None:
     assert not torch.allclose(lsh()(q, q, v, is_causal=True), twice(q, q, v, is_causal=True))
 
 
-def test_there_are_16_buckets_unless_another_number_is_given() -> None:
+@pytest.mark.parametrize(
+    ("options", "number"), [({}, 684), ({"max_length": 40}, 28), ({"max_length": 40, "chunk_buckets": 1}, 14)]
+)
+def test_there_are_two_buckets_per_chunk_of_the_longest_text_unless_a_number_is_given(
+    options: dict[str, int], number: int
+) -> None:
     q, v = inputs(40)
-    given = lsh(num_buckets=16)(q, q, v, is_causal=True)
-    assert LSHAttention(**{**OPTIONS, "num_buckets": None}).eval()(q, q, v, is_causal=True).equal(given)
+    given = lsh(num_buckets=number)(q, q, v, is_causal=True)
+    assert lsh(num_buckets=None, **options)(q, q, v, is_causal=True).equal(given)
 
 
 def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...]) -> Tensor:
@@ -182,7 +190,7 @@ def test_dropout_acts_in_whole_passes_and_in_steps(local_heads: int) -> None:
 
 
 def test_memory_grows_with_the_length_not_with_its_square() -> None:
-    sizes = [saved_bytes(lsh(bucket_size=16, window=16), length, is_causal=True) for length in (512, 1024, 2048)]
+    sizes = [saved_bytes(lsh(bucket_size=16, local_window=32), length, is_causal=True) for length in (512, 1024, 2048)]
     assert sizes[1] / sizes[0] < 2.1 and sizes[2] / sizes[1] < 2.1
 
 
@@ -197,11 +205,11 @@ def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("length", [1, 4, 5, 40])
 def test_in_an_encoder_the_number_of_buckets_may_be_given_too(length: int) -> None:
-    # Of 40 tokens there are 14 buckets of 3 unless told otherwise; what fits into a single one stays there.
+    # Of 40 tokens there are 28 buckets, two per chunk of 3, unless told otherwise; what fits into a chunk has one.
     q, v = inputs(length)
     follows = lsh(num_buckets=None)(q, q, v)
-    assert lsh(num_buckets=14)(q, q, v).equal(follows) == (length in (1, 40))
-    assert lsh(num_buckets=2)(q, q, v).equal(follows) == (length in (1, 4, 5))
+    assert lsh(num_buckets=28)(q, q, v).equal(follows) == (length in (1, 40))
+    assert lsh(num_buckets=4)(q, q, v).equal(follows) == (length in (1, 4, 5))
 
 
 @pytest.mark.parametrize("hash_factors", [1, 2])

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import EfficientAttention
+from pyramidions.nn.attention import ATTENTION, EfficientAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
 
 
@@ -26,14 +26,23 @@ def test_weights_of_many_keys_are_not_rounded_to_half_precision(autocast: bool) 
     assert out.dtype == torch.half and out[0, 0, 0].tolist() == pytest.approx([1.0] * 32, abs=1e-3)
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 50])
+@pytest.mark.parametrize("kind", ["efficient", "lsh"])
+def test_until_0_2_0_a_window_was_half_of_a_local_window(kind: str) -> None:
+    assert ATTENTION.build(kind, {"window": 3}).local.side == ATTENTION.build(kind, {"local_window": 6}).local.side == 3
+    assert ATTENTION.build(kind, {}).local.side == 128
+    for options in ({"window": 3, "local_window": 6}, {"window": 3.0}):
+        with pytest.raises(ValueError, match="has no option 'window'"):
+            ATTENTION.build(kind, options)
+
+
+@pytest.mark.parametrize("window", [2, 4, 6, 100])
 def test_local_heads_attend_within_their_window(window: int) -> None:
     q, k, v = torch.randn(3, 2, 2, 11, 4)
     mask = torch.arange(11) >= torch.tensor([[11], [6]])
-    far = (torch.arange(11)[:, None] - torch.arange(11)).abs() > window
+    far = (torch.arange(11)[:, None] - torch.arange(11)).abs() > window // 2
     hidden = far | mask[:, None, None]
     expected = (q @ k.transpose(-1, -2) / 2).masked_fill(hidden, -torch.inf).softmax(-1) @ v
-    out = EfficientAttention(local_heads=2, window=window)(q, k, v, mask)
+    out = EfficientAttention(local_heads=2, local_window=window)(q, k, v, mask)
     torch.testing.assert_close(out[0], expected[0])
     torch.testing.assert_close(out[1, :, :6], expected[1, :, :6])
 
@@ -52,23 +61,23 @@ def test_local_heads_hand_torch_four_dimensions_which_is_what_fused_kernels_know
     monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", watched)
     monkeypatch.setattr("pyramidions.nn.functional.local_window.computes_in_tiles", lambda x: False)
     x = torch.randn(2, 3, 11, 4)
-    LocalHeads(3, 4, see_themselves=see_themselves).beside(lambda *_: x, x, x, x, None)
+    LocalHeads(3, 8, see_themselves=see_themselves).beside(lambda *_: x, x, x, x, None)
     # Two documents of three chunks, each of which sees three.
     assert seen == [((6, 3, 12, 4), (6, 1, 4, 12))]
 
 
 def test_the_first_heads_are_the_local_ones() -> None:
     q, k, v = torch.randn(3, 1, 3, 9, 4)
-    both = EfficientAttention(local_heads=1, window=2)(q, k, v)
+    both = EfficientAttention(local_heads=1, local_window=4)(q, k, v)
     assert torch.equal(both[:, 1:], EfficientAttention(local_heads=0)(q[:, 1:], k[:, 1:], v[:, 1:]))
-    assert torch.equal(both[:, :1], EfficientAttention(local_heads=1, window=2)(q[:, :1], k[:, :1], v[:, :1]))
+    assert torch.equal(both[:, :1], EfficientAttention(local_heads=1, local_window=4)(q[:, :1], k[:, :1], v[:, :1]))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
-        ({"window": 0}, "`window` must be at least 1, but is 0."),
+        ({"local_window": 0}, "`local_window` must be even and at least 2, but is 0."),
     ],
 )
 def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:

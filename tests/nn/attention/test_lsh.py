@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -22,15 +23,16 @@ def inputs(length: int, batch: int = 1, heads: int = 2, dim: int = 8, seed: int 
 
 def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     """One head of one document without padding, word by word after the paper: (L, E), (L, E) -> (L, E)."""
-    (length, dim), size = q.shape, attention.bucket_size
-    half = 0 if length <= size else math.ceil(length / size / 2)
-    scores = (q @ (q / q.norm(dim=1, keepdim=True)).T / dim**0.5).tolist()
+    length, size = len(q), attention.bucket_size
+    half = 0 if length <= size else math.ceil(length / size)
+    scores = (q @ (q / q.norm(dim=1, keepdim=True)).T).tolist()
     seen: list[list[int]] = [[] for _ in range(length)]
     for buckets in hashed(q, attention, half) if half else [[0] * length] * attention.num_hashes:
         order = sorted(range(length), key=lambda i: (buckets[i], i))
         for rank, i in enumerate(order):
             start = rank // size * size
-            seen[i] += [j for j in order[max(0, start - size) : start + size] if j != i]
+            end = start + (1 + attention.chunks_after) * size
+            seen[i] += [j for j in order[max(0, start - size) : end] if j != i]
     out = []
     for i in range(length):
         # a pair that met in several rounds is listed as often
@@ -42,7 +44,7 @@ def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
 @pytest.mark.parametrize("length", [2, 3, 16, 64])
 def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int) -> None:
     q, v = inputs(length)
-    scores = q @ torch.nn.functional.normalize(q, dim=-1).transpose(-1, -2) / 8**0.5
+    scores = q @ torch.nn.functional.normalize(q, dim=-1).transpose(-1, -2)
     expected = scores.masked_fill(torch.eye(length).bool(), -torch.inf).softmax(-1) @ v
     torch.testing.assert_close(lsh(bucket_size=64)(q, q, v), expected)
 
@@ -54,13 +56,13 @@ def test_a_position_alone_sees_itself(bucket_size: int) -> None:
     torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, mask)[:, :, 0], v[:, :, 0])
 
 
-@pytest.mark.parametrize("hash_factors", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"hash_factors": 2}, {"chunks_after": 1}])
 @pytest.mark.parametrize("bucket_size", [1, 2, 3, 8])
 @pytest.mark.parametrize("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
 def test_it_equals_a_naive_reference_document_by_document(
-    lengths: tuple[int, ...], bucket_size: int, hash_factors: int
+    lengths: tuple[int, ...], bucket_size: int, options: dict[str, int]
 ) -> None:
-    attention = lsh(bucket_size=bucket_size, hash_factors=hash_factors)
+    attention = lsh(bucket_size=bucket_size, **options)
     q, v = inputs(max(lengths) + 1, batch=3)
     mask = torch.arange(q.size(2)) >= torch.tensor(lengths)[:, None]
     out = attention(q, q, v, mask)
@@ -68,6 +70,43 @@ def test_it_equals_a_naive_reference_document_by_document(
         for head in range(2):
             expected = naive(q[row, head, :length], v[row, head, :length], attention)
             torch.testing.assert_close(out[row, head, :length], expected)
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_it_is_the_reformer_of_transformers_with_the_same_rotations(
+    after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import ReformerConfig
+    from transformers.models.reformer.modeling_reformer import LSHSelfAttention
+
+    heads, dim, rounds, length = 2, 8, 2, 64
+    config = ReformerConfig(
+        hidden_size=heads * dim,
+        num_attention_heads=heads,
+        attention_head_size=dim,
+        lsh_attn_chunk_length=4,
+        lsh_num_chunks_after=after,
+        num_hashes=rounds,
+        num_buckets=None,
+        lsh_attention_probs_dropout_prob=0.0,
+    )
+    torch.manual_seed(0)
+    theirs, x = LSHSelfAttention(config, 0).double().eval(), 3 * torch.randn(2, length, heads * dim).double()
+    ours = lsh(bucket_size=4, num_hashes=rounds, chunks_after=after)
+    # (R, E, N) -> (H, E, R, N): 32 buckets follow from 64 positions.
+    rotations = ours.rotations(dim, 16, x.device).transpose(0, 1).expand(heads, -1, -1, -1).double()
+    with torch.no_grad(), monkeypatch.context() as patched:
+        patched.setattr(torch, "randn", lambda shape, **_: rotations if shape == rotations.shape else None)
+        # What they add to a mean square before they divide by its root would be seen in the sixth digit.
+        patched.setattr(theirs, "_len_norm", partial(theirs._len_norm, epsilon=0.0))
+        found = theirs(x)
+    # (B, H, R, L), where positions stand in the order of a round; at its ends theirs go on in another round.
+    place = found.buckets.argsort(dim=-1, stable=True).argsort(dim=-1)
+    inside = ((place >= 4) & (place < length - 4 * after)).all(dim=2)
+    q, v = (part(x).unflatten(-1, (heads, dim)).transpose(1, 2) for part in (theirs.query_key, theirs.value))
+    expected = found.hidden_states.unflatten(-1, (heads, dim)).transpose(1, 2)
+    assert inside.float().mean() > 0.7
+    torch.testing.assert_close(ours(q, q, v)[inside], expected[inside], rtol=0, atol=1e-6)
 
 
 def test_padding_may_stand_anywhere() -> None:
@@ -81,7 +120,10 @@ def test_padding_may_stand_anywhere() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}, {"num_buckets": 4}, {"hash_factors": 2}],
+    [
+        *({"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}, {"num_buckets": 4}),
+        *({"hash_factors": 2}, {"chunk_buckets": 1}, {"chunks_after": 1}, {"is_flat": True}),
+    ],
 )
 def test_every_option_changes_the_output(option: dict[str, int]) -> None:
     q, v = inputs(40)
@@ -90,9 +132,9 @@ def test_every_option_changes_the_output(option: dict[str, int]) -> None:
 
 def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
     q, v = inputs(40, heads=3)
-    out = lsh(local_heads=1, window=2)(q, q, v)
+    out = lsh(local_heads=1, local_window=4)(q, q, v)
     distance = (torch.arange(40)[:, None] - torch.arange(40)).abs()
-    scores = q[:, :1] @ torch.nn.functional.normalize(q[:, :1], dim=-1).transpose(-1, -2) / 8**0.5
+    scores = q[:, :1] @ torch.nn.functional.normalize(q[:, :1], dim=-1).transpose(-1, -2)
     expected = scores.masked_fill((distance == 0) | (distance > 2), -torch.inf).softmax(-1) @ v[:, :1]
     torch.testing.assert_close(out[:, :1], expected)
     assert torch.equal(out[:, 1:], lsh()(q[:, 1:], q[:, 1:], v[:, 1:]))
@@ -101,7 +143,7 @@ def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
 def test_a_local_head_of_a_position_alone_sees_itself() -> None:
     q, v = inputs(5)
     mask = torch.arange(5)[None] >= 1
-    torch.testing.assert_close(lsh(local_heads=2, window=2)(q, q, v, mask)[:, :, 0], v[:, :, 0])
+    torch.testing.assert_close(lsh(local_heads=2, local_window=4)(q, q, v, mask)[:, :, 0], v[:, :, 0])
 
 
 def test_evaluation_is_deterministic_and_leaves_the_generator_alone() -> None:
@@ -147,7 +189,7 @@ def test_neighbours_of_one_direction_meet_across_the_text() -> None:
 
 def test_memory_grows_with_the_length_not_with_its_square() -> None:
     sizes = [
-        saved_bytes(LSHAttention(bucket_size=16, num_hashes=2, local_heads=1, window=16), length)
+        saved_bytes(LSHAttention(bucket_size=16, num_hashes=2, local_heads=1, local_window=32), length)
         for length in (512, 1024, 2048)
     ]
     assert sizes[1] / sizes[0] < 2.5 and sizes[2] / sizes[1] < 2.5
@@ -181,7 +223,10 @@ def test_queries_and_keys_are_one_projection() -> None:
         ({"bucket_size": 0}, "`bucket_size` must be at least 1, but is 0."),
         ({"num_hashes": 0}, "`num_hashes` must be at least 1, but is 0."),
         ({"local_heads": -1}, "`local_heads` must be at least 0, but is -1."),
-        ({"window": 0}, "`window` must be at least 1, but is 0."),
+        ({"local_window": 0}, "`local_window` must be even and at least 2, but is 0."),
+        ({"local_window": 3}, "`local_window` must be even and at least 2, but is 3."),
+        ({"chunk_buckets": 0}, "`chunk_buckets` must be at least 1, but is 0."),
+        ({"chunks_after": 2}, "`chunks_after` must be 0 or 1, but is 2."),
         ({"hash_factors": 3}, "`hash_factors` must be 1 or 2, but is 3."),
     ],
 )

@@ -81,13 +81,17 @@ def test_tokens_belong_to_modules_in_their_order() -> None:
     assert changed.nonzero().flatten().tolist() == [5, 6, 7, 8, 9]
 
 
-@pytest.mark.parametrize(
-    ("modules", "sentence"),
-    [
-        (3, r"^`vocab_size` \(20\) must be divisible by `modules` \(3\)\.$"),
-        (0, r"^`modules` must be at least 1, but is 0\.$"),
-    ],
-)
-def test_a_vocabulary_that_modules_cannot_share_is_refused(modules: int, sentence: str) -> None:
+def test_the_last_module_has_fewer_tokens_of_a_vocabulary_that_is_not_divisible() -> None:
+    output, features = OUTPUT.build("multiplicative", {"modules": 3}, **SETTING), vectors(2, 5, DIM)
+    within = output.multiplicative.within
+    within = within if len(within) == 7 else within.mT
+    weight = (output.multiplicative.across[:, None] * within).flatten(0, 1)
+    # Twenty tokens: seven, seven and six
+    torch.testing.assert_close(output(features, features), features @ weight[:20].T)
+
+
+@pytest.mark.parametrize("modules", [0, 21])
+def test_there_are_at_least_one_module_and_at_most_as_many_as_tokens(modules: int) -> None:
+    sentence = rf"^`modules` of the output must be from 1 to `vocab_size` \(20\), but is {modules}\.$"
     with pytest.raises(ValueError, match=sentence):
         OUTPUT.build("multiplicative", {"modules": modules}, **SETTING)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_parts import DIM, SETTING, vectors
+from small_parts import DIM, HEADS, SETTING, vectors
 from torch import Tensor
 
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections
@@ -151,6 +151,20 @@ def test_a_memory_has_a_multiplicative_layer_of_its_own_where_there_is_one() -> 
     assert crossing.queries(x).equal(q)
     assert not any(new.equal(old) for new, old in zip(crossing.keys_values(x), (k, v), strict=True))
     assert make("multiplicative_conv").memory_proj is None
+
+
+@torch.no_grad()
+def test_of_a_dense_memory_keys_and_values_are_linear_and_queries_as_ever() -> None:
+    torch.manual_seed(0)
+    crossing = PROJECTIONS.build("multiplicative_conv", {"dense_memory": True}, **SETTING, crosses=True)
+    x, mixed = vectors(1, 5, DIM), vectors(1, HEADS, 5, DIM // HEADS)
+    for found, layer in zip(crossing.keys_values(x), (crossing.k_proj, crossing.v_proj), strict=True):
+        assert found.transpose(1, 2).flatten(2).equal(x @ layer.weight.T + layer.bias)
+    filtered = looped(crossing.q_proj, crossing.in_proj(x)[0], HEADS)
+    torch.testing.assert_close(crossing.queries(x)[0].transpose(0, 1).flatten(1), filtered)
+    assert crossing.output(mixed).equal(mixed.transpose(1, 2).flatten(2)) and crossing.memory_proj is None
+    with pytest.raises(ValueError, match="`dense_memory` of multiplicative_conv is for `cross_projections` alone"):
+        make("multiplicative_conv", dense_memory=True)
 
 
 @torch.no_grad()

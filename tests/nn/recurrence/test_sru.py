@@ -8,9 +8,9 @@ from torch import Tensor
 from pyramidions.nn.recurrence import SRURecurrence
 
 
-def make(dim: int = 3, layers: int = 1) -> SRURecurrence:
+def make(dim: int = 3, layers: int = 1, scaled: bool = True) -> SRURecurrence:
     torch.manual_seed(0)
-    part = SRURecurrence(DIM, dim, layers)
+    part = SRURecurrence(DIM, dim, layers, scaled)
     with torch.no_grad():
         for weight in part.parameters():
             weight.add_(torch.randn_like(weight), alpha=0.3)
@@ -18,7 +18,7 @@ def make(dim: int = 3, layers: int = 1) -> SRURecurrence:
 
 
 @torch.no_grad()
-def by_formula(part: SRURecurrence, x: Tensor) -> Tensor:
+def by_formula(part: SRURecurrence, x: Tensor, scale: float = 3**0.5) -> Tensor:
     h = part.down(part.norm(x))
     for unit in part.units:
         c, out = torch.zeros_like(h[:, 0]), []
@@ -26,7 +26,7 @@ def by_formula(part: SRURecurrence, x: Tensor) -> Tensor:
             here = h[:, t]
             f, q = unit.forget(here).sigmoid(), unit.highway(here).sigmoid()
             c = f * c + (1 - f) * unit.transform(here)
-            out.append(q * c + (1 - q) * here)
+            out.append(q * c + (1 - q) * here * scale)
         h = torch.stack(out, dim=1)
     return part.up(h)
 
@@ -35,6 +35,12 @@ def by_formula(part: SRURecurrence, x: Tensor) -> Tensor:
 def test_it_is_the_formula(dim: int, layers: int) -> None:
     part, x = make(dim, layers), vectors(2, 9, DIM)
     torch.testing.assert_close(part.run(x, None, None)[0], by_formula(part, x))
+
+
+def test_without_scale_it_has_no_bias_as_up_to_release_0_2_0() -> None:
+    part, x = make(scaled=False), vectors(2, 9, DIM)
+    assert part.units[0].transform.bias is None and make().units[0].transform.bias is not None
+    torch.testing.assert_close(part.run(x, None, None)[0], by_formula(part, x, scale=1.0))
 
 
 def test_it_is_the_formula_at_thousands_of_positions() -> None:
@@ -54,7 +60,7 @@ def test_a_gate_that_is_shut_forgets_all_and_one_that_is_open_takes_nothing_up(b
     c = carried if keeps else unit.transform(h)
     q = unit.highway(h).sigmoid()
     out, last = part.run(x, None, carried)
-    torch.testing.assert_close(out, part.up(q * c + (1 - q) * h))
+    torch.testing.assert_close(out, part.up(q * c + (1 - q) * h * 3**0.5))
     torch.testing.assert_close(last[:, 0], c[:, -1])
 
 

@@ -117,6 +117,23 @@ def test_gradients_of_a_decoder_reach_all_memories() -> None:
     assert found[3].any() and found[4].any()
 
 
+def test_streams_that_a_stack_hands_on_go_on_in_the_next_as_if_both_were_one() -> None:
+    run = [one.double() for one in layers(count=4, dropout=0.3)]
+    x = vectors(2, 23, DIM).double().requires_grad_()
+
+    def through(s: Callable[..., Stack]) -> Tensor:
+        handed = s(merges=False)(run[:2], x, LayerContext())
+        assert handed.shape == (2, 23, 2 * DIM)
+        return s(opened=True)(run[2:], handed, LayerContext())
+
+    expected = gradients(lambda: Kept()(run, x, LayerContext()), [x, *weights_of(run)])
+    found = gradients(lambda: through(ReversibleStack), [x, *weights_of(run)])
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    with torch.no_grad():
+        torch.manual_seed(7)
+        torch.testing.assert_close(through(ReversibleStack), expected[0])
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_what_is_computed_back_is_what_there_was_to_the_bit(dtype: torch.dtype) -> None:
     run = [one.to(dtype) for one in layers(count=12, dropout=0.3, **LSH)]
