@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -204,3 +205,14 @@ def jobs_for(
         return list(wanted.values())
     trained = [job._replace(seed=seed) for seed in seeds for job in wanted.values() if "train" in job.wanted]
     return [*trained, *(job for job in wanted.values() if "train" not in job.wanted)]
+
+
+def lengths(row: PaperRow, divisor: int = 1) -> str:
+    """What the encoder's layers consume and the decoder reads: "2×8192 > 2048 → 512", each over ``divisor``."""
+    if row.decoder_length is None:
+        return ""
+    stages = []
+    for stage in row.encoder_lengths.split(">"):
+        same = [(int(length) // divisor, len(list(of))) for length, of in groupby(stage.split(","))]
+        stages.append(", ".join(f"{count}×{length}" if count > 1 else str(length) for length, count in same))
+    return f"{' > '.join(stages)} → {row.decoder_length // divisor}"

@@ -1,34 +1,103 @@
-"""Writes the report: a page, a CSV file and plots."""
+"""The report: our results beside the papers' figures, as one page of tables and plots and the same numbers as CSV."""
 
-import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from lab.catalogue import FIGURES, read_catalogue
-from lab.comparison import Line, compare, shown
-from lab.page import page, summary
-from lab.paper_tables import CLAIMED
-from lab.results import PHASES, ROUGE, Interval, read_results, read_topk
-from lab.seeds import SeededRow, read_seeds
-from lab.seeds_page import by_seed
-from lab.seeds_page import summary as summary_of_seeds
-from lab.seeds_plot import draw_losses
-from pyramidions.curves.picture import STYLES, image, literal, new_figure
+import pandas as pd
+
+from lab.catalogue import QUALITY_TABLES, SYSTEM_TABLES, TIMED_TABLES, PaperRow, lengths, read_catalogue
+from lab.pictures import draw_losses, draw_speed_ups
+from lab.results import PHASES, Interval, Result, Run, TopK, read_runs, read_topk
+from lab.scale import SCALES
+from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds
+from lab.tables import markdown, with_interval
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
+from pyramidions.markdown import plain
+from pyramidions.scoring import FIGURES
+
+#: Tables in the page's order.
+TITLES = {
+    "table2": "Table 2: shallow models",
+    "table3": "Table 3: deep models",
+    "table4": "Table 4: scorers",
+    "table7": "Table 7: where to pool",
+    "table8": "Table 8: sizes of blocks",
+    "neighbours": "Parts of other systems in shallow models",
+    "table10": "Table 10: seconds a batch",
+    "figure4": "Figure 4: a training step by number of layers",
+    "lecture_govreport": "GovReport: systems for long documents",
+    "lecture_pubmed": "PubMed: systems for long documents",
+    "lecture_arxiv": "arXiv: systems for long documents",
+    "sparse_table5": "Sparse parts on arXiv: summaries (Jaszczur et al. 2021, table 5)",
+    "sparse_table8": "Sparse parts in pretraining: missing spans (Jaszczur et al. 2021, table 8)",
+}
+TOPK = "Figures 5 and 6: seconds of top-k operators, and likeness of their result to that of hard top-k"
+#: How to read the tables, whatever they hold.
+LEGEND = """\
+- Brackets hold 95% intervals; those of × hold the lowest and the highest ratio of two neighbouring turns.
+- “×” is the speed-up over the row's reference in the same run. The paper's is the ratio of its seconds.
+- “paper” is empty where the paper does not say, and where ours is no comparison: models of another size (scale), or
+  trained on other data than the paper's corpus. PoWER's row 11 says 0.87 s for 256 tokens, which is left out.
+- Published systems of lecture and sparse tables start from the weights that “starts from, paper” names, ours from
+  “starts from, ours”: their difference is none between architectures. R-L is ROUGE-Lsum.
+- Log-perplexity is in nats a token, on missing spans: the paper's of C4, ours of the documents of arXiv.
+- “2×8192 > 2048 → 512”: two encoder layers read 8192 representations, one reads 2048, and the decoder reads 512."""
+#: How to read the rows of several seeds.
+LEGEND_OF_SEEDS = """\
+- Rows are compared with each other, not with the paper. Means are over documents and seeds, with 95% bootstrap
+  intervals that draw both anew; few seeds make them too narrow rather than too wide.
+- “loss” is nats a token of summaries of validation documents. “another costs” is how much higher it is where the model
+  reads the next document instead: around 0, the model does not read, and its loss says nothing about its architecture.
+- “loss over” is the difference to a blockwise row that reads as many tokens, paired by document, over the seeds that
+  both have; below 0 is better. It is empty without such a row, a common seed, or the same documents.
+- “minutes” count the training from nothing on; “GiB” is the highest peak of memory."""
+#: Documents for training and testing of the papers' corpora (Cohan et al. 2018, Huang et al. 2021).
+PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govreport": (17_517, 973)}
+_NEAR = 0.02  # how much fewer they may be; empty ones are left out
+#: What the paper states of figure 4, by the row's name.
+CLAIMED = {"pyramidion-16": 3.8}
+
+
+_NEEDED = ("scale", "training_s", "rouge1", "train_s")
+_ENDS = ("", "_low", "_high", "_deviation")
+_ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
+
+
+class Measure(NamedTuple):
+    """Two columns of a table: the paper's and ours; ``digits`` behind the point."""
+
+    head: str
+    name: str
+    paper: str
+    digits: int
+
+
+_SCORES = [
+    *(Measure("R-1", "rouge1", "paper_r1", 2), Measure("R-2", "rouge2", "paper_r2", 2)),
+    Measure("R-L", "rougeLsum", "paper_rl", 2),
+]
+_HEADS = dict(zip(PHASES, ("train", "decode 256", "decode 512"), strict=True))
+_SECONDS = [Measure(f"{head} s", phase, f"paper_{phase}", 3) for phase, head in _HEADS.items()]
+_SPEED_UPS = [
+    Measure(f"{head} ×", f"{phase[:-2]}_speed_up", f"paper_{phase[:-2]}_speed_up", 2) for phase, head in _HEADS.items()
+]
+_MEASURES = {
+    "table10": [*_SECONDS, *_SPEED_UPS],
+    "figure4": [_SECONDS[0], _SPEED_UPS[0]],
+    "sparse_table8": [
+        Measure("updates", "updates", "paper_steps", 0),
+        Measure("log-perplexity", "log_perplexity", "paper_log_perplexity", 2),
+    ],
+}
 
 
 class Report(NamedTuple):
-    """What was written.
-
-    Attributes:
-        page: the Markdown file.
-        files: the page, the CSV file with one line a row of the paper, that with one line a seed if there are any, and
-            PNG files.
-        summary: how many rows were run, in one sentence.
-    """
+    """What was written: the page and all files, and how many rows were run, in a line."""
 
     page: Path
     files: list[Path]
@@ -36,16 +105,16 @@ class Report(NamedTuple):
 
 
 def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
-    """Write the report of all results in a folder; beside the page go a CSV file and plots of its name.
+    """Write the report of all results in a folder; beside the page go CSV files and plots of its name.
 
     Args:
-        out: the folder that `python -m lab reproduce` fills.
+        out: the folder that `reproduce` fills.
         configs: the folder that holds paper.csv.
         to: the page, a .md file; report.md in ``out`` where it is None.
 
     Raises:
-        UserError: a folder that is not there, a damaged or foreign result file, or a new page among files of another
-            report; nothing is written then.
+        UserError: a folder that is not there, a damaged or foreign result file, results of several scales, or a new
+            page among files of another report; nothing is written then.
     """
     if not out.is_dir():
         raise UserError(f"OUT must be a folder of results, but is {out}.")
@@ -53,40 +122,32 @@ def write_report(out: Path, configs: Path, to: Path | None = None) -> Report:
     if to.suffix != ".md" or to.is_dir() or not to.absolute().parent.is_dir():
         raise UserError(f"--to must be a .md file in a folder that exists, but is {to}.")
     catalogue = read_catalogue(configs)
-    lines = compare(catalogue, read_results(out, catalogue))
-    seeded = list(read_seeds(out, catalogue).values())
-    _check_scales(out, lines, seeded)
-    topk = read_topk(out)
-    images = {
-        "figure4": _figure4(lines),
-        "topk": (out / "topk" / "topk.png").read_bytes() if topk else None,
-        "losses": draw_losses(seeded),
+    runs = read_runs(out, catalogue)
+    scales = {run.result.scale for run in runs}
+    if len(scales) > 1 and ("small" in scales or any(run.seed is not None for run in runs)):
+        raise UserError(f"OUT must hold results of one scale, but {out} has some of {' and '.join(sorted(scales))}.")
+    rows, seeded, topk = rows_and_results(catalogue, runs), read_seeds(runs), read_topk(out)
+    beside = {
+        "figure4.png": draw_speed_ups(_section(rows, "figure4"), CLAIMED),
+        "topk.png": (out / "topk" / "topk.png").read_bytes() if topk else None,
+        "losses.png": draw_losses(seeded),
+        "seeds.csv": _csv(by_seed(seeded)) if seeded else None,
     }
-    beside: dict[Path, bytes | None] = {
-        to.with_suffix(".csv"): table(lines).encode(),
-        to.with_name(f"{to.stem}-seeds.csv"): by_seed(seeded).encode() if seeded else None,
-        **{to.with_name(f"{to.stem}-{figure}.png"): content for figure, content in images.items()},
-    }
+    files: dict[Path, bytes | None] = {to.with_suffix(".csv"): _csv(rows)}
+    files |= {to.with_name(f"{to.stem}-{name}"): content for name, content in beside.items()}
     if asked is not None and not to.exists():
-        _check_beside(beside)
-    for path, content in beside.items():
+        _check_beside(files)
+    for path, content in files.items():
         if content is None:
             # One of an earlier report would show other results than the page.
             path.unlink(missing_ok=True)
         else:
             write_file(path, content)
-    drawn = {figure: f"{to.stem}-{figure}.png" for figure, content in images.items() if content is not None}
-    write_file(to, page(lines, topk, drawn, seeded).encode())
-    files = [to, *(path for path, content in beside.items() if content is not None)]
-    told = summary_of_seeds(seeded) if seeded and not any(line.result for line in lines) else summary(lines, topk)
-    return Report(to, files, told)
-
-
-def _check_scales(out: Path, lines: Sequence[Line], seeded: Sequence[SeededRow]) -> None:
-    """Refuse small results beside others; the page tells tiny ones from the paper's itself."""
-    scales = {line.result.scale for line in lines if line.result} | {row.scale for row in seeded}
-    if len(scales) > 1 and ("small" in scales or seeded):
-        raise UserError(f"OUT must hold results of one scale, but {out} has some of {' and '.join(sorted(scales))}.")
+    pictures = {name: f"![{name}]({quote(f'{to.stem}-{name}')})" if of else "" for name, of in beside.items()}
+    write_file(to, page(rows, runs, seeded, topk, pictures).encode())
+    counts = rows[rows.config != ""].status.str.partition(":")[0].value_counts()
+    summary = f"Rows: {', '.join(f'{count} {state}' for state, count in counts.items())}."
+    return Report(to, [to, *(path for path, of in files.items() if of is not None)], summary)
 
 
 def _check_beside(files: Mapping[Path, bytes | None]) -> None:
@@ -96,113 +157,201 @@ def _check_beside(files: Mapping[Path, bytes | None]) -> None:
             raise UserError(f"--to must be a page beside which no other report's files lie, but there is {path}.")
 
 
-def _figure4(lines: Sequence[Line]) -> bytes | None:
-    kinds: dict[tuple[str, str, str], list[tuple[int, Interval]]] = {}
-    for line in shown(lines, "figure4"):
-        speed_up = line.our_speed_up("train_s")
-        # Vanilla models are their own reference.
-        if line.result is not None and speed_up is not None and line.row.config != line.row.reference:
-            # Only what was measured alike is joined by a line.
-            kind = (line.row.row.rpartition("-")[0], line.result.scale, line.result.hardware.device)
-            kinds.setdefault(kind, []).append((line.row.encoder_layers, speed_up))
-    if not kinds:
-        return None
-    alike = len({kind[1:] for kind in kinds}) == 1
-    series = {
-        name if alike else f"{name} ({scale} scale, {device})": sorted(points, key=lambda point: point[0])
-        for (name, scale, device), points in kinds.items()
-    }
-    claimed = {line.row.encoder_layers: CLAIMED[line.row.row] for line in lines if line.row.row in CLAIMED}
-    at_paper_scale = any(scale == "paper" for _, scale, _ in kinds)
-    return draw_speed_ups(series, next(iter(claimed.items()), None) if at_paper_scale else None)
+def _csv(table: pd.DataFrame) -> bytes:
+    text = io.StringIO()
+    table.convert_dtypes().to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
+    return text.getvalue().encode()
 
 
-def draw_speed_ups(series: Mapping[str, Sequence[tuple[int, Interval]]], paper: tuple[int, float] | None) -> bytes:
-    """Draw figure 4: speed-up of a training step over the vanilla model with as many layers.
+def rows_and_results(catalogue: Sequence[PaperRow], runs: Sequence[Run]) -> pd.DataFrame:
+    """Return one line a row of the papers: the paper's figures as "paper_...", and ours where it was run.
+
+    Seconds end in "_s", speed-ups in "_speed_up"; "_low" and "_high" are the ends of intervals.
+    """
+    papers = {(row.data, row.config): row.paper for row in reversed(catalogue)}
+    results = {(run.row.data, run.row.config): run.result for run in runs if run.seed is None}
+    seeded = {(run.row.data, run.row.config) for run in runs if run.seed is not None}
+    lines = []
+    for row in catalogue:
+        result, paper = results.get((row.data, row.config)), dict(row.paper)
+        reference = papers.get((row.data, row.reference), {}) if row.reference else {}
+        for phase in PHASES:
+            if phase in paper and phase in reference:
+                paper[f"{phase[:-2]}_speed_up"] = reference[phase] / paper[phase]
+        if row.row in CLAIMED:
+            paper["train_speed_up"] = CLAIMED[row.row]
+        status = "run for seeds" if (row.data, row.config) in seeded and not result else _status(row, result)
+        divisor = SCALES[result.scale].lengths if result else 1
+        lines.append(
+            {
+                **{name: getattr(row, name) for name in ("table", "row", "config", "data", "architecture")},
+                "lengths": lengths(row, divisor),
+                "block_size": row.block_size and row.block_size // divisor,
+                **{name: getattr(row, name) for name in ("encoder_layers", "reference", "starts_from")},
+                "paper_starts_from": row.pretrained,
+                "note": row.note,
+                "status": status,
+                "same_data": result is None or has_papers_data(result),
+                **{f"paper_{name}": value for name, value in paper.items()},
+                **(_numbers(row, result) if result else {}),
+            }
+        )
+    return pd.DataFrame(lines, columns=list(dict.fromkeys([*(name for line in lines for name in line), *_NEEDED])))
+
+
+def _status(row: PaperRow, result: Result | None) -> str:
+    """Return "run", "not run", "published only" where we have no such model, or "partly run: " and what lacks."""
+    if result is None:
+        return "not run" if row.config else "published only"
+    times = result.times
+    timed = ["train_s"] if row.table == "figure4" else [phase for phase in PHASES if phase in row.paper]
+    lacking = []
+    if row.table in QUALITY_TABLES:
+        parts = {"training": result.training, "generation": result.generation, "scores": result.scores}
+        lacking += [name for name, part in parts.items() if part is None]
+    if timed and times is None:
+        lacking.append("times")
+    elif times and any(phase not in times.phases for phase in timed):
+        lacking.append("times of decoding")
+    elif timed and times and times.reference != row.reference:
+        lacking.append(f"times over {row.reference} (has: {times.reference})")
+    return f"partly run: lacks {', '.join(lacking)}" if lacking else "run"
+
+
+def _numbers(row: PaperRow, result: Result) -> dict[str, Any]:
+    """Return what we have of a row."""
+    corpus, scores, times, training = result.corpus, result.scores, result.times, result.training
+    found: dict[str, Any] = {"scale": result.scale, "corpus": corpus and corpus.name}
+    for name, figure in (scores.figures if scores else {}).items():
+        found |= _spread(name, figure)
+    for phase, timing in (times.phases if times else {}).items():
+        found |= {phase: timing.mean, f"{phase}_deviation": timing.standard_deviation}
+        if times and times.reference == row.reference:
+            found |= _spread(f"{phase[:-2]}_speed_up", timing.speed_up)
+    if training:
+        found |= {"training_s": training.seconds, "updates": training.updates, "epochs": training.epochs}
+        if training.best and row.table == "sparse_table8":
+            # fairseq logs bits.
+            found["log_perplexity"] = training.best.value * math.log(2)
+    found["generation_s"] = result.generation and result.generation.seconds
+    found |= {name: getattr(result, name) for name in ("commit", "data_hash", "seed")}
+    return found | dict(result.hardware)
+
+
+def _spread(name: str, interval: Interval) -> dict[str, float]:
+    return {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def has_papers_data(result: Result) -> bool:
+    """Whether a row was trained and tested on about as many documents as the paper's corpus has."""
+    if result.corpus is None or result.data not in PAPER_DOCUMENTS:
+        return False
+    counts = (result.corpus.documents.get(split, 0) for split in ("train", "test"))
+    return all((1 - _NEAR) * of <= n <= of for n, of in zip(counts, PAPER_DOCUMENTS[result.data], strict=True))
+
+
+def _section(rows: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Return the lines of a table that something was measured for, and published systems where ours compare.
+
+    A row that was only timed stands in no table of scores. Figure 4, which shares rows with table 2, has lines only
+    where something was timed for it alone.
+    """
+    of_table = rows[rows.table.isin(TIMED_TABLES if table == "table10" else [table])]
+    run, trained = of_table.scale.notna(), of_table[["training_s", "rouge1"]].notna().any(axis=1)
+    if table == "table10":
+        return of_table[of_table.train_s.notna()]
+    if table == "figure4":
+        return of_table[run & (run & ~trained).any()]
+    comparable = trained & (of_table.scale == "paper") & of_table.same_data
+    return of_table[trained | ((of_table.config == "") & comparable.any())]
+
+
+def _table(lines: pd.DataFrame, table: str) -> str:
+    """Return the lines of a section as Markdown."""
+    same_size = (lines.scale == "paper") | lines.scale.isna()
+    same_data = same_size & lines.same_data
+    cells = lines[["row", "scale", "architecture"]]
+    if table == "table8":
+        cells = cells.assign(blocks=lines.block_size)
+    cells = cells.assign(**{"encoder → decoder": lines.lengths})
+    if table in SYSTEM_TABLES:
+        begun = lines.starts_from.replace("", "nothing").where(lines.config != "", "")
+        starts = {"starts from, paper": lines.paper_starts_from.where(same_data, ""), "starts from, ours": begun}
+        cells = cells.assign(**starts)
+    for head, name, published, digits in _MEASURES.get(table, [*_SCORES, *_SPEED_UPS]):
+        ours = shown(lines, name, digits)
+        if ours.any():
+            comparable = same_size if name.endswith(("_s", "_speed_up")) else same_data
+            paper = shown(lines, published, digits).where(comparable, "")
+            cells = cells.assign(**{f"{head} paper": paper, f"{head} ours": ours})
+    return markdown(cells)
+
+
+def shown(lines: pd.DataFrame, name: str, digits: int) -> pd.Series:
+    """Return a column as text, with its interval or deviation; empty where there is no number."""
+
+    def text(line: dict[Any, Any]) -> str:
+        value, low, high, deviation = (line.get(f"{name}{end}", math.nan) for end in _ENDS)
+        return with_interval(value, low, high, digits) + ("" if pd.isna(deviation) else f" ± {deviation:.{digits}f}")
+
+    return pd.Series([text(line) for line in lines.to_dict("records")], lines.index, dtype=object)
+
+
+def page(
+    rows: pd.DataFrame, runs: Sequence[Run], seeded: Sequence[SeededRow], topk: TopK | None, pictures: Mapping[str, str]
+) -> str:
+    """Return the report in Markdown.
 
     Args:
-        series: by label, numbers of layers with speed-ups.
-        paper: number of layers and speed-up that the paper states; None to leave it out.
-
-    Returns:
-        A PNG image.
+        rows: as `rows_and_results` returns them.
+        runs: all of them.
+        seeded: rows that were trained for several seeds.
+        topk: where figures 5 and 6 come from; None if they were not measured.
+        pictures: in Markdown, by "figure4.png", "topk.png" and "losses.png"; empty for those that are not drawn.
     """
-    figure = new_figure(7.0, 5.0)
-    axes = figure.subplots()
-    axes.axhline(1, color="#666666", linewidth=1.2, label="vanilla, as many layers")
-    for number, (label, points) in enumerate(series.items()):
-        colour, marker = STYLES[number % len(STYLES)]
-        layers, speed_ups = zip(*points, strict=True)
-        # Rounding may leave a value outside of its interval by the last digit.
-        around = [(max(0.0, s.value - s.low), max(0.0, s.high - s.value)) for s in speed_ups]
-        axes.errorbar(
-            *(layers, [s.value for s in speed_ups]),
-            yerr=list(zip(*around, strict=True)),
-            color=colour,
-            marker=marker,
-            capsize=4,
-            label=literal(label),
+    states = rows.status.str.partition(":")[0].rename("")
+    parts = ["# The paper's tables and figures, and ours"]
+    if any(run.seed is None for run in runs):
+        parts.append(LEGEND)
+    for table, title in TITLES.items():
+        lines = _section(rows, table)
+        if not lines.empty:
+            parts += [f"## {title}", _table(lines, table), pictures["figure4.png"] if table == "figure4" else ""]
+            parts.append(markdown(lines[(lines.note != "") & lines.same_data][["row", "note"]]))
+    if further := {name: figure.label for name, figure in FIGURES.items() if name in rows and name not in _ROUGE}:
+        scored = rows[rows[[*further]].notna().any(axis=1)]
+        cells = {label: shown(scored, name, 2) for name, label in further.items()}
+        parts += ["## Other metrics", markdown(scored[["table", "row", "scale"]].assign(**cells))]
+    if topk is not None:
+        parts += [f"## {TOPK}", pictures["topk.png"], markdown(pd.DataFrame([topk.model_dump()]).map(plain))]
+    if seeded:
+        parts += ["## Rows compared with each other", LEGEND_OF_SEEDS, pictures["losses.png"]]
+        parts += [markdown(compared(seeded)), "## Losses: row minus column", markdown(differences(seeded))]
+    if runs:
+        parts += ["## What was run on what", markdown(setups(runs))]
+    ours = rows[rows.config != ""]
+    counts = pd.crosstab(ours.table, states).loc[ours.table.unique()].reset_index()
+    parts += ["## What was run", markdown(counts)]
+    parts.append(markdown(rows[states == "partly run"][["table", "row", "status"]]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def setups(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the settings that runs had, with how many results had them: several lines tell that they are mixed."""
+    lines = []
+    for result in (run.result for run in runs):
+        corpus, hardware, times = result.corpus, result.hardware, result.times
+        lines.append(
+            {
+                "scale": result.scale,
+                "data": f"{corpus.name}, {corpus.documents}" if corpus else result.data,
+                "hash": result.data_hash or "",
+                "hardware": f"{hardware.nodes} × {hardware.device}, {hardware.threads} threads, {hardware.gpus} GPUs",
+                "commit": result.commit,
+                "versions": ", ".join(f"{name} {version}" for name, version in result.versions.items()),
+                "scores": result.scores.signature if result.scores else "",
+                "times": ", ".join(f"{name} {value}" for name, value in times.settings.items()) if times else "",
+            }
         )
-    if paper is not None:
-        star: dict[str, Any] = {"marker": "*", "color": "#000000", "markersize": 13, "linestyle": "none"}
-        axes.plot(*paper, label="the paper's pyramidion (up to)", **star)
-    numbers = {n for points in series.values() for n, _ in points} | ({paper[0]} if paper else set())
-    axes.set_xticks(sorted(numbers))
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("layers of the encoder, and as many of the decoder")
-    axes.set_ylabel("speed-up of a training step (×)")
-    axes.grid(axis="y", color="#DDDDDD")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    return image(figure)
-
-
-def table(lines: Sequence[Line]) -> str:
-    """Return all rows as CSV: "paper_" before what the paper says, seconds end in "_s", speed-ups in "_speed_up".
-
-    The column "status" says "run", "not run" or what is missing; a number that is not there is empty.
-    """
-    scored = [line.result.scores for line in lines if line.result and line.result.scores]
-    figures = dict.fromkeys(name for scores in scored for name in scores.figures)
-    rows = [_csv_row(line, [*(figures or ROUGE)]) for line in lines]
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
-
-
-def _csv_row(line: Line, figures: Sequence[str]) -> dict[str, str]:
-    result = line.result
-    cells = _cells(
-        line.row, "table", "row", "config", "data", "reference", "starts_from", paper_starts_from="pretrained"
-    )
-    cells["status"] = line.status
-    cells |= _cells(result, "scale") | _cells(result and result.corpus, corpus="name")
-    cells |= {f"paper_{name}": _text(line.row.paper.get(name)) for name in FIGURES}
-    for name in figures:
-        cells |= _interval(name, result.scores.figures.get(name) if result and result.scores else None)
-    for phase in PHASES:
-        cells |= _cells(line.timing(phase), **{phase: "mean", f"{phase}_deviation": "standard_deviation"})
-    for phase in PHASES:
-        name = f"{phase.removesuffix('_s')}_speed_up"
-        cells[f"paper_{name}"] = _text(line.paper_speed_ups.get(phase))
-        cells |= _interval(name, line.our_speed_up(phase))
-    cells |= _cells(result and result.training, "updates", "epochs", training_s="seconds")
-    cells |= _cells(result and result.generation, generation_s="seconds")
-    cells["decode_tokens"] = " ".join(map(str, result.times.decoded)) if result and result.times else ""
-    cells |= _cells(result, "commit", "data_hash", "seed")
-    return cells | _cells(result and result.hardware, "device", "threads", "gpus", "nodes")
-
-
-def _interval(name: str, interval: Interval | None) -> dict[str, str]:
-    return _cells(interval, **{name: "value", f"{name}_low": "low", f"{name}_high": "high"})
-
-
-def _cells(part: object, *names: str, **fields: str) -> dict[str, str]:
-    """Return fields of a part by column, those of ``names`` by their own; empty if the part is None."""
-    fields = {**dict(zip(names, names, strict=True)), **fields}
-    return {column: _text(getattr(part, field, None)) for column, field in fields.items()}
-
-
-def _text(value: object) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+    found = pd.DataFrame(lines).map(plain)
+    return found.groupby(list(found), sort=False).size().reset_index(name="results")

@@ -1,10 +1,13 @@
-"""What `python -m lab reproduce` writes for each row, result.json: its fields and their rules."""
+"""result.json, which `reproduce` writes for each row and seed: its fields, their rules, and the runs in a folder."""
 
+import json
 import re
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+import pandas as pd
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.dataclasses import dataclass
 
@@ -42,10 +45,7 @@ class _Part(BaseModel):
 
 
 class Timing(_Part):
-    """Seconds over the turns, and their ratio to those of the reference in the same run.
-
-    The interval of the ratio has the lowest and highest of two neighbouring turns.
-    """
+    """Seconds over the turns; the interval of the ratio has the lowest and highest of two neighbouring turns."""
 
     mean: Seconds
     standard_deviation: Seconds
@@ -53,16 +53,13 @@ class Timing(_Part):
 
     @property
     def speed_up(self) -> Interval:
-        """How many times faster than the reference; above 1 is faster."""
+        """How many times faster than the reference."""
         ratio = self.ratio_to_reference
         return Interval(1 / ratio.value, 1 / ratio.high, 1 / ratio.low)
 
 
 class Times(_Part):
-    """How a row was timed, in turns with the config ``reference``; "decode_256" is a field where that was timed.
-
-    ``decode_tokens`` are the two lengths that stand for the paper's 256 and 512 tokens, or none.
-    """
+    """How a row was timed, in turns with the config ``reference``; "decode_256" is a field where that was timed."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Timing]
@@ -76,23 +73,16 @@ class Times(_Part):
     train_step: Timing
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """How all rows were timed."""
+        return self.model_dump(include={"repeats", "train_batch", "decode_batch", "decode_tokens", "precision"})
+
+    @property
     def phases(self) -> dict[str, Timing]:
         """What was timed, by the names in `PHASES`."""
-        found = {"train_s": self.train_step}
-        for phase, tokens in self.tokens.items():
-            if timing := self.__pydantic_extra__.get(f"decode_{tokens}"):
-                found[phase] = timing
-        return found
-
-    @property
-    def tokens(self) -> dict[str, int]:
-        """How many tokens stand for the paper's in each phase of decoding."""
-        return dict(zip(PHASES[1:], self.decode_tokens, strict=False))
-
-    @property
-    def decoded(self) -> list[int]:
-        """The lengths that were timed."""
-        return [tokens for tokens in self.decode_tokens if f"decode_{tokens}" in self.__pydantic_extra__]
+        decoded = zip(PHASES[1:], self.decode_tokens, strict=False)
+        found = {phase: self.__pydantic_extra__.get(f"decode_{tokens}") for phase, tokens in decoded}
+        return {PHASES[0]: self.train_step, **{phase: timing for phase, timing in found.items() if timing}}
 
 
 class Scores(_Part):
@@ -109,16 +99,8 @@ class Scores(_Part):
     @property
     def figures(self) -> dict[str, Interval]:
         """All figures by their names, ROUGE first."""
-        return {name: getattr(self, name) for name in ROUGE} | self.further
-
-    @property
-    def further(self) -> dict[str, Interval]:
-        """The figures beside ROUGE."""
-        return self.__pydantic_extra__
-
-
-#: The figures that all scores have.
-ROUGE = tuple(name for name in Scores.model_fields if name != "signature")
+        ours = {name: getattr(self, name) for name in type(self).model_fields if name != "signature"}
+        return ours | self.__pydantic_extra__
 
 
 class Hardware(_Part):
@@ -187,9 +169,6 @@ class Result(_Part):
         config: the row's file among the configs, without ".yaml".
         data: the corpus of the paper's row; ``corpus`` is what stood for it, None in files of earlier versions too.
         data_hash: of the prepared corpus.
-        commit: of the code.
-        versions: of Python and packages.
-        seed: of the training.
         start: what the training began with. The training's seconds already include it, its updates do not.
     """
 
@@ -210,6 +189,11 @@ class Result(_Part):
     scores: Scores | None
     times: Times | None
 
+    @property
+    def updates(self) -> int | None:
+        """The updates of the training, with those of its start."""
+        return None if self.training is None else self.training.updates + (self.start.updates if self.start else 0)
+
 
 class TopK(_Part):
     """Where figures 5 and 6 come from, and what they say."""
@@ -219,33 +203,62 @@ class TopK(_Part):
     summary: str
 
 
-def read_results(out: Path, catalogue: list[PaperRow]) -> dict[tuple[str, str], Result]:
-    """Read OUT/<data>/<config>/result.json of all rows that have one.
+class Run(NamedTuple):
+    """A result file: its row, its seed where rows are trained for several, and its folder."""
+
+    row: PaperRow
+    seed: int | None
+    folder: Path
+    result: Result
+
+
+def read_runs(out: Path, catalogue: Sequence[PaperRow]) -> list[Run]:
+    """Read OUT/<data>/<config>/result.json and those of seeds, OUT/<data>/<config>/seed-N/result.json.
 
     Returns:
-        Results by corpus and config.
+        In the order of the catalogue and of the seeds' numbers.
 
     Raises:
-        UserError: a file is damaged, or belongs to no row.
+        UserError: a file is damaged, belongs to no row, or names another row or seed than its folder.
     """
-    places = {out / row.data / row.config / "result.json": (row.data, row.config) for row in catalogue if row.config}
-    for path in sorted((*out.glob("*/*/*/result.json"), *out.glob("*/*/*/seed-*/result.json"))):
-        if path not in places and path.parents[1] / path.name not in places:
+    rows = {f"{row.data}/{row.config}": row for row in reversed(catalogue) if row.config}
+    runs = []
+    for path in _result_files(out):
+        seeded = re.fullmatch(r"(.+)/seed-(\d+)", path.parent.relative_to(out).as_posix())
+        name, seed = (seeded[1], int(seeded[2])) if seeded else (path.parent.relative_to(out).as_posix(), None)
+        if name not in rows:
             raise UserError(f"{path} must be the result of a row of paper.csv, but no row has this config and corpus.")
-    return {key: read_result(path, *key) for path, key in places.items() if path.exists()}
+        row, result = rows[name], read_object(path, Result)
+        expected = {"data": row.data, "config": row.config, **({} if seed is None else {"seed": seed})}
+        for field, value in expected.items():
+            if (found := getattr(result, field)) != value:
+                raise UserError(f"{path}: `{field}` must be {value}, but is {found!r}.")
+        runs.append(Run(row, seed, path.parent, result))
+    order = {id(row): place for place, row in enumerate(catalogue)}
+    return sorted(runs, key=lambda run: (order[id(run.row)], run.seed or 0))
 
 
-def read_result(path: Path, data: str, config: str) -> Result:
-    """Read one result file, which must name this corpus and config.
+def _result_files(out: Path) -> list[Path]:
+    return sorted((*out.glob("*/*/*/result.json"), *out.glob("*/*/*/seed-*/result.json")))
+
+
+def read_documents(path: Path, names: Sequence[str]) -> pd.DataFrame:
+    """Read figures, (documents, names), from what `pyramidions loss` and `score` write; of a score, the first system.
 
     Raises:
-        UserError: the file is damaged, or names something else.
+        UserError: the file is missing or damaged.
     """
-    result = read_object(path, Result)
-    for name, expected in (("data", data), ("config", config)):
-        if (value := getattr(result, name)) != expected:
-            raise UserError(f"{path}: `{name}` must be {expected}, but is {value!r}.")
-    return result
+    try:
+        documents: Any = json.loads(path.read_bytes())["documents"]
+        found: dict[str, dict[str, float]] = {}
+        for each in documents:
+            numbers = each if names[0] in each else next(of for key, of in each.items() if key != "id")
+            found[str(each["id"])] = {name: float(numbers[name]) for name in names}
+    except FileNotFoundError:
+        raise UserError(f"{path} must be there beside result.json, which tells of it, but is not.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
+        raise UserError(f"{path} must hold the {' and '.join(names)} of each document, but does not.") from None
+    return pd.DataFrame.from_dict(found, orient="index")
 
 
 def check_scale(out: Path, scale: str) -> None:
@@ -254,7 +267,7 @@ def check_scale(out: Path, scale: str) -> None:
     Raises:
         UserError: there is one, or a result is damaged.
     """
-    for path in sorted((*out.glob("*/*/*/result.json"), *out.glob("*/*/*/seed-*/result.json"))):
+    for path in _result_files(out):
         if (found := read_object(path, Result).scale) != scale:
             raise UserError(f"--out must hold results of the scale {scale} only, but {path} is of the scale {found}.")
 

@@ -1,24 +1,25 @@
 """Rows that were trained for several seeds: their figures over documents and seeds, and how they compare."""
 
-import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from itertools import groupby
 
-import numpy as np
+import pandas as pd
 
-from lab.catalogue import PaperRow
-from lab.results import Result, read_result
+from lab.catalogue import PaperRow, lengths
+from lab.results import Result, Run, read_documents
+from lab.scale import SCALES
+from lab.tables import with_interval
 from pyramidions.errors import UserError
 from pyramidions.scoring.pooled import pooled, pooled_difference
 from pyramidions.scoring.scores import Estimate
 
-#: Figures of a document, by where they are written.
 LOSSES = ("own", "another")
 ROUGE = ("rouge1", "rouge2", "rougeLsum")
+_FIGURES = ("loss", "another_document", "cost", *ROUGE)  # of a seed
 
 
 @dataclass(frozen=True)
@@ -28,132 +29,134 @@ class SeededRow:
     Attributes:
         row: what the paper says.
         results: by seed, in the order of their numbers.
-        losses: of the seeds whose loss was measured, by seed: document -> its figures, those in `LOSSES`.
-        scores: of the seeds that were scored, likewise: those in `ROUGE`.
+        figures: by name ("own", "another", "cost", and those in `ROUGE`) and seed, a figure of each document.
     """
 
     row: PaperRow
     results: Mapping[int, Result]
-    losses: Mapping[int, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
-    scores: Mapping[int, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    figures: Mapping[str, Mapping[int, pd.Series]]
 
     @property
     def name(self) -> str:
-        """The row, as pages call it."""
-        return self.row.row
+        """The row, as tables and plots call it."""
+        return f"{self.row.row}: {self.row.architecture}, {self.lengths}"
 
     @property
-    def scale(self) -> str:
-        """The scale of its results."""
-        return next(iter(self.results.values())).scale
+    def lengths(self) -> str:
+        """What its layers consume, at the scale of its results."""
+        return lengths(self.row, SCALES[next(iter(self.results.values())).scale].lengths)
 
-    @cached_property
-    def updates(self) -> int | None:
-        """The updates of a training, with those of its start; None if seeds differ in them or are not trained."""
-        found = {
-            result.training.updates + (result.start.updates if result.start else 0) if result.training else None
-            for result in self.results.values()
-        }
-        return found.pop() if len(found) == 1 else None
-
-    @property
-    def minutes(self) -> list[float]:
-        """How long each training took, with its start."""
-        return [result.training.seconds / 60 for result in self.results.values() if result.training]
-
-    @property
-    def memory(self) -> int | None:
-        """The highest peak of all trainings, in bytes; None if none is known."""
-        return max((result.memory.bytes for result in self.results.values() if result.memory), default=None)
-
-    def values(self, figure: str, seeds: Collection[int] | None = None) -> np.ndarray | None:
-        """Return a figure of each document, (seeds, documents); None if no seed has it.
-
-        "cost" is what another document costs.
-
-        Args:
-            figure: one of `LOSSES`, of `ROUGE`, or "cost".
-            seeds: those that count; None for all.
+    def values(self, figure: str, seeds: Collection[int]) -> pd.DataFrame:
+        """Return a figure, (documents, seeds), of those seeds that have it.
 
         Raises:
             UserError: seeds have figures of different documents.
         """
-        of = self.scores if figure in ROUGE else self.losses
-        if seeds is not None:
-            of = {seed: found for seed, found in of.items() if seed in seeds}
-        if not of:
-            return None
-        names = {tuple(documents) for documents in of.values()}
-        if len(names) > 1:
+        values = pd.concat({seed: of for seed, of in self.figures[figure].items() if seed in seeds}, axis=1)
+        if values.isna().any(axis=None):
             raise UserError(f"The seeds of {self.row.data}/{self.row.config} must have the same documents, but differ.")
-        if figure == "cost":
-            return np.array([[each["another"] - each["own"] for each in found.values()] for found in of.values()])
-        return np.array([[each[figure] for each in found.values()] for found in of.values()])
+        return values
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Mean and interval of every figure that was measured."""
-        found = {figure: self.values(figure) for figure in (*LOSSES, "cost", *ROUGE)}
-        return {figure: pooled(values) for figure, values in found.items() if values is not None}
+        return {name: pooled(self.values(name, of).to_numpy().T) for name, of in self.figures.items() if of}
 
     def loss_above(self, other: "SeededRow") -> Estimate | None:
         """Return how much higher the loss is than another row's, over the seeds that both have.
 
         None if they have no seed in common, or different documents.
         """
-        ours, theirs = ({document for found in row.losses.values() for document in found} for row in (self, other))
-        seeds = self.losses.keys() & other.losses.keys()
+        seeds = self.figures["own"].keys() & other.figures["own"].keys()
+        if not seeds:
+            return None
         one, two = self.values("own", seeds), other.values("own", seeds)
-        return pooled_difference(one, two) if one is not None and two is not None and ours == theirs else None
+        return pooled_difference(one.to_numpy().T, two.to_numpy().T) if one.index.equals(two.index) else None
 
 
-def read_seeds(out: Path, catalogue: Sequence[PaperRow]) -> dict[tuple[str, str], SeededRow]:
-    """Read OUT/<data>/<config>/seed-N/ of all rows that have such folders.
-
-    Returns:
-        Rows by corpus and config.
+def read_seeds(runs: Sequence[Run]) -> list[SeededRow]:
+    """Return the rows of those runs that have seeds, with the figures of their documents.
 
     Raises:
-        UserError: a file is damaged, or names another row or seed.
+        UserError: a file of figures is missing or damaged.
     """
-    rows = {}
-    for row in catalogue:
-        if not row.config or (row.data, row.config) in rows:
-            continue
-        results, losses, scores = {}, {}, {}
-        for seed, folder in _folders(out / row.data / row.config):
-            result = read_result(folder / "result.json", row.data, row.config)
-            if result.seed != seed:
-                raise UserError(f"{folder / 'result.json'}: `seed` must be {seed}, but is {result.seed}.")
-            results[seed] = result
+    rows = []
+    for _, members in groupby((run for run in runs if run.seed is not None), lambda run: id(run.row)):
+        own = list(members)
+        figures: dict[str, dict[int, pd.Series]] = {name: {} for name in (*LOSSES, "cost", *ROUGE)}
+        for _, seed, folder, result in own:
+            assert seed is not None
+            losses = read_documents(folder / "losses.json", LOSSES) if result.losses else pd.DataFrame()
+            scores = read_documents(folder / "scores.json", ROUGE) if result.scores else pd.DataFrame()
             if result.losses:
-                losses[seed] = _figures(folder / "losses.json", LOSSES)
-            if result.scores:
-                scores[seed] = _figures(folder / "scores.json", ROUGE)
-        if results:
-            rows[row.data, row.config] = SeededRow(row, results, losses, scores)
+                losses["cost"] = losses.another - losses.own
+            for name, column in (*losses.items(), *scores.items()):
+                figures[str(name)][seed] = column
+        rows.append(SeededRow(own[0].row, {run.seed or 0: run.result for run in own}, figures))
     return rows
 
 
-def _folders(folder: Path) -> list[tuple[int, Path]]:
-    """Return the folders of seeds that have results, by number: 10 comes after 9."""
-    found = [(re.fullmatch(r"seed-(\d+)", path.parent.name), path.parent) for path in folder.glob("seed-*/result.json")]
-    return sorted((int(match[1]), path) for match, path in found if match)
+def by_seed(rows: Sequence[SeededRow]) -> pd.DataFrame:
+    """Return one line a row and seed; what was not run is missing."""
+    lines = []
+    for seeded in rows:
+        for seed, result in seeded.results.items():
+            losses, scores = result.losses, result.scores
+            figures = {
+                **({"loss": losses.own, "another_document": losses.another, "cost": losses.cost} if losses else {}),
+                **({name: scores.figures[name] for name in ROUGE} if scores else {}),
+            }
+            lines.append(
+                {
+                    **{name: getattr(seeded.row, name) for name in ("table", "row", "config", "data")},
+                    "scale": result.scale,
+                    "seed": seed,
+                    "updates": result.updates,
+                    "minutes": result.training and result.training.seconds / 60,
+                    **{f"memory_{name}": result.memory and getattr(result.memory, name) for name in ("bytes", "of")},
+                    **{name: figures[name].value if name in figures else None for name in _FIGURES},
+                }
+            )
+    return pd.DataFrame(lines)
 
 
-def _figures(path: Path, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Read figures of each document from what `pyramidions loss` and `score` write; of a score, the first system."""
-    try:
-        documents: Any = json.loads(path.read_bytes())["documents"]
-        found = {}
-        for each in documents:
-            numbers = each if names[0] in each else next(of for key, of in each.items() if key != "id")
-            found[str(each["id"])] = {name: float(numbers[name]) for name in names}
-    except FileNotFoundError:
-        raise UserError(f"{path} must be there beside result.json, which tells of it, but is not.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError):
-        raise UserError(f"{path} must hold the {' and '.join(names)} of each document, but does not.") from None
-    return found
+def compared(rows: Sequence[SeededRow]) -> pd.DataFrame:
+    """Return one line a row, as text: its figures with intervals, and its loss over that of a blockwise row."""
+    lines = []
+    for seeded, (_, seeds) in zip(rows, by_seed(rows).groupby(["config", "data"], sort=False), strict=True):
+        reference = reference_of(seeded, rows)
+        row, above = seeded.row, seeded.loss_above(reference) if reference else None
+        figures = {name: with_interval(*of, 2 if name in ROUGE else 3) for name, of in seeded.estimates.items()}
+        lines.append(
+            {
+                "table": row.table,
+                "row": row.row,
+                "architecture": row.architecture,
+                "encoder → decoder": seeded.lengths,
+                "seeds": ", ".join(map(str, seeds.seed)),
+                "updates": ", ".join(f"{updates:,.0f}" for updates in seeds.updates.dropna().unique()),
+                "loss": figures.get("own", ""),
+                "loss over": f"{with_interval(*above, 3)} {reference.row.row}" if above and reference else "",
+                "another costs": figures.get("cost", ""),
+                **{head: figures.get(name, "") for head, name in zip(("R-1", "R-2", "R-L"), ROUGE, strict=True)},
+                "minutes": "{:.1f} to {:.1f}".format(*seeds.minutes.agg(["min", "max"])),
+                "GiB": with_interval(seeds.memory_bytes.max() / 2**30, math.nan, math.nan, 2),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def differences(rows: Sequence[SeededRow]) -> pd.DataFrame:
+    """Return how much higher the loss of each row is than that of each better one, as text."""
+    known = sorted((row for row in rows if "own" in row.estimates), key=lambda row: row.estimates["own"].mean)
+    cells = {
+        f"{other.row.row} {other.row.architecture}": [
+            with_interval(*above, 3) if place > better and (above := row.loss_above(other)) else ""
+            for place, row in enumerate(known)
+        ]
+        for better, other in enumerate(known[:-1])
+    }
+    return pd.DataFrame({"loss above": [f"{row.row.row} {row.row.architecture}" for row in known], **cells})[1:]
 
 
 def reference_of(seeded: SeededRow, rows: Sequence[SeededRow]) -> SeededRow | None:
@@ -162,12 +165,8 @@ def reference_of(seeded: SeededRow, rows: Sequence[SeededRow]) -> SeededRow | No
     Of several, one of the same table, then one with as many layers, comes first; without any that reads as much, the
     longest. None if there is none on the same data, or the row is itself one.
     """
-    data = next(iter(seeded.results.values())).data_hash
-    others = [
-        other
-        for other in rows
-        if other.row.architecture == "blockwise" and next(iter(other.results.values())).data_hash == data
-    ]
+    hashes = {id(row): next(iter(row.results.values())).data_hash for row in (seeded, *rows)}
+    others = [row for row in rows if row.row.architecture == "blockwise" and hashes[id(row)] == hashes[id(seeded)]]
     if seeded.row.architecture == "blockwise" or not others:
         return None
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.catalogue import jobs_for, read_catalogue
+from lab.catalogue import OF_SUMMARIES, jobs_for, read_catalogue
 from pyramidions.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -40,3 +40,13 @@ def test_table_3_trains_on_both_corpora() -> None:
 def test_a_row_that_no_table_has_is_named() -> None:
     with pytest.raises(UserError, match="--rows must be of linear, nonlinear, .* but one is '99'."):
         jobs_for(CATALOGUE, ["table4"], ["99"])
+
+
+def test_pretraining_comes_before_what_starts_from_it() -> None:
+    jobs = jobs_for(CATALOGUE, ["sparse_table5"], ["terraformer"])
+    assert [(job.name, job.wanted) for job in jobs] == [
+        ("arxiv/sparse/terraformer_pretraining", {"train"}),
+        ("arxiv/sparse/terraformer", {"train", "generate", "score"}),
+    ]
+    assert jobs[0].row.overrides == ("+sparse=terraformer_pretraining", *OF_SUMMARIES)
+    assert jobs[1].row.overrides == ("+sparse=terraformer",)

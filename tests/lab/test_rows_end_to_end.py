@@ -69,9 +69,9 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     assert result["times"]["train_step"]["ratio_to_reference"]["medians"] > 0
     assert "loading pretrained model from" in (folder / "train.log").read_text()
     page = (tmp_path / "report.md").read_text()
-    assert "- Data: sample in place of arXiv, documents: 200 for training, 20 for validation, 40 for testing" in page
+    assert "sample, {'train': 200, 'valid': 20, 'test': 40}" in page
     # The paper's figure for row 15, which no tiny model can be compared with.
-    assert "| 15 (tiny) | power | 128 > 64 → 32 |" in page and "35.3" not in page
+    assert re.search(r"\| 15 +\| tiny +\| power +\| 128 > 64 → 32 +\|", page) and "35.3" not in page
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path
     page = (tmp_path / "report.md").read_text()
     for corpus in ("GovReport", "PubMed"):
         section = page.split(f"## {corpus}: systems for long documents")[1].split("\n## ")[0]
-        assert "| lsh_hepos_pyramidion (tiny) |" in section and "| 3×448 > 128 > 2×32 → 32 | nothing |" in section
+        assert re.search(r"\| lsh_hepos_pyramidion +\| tiny .*\| 3×448 > 128 > 2×32 → 32 +\| nothing +\|", section)
         assert "BART-large" not in section
 
 
@@ -174,6 +174,6 @@ def test_two_seeds_of_two_rows_go_from_start_to_a_comparison_and_are_not_run_aga
     # Other weights to begin with.
     assert seeds[0]["losses"]["own"]["mean"] != seeds[1]["losses"]["own"]["mean"]
     page = (tmp_path / "report.md").read_text()
-    assert "| 6 | transpooler | 128 → 32 | 1, 2 | 25 |" in page and "**Tiny models.**" in page
+    assert re.search(r"\| 6 +\| transpooler +\| 128 → 32 +\| 1, 2 +\| 25 +\|", page)
     again = subprocess.run(words, capture_output=True, text=True, check=False)
     assert again.stdout.count("done before") == 16 and again.returncode == 0

@@ -1,19 +1,21 @@
 """Rows that were trained for several seeds: what is read of them, how they compare, and what the page says."""
 
-import csv
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from result_files import changed, write
 
 from lab.catalogue import jobs_for, read_catalogue
 from lab.report import write_report
-from lab.results import check_scale
-from lab.seeds import SeededRow, read_seeds, reference_of
+from lab.results import check_scale, read_runs
+from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds, reference_of
 from pyramidions.errors import UserError
+from pyramidions.scoring.pooled import pooled
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)
@@ -58,75 +60,107 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def rows(out: Path) -> list[SeededRow]:
+    return read_seeds(read_runs(out, CATALOGUE))
+
+
 def test_seeds_are_numbers_in_their_order(out: Path) -> None:
-    rows = read_seeds(out, CATALOGUE)
-    assert [list(row.results) for row in rows.values()] == [[2, 10], [2, 10]]
-    assert list(rows) == [("arxiv", BLOCKWISE), ("arxiv", POOLED)]
+    assert [list(row.results) for row in rows(out)] == [[2, 10], [2, 10]]
+    assert [row.row.config for row in rows(out)] == [BLOCKWISE, POOLED]
 
 
 def test_figures_are_pooled_over_documents_and_seeds(out: Path) -> None:
-    row = read_seeds(out, CATALOGUE)["arxiv", BLOCKWISE]
-    assert row.estimates["own"].mean == 5.0 and row.estimates["own"].low < 5.0 < row.estimates["own"].high
-    assert row.estimates["cost"] == pytest.approx((0.25, 0.25, 0.25))
-    assert row.estimates["rouge1"].mean == 41.0
-    # 1,000 updates and 500 before; 3,600 s, the 120 s before among them.
-    assert (row.updates, row.minutes, row.memory) == (1500, [60.0, 60.0], 2**30 + 10 * 2**28)
+    estimates = rows(out)[0].estimates
+    assert estimates["own"].mean == 5.0 and estimates["own"].low < 5.0 < estimates["own"].high
+    assert estimates["cost"] == pytest.approx((0.25, 0.25, 0.25))
+    assert estimates["rouge1"].mean == 41.0
+
+
+def test_pooling_keeps_the_documents_in_the_order_of_their_file(tmp_path: Path) -> None:
+    # The bootstrap draws by place: in another order, the same seed gives other intervals.
+    losses = {2: [4.0, 9.0, 5.5], 10: [6.0, 1.0, 2.5], 11: [3.0, 3.5, 8.0]}
+    for seed, own in losses.items():
+        folder = write_seed(tmp_path, BLOCKWISE, seed, own)
+        documents = json.loads((folder / "losses.json").read_text())["documents"]
+        for each, name in zip(documents, ("z", "a", "m"), strict=True):
+            each["id"] = name
+        (folder / "losses.json").write_text(json.dumps({"documents": documents}))
+    (row,) = rows(tmp_path)
+    assert row.estimates["own"] == pooled(np.array([*losses.values()]))
 
 
 def test_a_loss_is_compared_by_document_with_that_of_blockwise(out: Path) -> None:
-    blockwise, pooled = read_seeds(out, CATALOGUE).values()
-    reference = reference_of(pooled, [blockwise, pooled])
-    assert reference is blockwise and reference_of(blockwise, [blockwise, pooled]) is None
-    assert pooled.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
+    blockwise, pooled_row = rows(out)
+    assert reference_of(pooled_row, [blockwise, pooled_row]) is blockwise
+    assert reference_of(blockwise, [blockwise, pooled_row]) is None
+    assert pooled_row.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_losses_are_compared_over_the_seeds_that_both_rows_have(out: Path) -> None:
     write_seed(out, BLOCKWISE, 11, [1.0, 2.0, 3.0])
-    blockwise, pooled = read_seeds(out, CATALOGUE).values()
-    assert pooled.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
-    only = replace(blockwise, losses={11: blockwise.losses[11]})
-    assert pooled.loss_above(only) is None and only.loss_above(only) == pytest.approx((0.0, 0.0, 0.0))
+    blockwise, pooled_row = rows(out)
+    assert pooled_row.loss_above(blockwise) == pytest.approx((0.5, 0.5, 0.5))
+    only = replace(blockwise, figures={"own": {11: blockwise.figures["own"][11]}})
+    assert pooled_row.loss_above(only) is None and only.loss_above(only) == pytest.approx((0.0, 0.0, 0.0))
 
 
 def test_the_reference_reads_as_many_tokens(out: Path) -> None:
     for config in ("table2/04_blockwise_2k", "table4/mean"):
         write_seed(out, config, 2, [4.0, 5.0, 6.0])
-    rows = read_seeds(out, CATALOGUE)
-    references = {key[1]: reference_of(row, list(rows.values())) for key, row in rows.items()}
+    found = rows(out)
+    references = {row.row.config: reference_of(row, found) for row in found}
     names = {config: reference and reference.row.config for config, reference in references.items()}
     assert names[POOLED] == BLOCKWISE and names["table4/mean"] == "table2/04_blockwise_2k"
 
 
-def test_a_row_that_several_tables_list_is_not_compared_with_itself(out: Path) -> None:
-    blockwise, pooled = read_seeds(out, CATALOGUE).values()
-    elsewhere = replace(blockwise, row=blockwise.row.model_copy(update={"table": "table8", "row": "28"}))
-    assert reference_of(elsewhere, [blockwise, pooled]) is None
-
-
 def test_other_documents_are_not_compared(out: Path) -> None:
-    blockwise, pooled = read_seeds(out, CATALOGUE).values()
-    others = {seed: {f"other {name}": each for name, each in of.items()} for seed, of in pooled.losses.items()}
-    assert SeededRow(pooled.row, pooled.results, others, {}).loss_above(blockwise) is None
+    blockwise, pooled_row = rows(out)
+    others = {seed: of.rename(lambda name: f"other {name}") for seed, of in pooled_row.figures["own"].items()}
+    assert replace(pooled_row, figures={"own": others}).loss_above(blockwise) is None
+    with pytest.raises(UserError, match="^The seeds of arxiv/table2/08_.* must have the same documents, but differ.$"):
+        replace(pooled_row, figures={"own": {2: others[2], 10: pooled_row.figures["own"][10]}}).values("own", [2, 10])
 
 
-def test_the_page_has_a_table_with_intervals_differences_and_what_another_document_costs(out: Path) -> None:
+def test_the_table_has_intervals_differences_and_what_another_document_costs(out: Path) -> None:
+    blockwise, pooled_row = (dict(line) for _, line in compared(rows(out)).iterrows())
+    assert (pooled_row["loss over"], pooled_row["another costs"]) == ("0.500 [0.500, 0.500] 5", "0.000 [0.000, 0.000]")
+    assert (blockwise["loss over"], blockwise["another costs"]) == ("", "0.250 [0.250, 0.250]")
+    names = ("architecture", "encoder → decoder", "seeds", "updates", "minutes", "GiB")
+    assert [blockwise[name] for name in names] == [
+        *("blockwise", "2048 → 2048", "2, 10"),
+        # 1,000 updates and 500 before; 3,600 s, the 120 s before among them.
+        *("1,500", "60.0 to 60.0", "3.50"),
+    ]
+
+
+def test_every_row_is_compared_with_each_better_one(out: Path) -> None:
+    for seed in (2, 10):
+        write_seed(out, "table4/mean", seed, [4.2, 5.2, 6.2])
+    found = differences(rows(out))
+    assert list(found) == ["loss above", "5 blockwise", "mean transpooler"]
+    assert found.values.tolist() == [
+        ["mean transpooler", "0.200 [0.200, 0.200]", ""],
+        ["8 transpooler", "0.500 [0.500, 0.500]", "0.300 [0.300, 0.300]"],
+    ]
+
+
+def test_each_seed_has_a_line_of_numbers_and_empty_cells_for_what_was_not_run(out: Path) -> None:
+    write_seed(out, "table4/mean", 2, [4.0, 5.0], losses=None, training=None)
+    report = write_report(out, CONFIGS)
+    found = pd.read_csv(out / "report-seeds.csv")
+    assert found[["row", "seed", "loss", "updates"]].values.tolist()[:4] == [
+        *(["5", 2, 5, 1500], ["5", 10, 5, 1500], ["8", 2, 5.5, 1500], ["8", 10, 5.5, 1500])
+    ]
+    assert found.loc[4, ["loss", "updates", "minutes"]].isna().all() and found.loc[4, "memory_bytes"] == 1610612736
+    assert list(by_seed(rows(out))) == list(found) and "Rows: " in report.summary
+
+
+def test_the_page_has_the_tables_and_the_plot_of_losses(out: Path) -> None:
     report = write_report(out, CONFIGS)
     page = report.page.read_text()
-    section = page.split("## Table 2: shallow models\n")[1].split("\n## ")[0]
-    *_, blockwise, pooled = (line.split(" | ") for line in section.splitlines() if line.startswith("| "))
-    assert blockwise[:5] == ["| 5", "blockwise", "2048 → 2048", "2, 10", "1,500"]
-    assert pooled[6:8] == ["0.500 [0.500, 0.500] 5", "0.000 [0.000, 0.000]"]
-    assert blockwise[6] == "–" and blockwise[7] == "0.250 [0.250, 0.250]" and blockwise[8].startswith("41.00 [")
-    assert pooled[11:] == ["60.0 to 60.0", "3.50 |"]
-    assert "2 rows compared with each other, seeds 2, 10." in page and report.summary in page
-    assert "What is missing" not in page and "Tiny" not in page
-
-
-def test_losses_are_drawn_beside_the_page(out: Path) -> None:
-    report = write_report(out, CONFIGS)
-    drawn = out / "report-losses.png"
-    assert drawn in report.files and drawn.read_bytes().startswith(b"\x89PNG")
-    assert "![Loss of each row with its own document and with another](report-losses.png)" in report.page.read_text()
+    assert "\n## Rows compared with each other\n" in page and "\n## Losses: row minus column\n" in page
+    assert "](report-losses.png)" in page and (out / "report-losses.png").read_bytes().startswith(b"\x89PNG")
+    assert "run for seeds" in report.summary
 
 
 def test_a_picture_of_losses_that_are_gone_is_taken_away(tmp_path: Path) -> None:
@@ -134,38 +168,6 @@ def test_a_picture_of_losses_that_are_gone_is_taken_away(tmp_path: Path) -> None
     (tmp_path / "report-losses.png").write_bytes(b"of an earlier report")
     assert tmp_path / "report-losses.png" not in write_report(tmp_path, CONFIGS).files
     assert not (tmp_path / "report-losses.png").exists()
-
-
-def test_every_row_is_compared_with_each_better_one(out: Path) -> None:
-    for seed in (2, 10):
-        write_seed(out, "table4/mean", seed, [4.2, 5.2, 6.2])
-    page = write_report(out, CONFIGS).page.read_text()
-    section = page.split("## Losses of all rows: row minus column\n\n")[1].split("\n\n")[0]
-    assert section.splitlines() == [
-        "| loss above | 5 blockwise | mean transpooler |",
-        "| --- | ---: | ---: |",
-        "| mean transpooler | 0.200 [0.200, 0.200] |  |",
-        "| 8 transpooler | 0.500 [0.500, 0.500] | 0.300 [0.300, 0.300] |",
-    ]
-
-
-def test_each_seed_has_a_line_of_numbers(out: Path) -> None:
-    path = next(path for path in write_report(out, CONFIGS).files if path.name == "report-seeds.csv")
-    rows = list(csv.DictReader(path.open(newline="")))
-    assert [(row["row"], row["seed"], row["loss"], row["updates"]) for row in rows] == [
-        *(("5", "2", "5", "1500"), ("5", "10", "5", "1500")),
-        *(("8", "2", "5.5", "1500"), ("8", "10", "5.5", "1500")),
-    ]
-
-
-def test_what_forbids_a_comparison_stands_at_the_top(out: Path) -> None:
-    trained = {"seconds": 60.0, "updates": 7, "epochs": 1, "best": None}
-    write_seed(out, "table4/mean", 2, [4.0, 5.0], training=trained, losses=None)
-    page = write_report(out, CONFIGS).page.read_text()
-    assert [line.split("**")[1] for line in page.splitlines() if line.startswith("> **")] == [
-        *("Unequal updates.", "Unequal seeds.")
-    ]
-    assert "- table4/mean on arxiv, seed 2: loss not run" in page
 
 
 def test_scales_are_not_mixed(out: Path) -> None:

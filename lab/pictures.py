@@ -1,0 +1,71 @@
+"""The plots of the report."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from lab.seeds import SeededRow
+from pyramidions.curves.picture import image, literal, new_figure
+
+_LOOK = {"capsize": 4, "grid": True, "legend": False}
+
+
+def draw_speed_ups(lines: pd.DataFrame, claimed: Mapping[str, float]) -> bytes | None:
+    """Draw figure 4: the speed-up of a training step over the vanilla model with as many layers.
+
+    Args:
+        lines: those of the figure in the report's table; vanilla models are their own reference.
+        claimed: what the paper states, by the row's name.
+
+    Returns:
+        A PNG image; None if nothing was timed.
+    """
+    if "train_speed_up" not in lines:
+        return None
+    lines = lines[lines.train_speed_up.notna() & (lines.config != lines.reference)]
+    if lines.empty:
+        return None
+    figure = new_figure(7.0, 5.0)
+    axes = figure.subplots()
+    # Only what was measured alike is joined by a line.
+    kinds = [lines.row.str.rpartition("-")[0], lines.scale, lines.device]
+    for kind, points in lines.sort_values("encoder_layers").groupby(kinds, sort=False):
+        around = _around(points.train_speed_up, points.train_speed_up_low, points.train_speed_up_high)
+        label = literal(", ".join(map(str, kind)))
+        points.plot("encoder_layers", "train_speed_up", yerr=around, marker="o", label=label, ax=axes, **_LOOK)
+    for name, speed_up in claimed.items():
+        for layers in lines.encoder_layers[(lines.row == name) & (lines.scale == "paper")]:
+            axes.plot(layers, speed_up, "k*", markersize=13, label=f"the paper's {name} (up to)")
+    axes.axhline(1, color="#666666", label="vanilla, as many layers")
+    axes.set(xlabel="layers of the encoder, and as many of the decoder", ylabel="speed-up of a training step (×)")
+    axes.set_xticks(lines.encoder_layers.unique())
+    axes.set_ylim(bottom=0)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    return image(figure)
+
+
+def draw_losses(rows: Sequence[SeededRow]) -> bytes | None:
+    """Draw the loss of each row with its own document and with another, the best row at the top.
+
+    Returns:
+        A PNG image; None if no row has a loss.
+    """
+    known = sorted((row for row in rows if "own" in row.estimates), key=lambda row: -row.estimates["own"].mean)
+    if not known:
+        return None
+    figure = new_figure(7.0, 1.4 + 0.4 * len(known))
+    axes = figure.subplots()
+    for name, label, place in (("own", "its own document", 0.1), ("another", "another document", -0.1)):
+        values = pd.DataFrame([row.estimates[name] for row in known])
+        around = _around(values["mean"], values.low, values.high)[0]
+        axes.errorbar(values["mean"], values.index + place, xerr=around, fmt="o", capsize=3, label=label)
+    axes.set_yticks(range(len(known)), [literal(row.name) for row in known])
+    axes.set_xlabel("loss of summaries (nats a token), with 95% intervals")
+    axes.grid(axis="x")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    return image(figure)
+
+
+def _around(value: pd.Series, low: pd.Series, high: pd.Series) -> list[list[pd.Series]]:
+    """Return how far an interval reaches, as pandas draws it; rounding may leave a value outside of it."""
+    return [[(value - low).clip(lower=0), (high - value).clip(lower=0)]]
