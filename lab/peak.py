@@ -7,7 +7,7 @@ from typing import Any
 _RESIDENT = "# peak memory of the process: {} B\n"
 _TOLD = re.compile(r"^# peak memory of the process: (\d+) B$", re.MULTILINE)
 _TOTAL = re.compile(r"total memory = ([\d.]+) GB")
-_FREE = re.compile(r"gb_free=([\d.]+)")
+_FREE = re.compile(r"gb_free[\": =]+([\d.]+)")  # of --log-format json, and of simple before 0.3.0
 
 
 def resident_peak(pid: int) -> int:

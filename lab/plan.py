@@ -8,8 +8,8 @@ from typing import Any
 
 from lab.catalogue import MARKED, PaperRow
 from lab.compose import composed, may_start_from, settings_hash
+from lab.run import Command, Step
 from lab.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
-from lab.steps import Command, Step
 from pyramidions.corpora import KNOWN
 from pyramidions.errors import UserError
 from pyramidions.files.processes import program
@@ -178,7 +178,8 @@ class Planner:
         machines = self.machines
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(*overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            # `pyramidions plot` reads JSON.
+            *(*overrides, f"common.user_dir={_quoted(self.plugin)}", "common.log_format=json"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]

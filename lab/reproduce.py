@@ -16,8 +16,8 @@ from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from lab.catalogue import Job
+    from lab.run import Step
     from lab.runner import Runner
-    from lab.steps import Step
 
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),

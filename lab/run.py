@@ -1,4 +1,4 @@
-"""Runs a step: locks its folder, logs its commands, stops them when it is stopped, and marks it as done."""
+"""Steps, each of commands and of what shows that they are done; runs one: locks its folder, logs, stops, marks."""
 
 import fcntl
 import json
@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import click
 
 from lab.peak import resident_peak, told, training_memory
-from lab.steps import Command, Step
 from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.files.processes import start_process, stop_processes
@@ -26,8 +25,59 @@ from pyramidions.files.processes import start_process, stop_processes
 Say = Callable[[str], None]
 Hashes = Mapping[str, str]
 
-_TRAINING = re.compile(r"epoch (\d+): +(\d+) / (\d+) loss=([\d.]+)")
+_TRAINING = re.compile(r'"epoch": (\d+), "update": ([\d.]+), "loss": "([\d.]+)"')
 _LINES = 15  # of a log that are shown where a command failed
+
+
+class Command(NamedTuple):
+    """One process.
+
+    Attributes:
+        words: the program and its arguments.
+        gpus: numbers of the GPUs that it sees; empty for the CPU, None for all GPUs.
+    """
+
+    words: tuple[str, ...]
+    gpus: tuple[int, ...] | None = None
+
+
+class Step(NamedTuple):
+    """Commands that run side by side.
+
+    Attributes:
+        name: "prepare", that of a start, "train", "loss", "generate", "score", "time" or "time-training".
+        commands: what is run.
+        folder: holds its log and its mark.
+        made: its output.
+        parts: files that are joined to ``made`` in the end; empty if a command writes it itself.
+        nodes: machines that it needs.
+        gpus: GPUs that it needs on each.
+        trains: whether it is a training, whose peak memory is recorded.
+    """
+
+    name: str
+    commands: tuple[Command, ...]
+    folder: Path
+    made: Path
+    parts: tuple[Path, ...] = ()
+    nodes: int = 1
+    gpus: int = 0
+    trains: bool = False
+
+    @property
+    def log(self) -> Path:
+        """The output of its commands."""
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def mark(self) -> Path:
+        """The file that marks the step as done, and says where and by which code."""
+        return self.folder / f"{self.name}.ran.json"
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the step ran to its end."""
+        return self.mark.is_file() and self.made.is_file()
 
 
 class StepError(Exception):
@@ -228,15 +278,15 @@ def watch(
 
 
 def _where(log: Path) -> str:
-    """Return where a command is: epoch, batch and loss of fairseq's training, else the last line of its log."""
+    """Return where a command is: epoch and loss of fairseq's training, else the last line of its log."""
     if not log.is_file():
         return "has not begun"
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 4096))
         text = file.read().decode(errors="replace")
     if trained := _TRAINING.findall(text):
-        epoch, batch, batches, loss = trained[-1]
-        return f"epoch {int(epoch)}, batch {batch} of {batches}, loss {loss}"
+        epoch, updates, loss = trained[-1]
+        return f"epoch {epoch}, {updates} epochs done, loss {loss}"
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 

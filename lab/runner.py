@@ -1,24 +1,22 @@
-"""Runs jobs, here or on a cluster, and gathers what their steps left in one file per row and seed."""
+"""Runs jobs, here or on a cluster, one after the other or side by side."""
 
 import json
+import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.catalogue import ORDER, Job, PaperRow
+from lab.catalogue import Job, PaperRow
 from lab.compose import composed, settings_hash
+from lab.gather import write_result
 from lab.plan import Planner
-from lab.run import Hashes, Say, StepError, is_done, run_step
-from lab.side_by_side import run_side_by_side
-from lab.steps import Step
-from pyramidions.data.folder import DataFolder
+from lab.run import Hashes, Say, Step, StepError, is_done, run_step
 from pyramidions.data.manifest import file_hash
-from pyramidions.files.archive import is_whole_checkpoint
-from pyramidions.files.atomic import write_file
-from pyramidions.files.run_facts import RunFacts
-from pyramidions.scoring import FIGURES
+from pyramidions.errors import UserError
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
 Run = Callable[..., float | None]
@@ -82,12 +80,69 @@ class Runner:
                     self.run_start(job, unprepared, tried)
                     self.run_job(job, unprepared)
         else:
-            failed += run_side_by_side(self, jobs, unprepared, self.stop)
+            failed += self._run_side_by_side(jobs, unprepared, self.stop)
         for step in others:
             self.say(step.name)
             with self._reporting(step.name, failed):
                 self._step(step, {})
         return failed
+
+    def _run_side_by_side(
+        self, jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
+    ) -> list[str]:
+        """Run all jobs at once, each in a thread that waits for its steps; say of each line whose it is.
+
+        A job begins after what it begins with or is fine-tuned from, which comes before it.
+
+        Args:
+            jobs: in an order for one after the other.
+            unprepared: corpora that could not be prepared.
+            stop: called when we are interrupted; makes the steps that run end.
+
+        Returns:
+            The names of the jobs that failed, whatever the reason, in their order.
+        """
+        starts: dict[Path, Future[bool]] = {}
+        begun: dict[tuple[str, str, int | None], Future[bool]] = {}
+
+        def run_row(here: Runner, job: Job, before: Sequence[Future[bool] | None]) -> None:
+            # Whether one of them failed, the job finds out itself.
+            wait([each for each in before if each])
+            here.run_job(job, unprepared)
+
+        # A job may wait for a start in a thread of its own.
+        with ThreadPoolExecutor(max_workers=max(1, 2 * len(jobs))) as threads:
+            try:
+                for job in jobs:
+                    before = [begun.get((job.row.data, job.row.starts_from, job.seed))]
+                    if start := self.start(job):
+                        if start.folder not in starts:
+                            run_start = partial(Runner.run_start, job=job, unprepared=unprepared, tried=set())
+                            starts[start.folder] = threads.submit(self._guarded, job, run_start)
+                        before.append(starts[start.folder])
+                    key = (job.row.data, job.row.config, job.seed)
+                    begun[key] = threads.submit(self._guarded, job, partial(run_row, job=job, before=before))
+                wait(begun.values())
+            except BaseException:
+                # The threads end before the pool does.
+                stop()
+                raise
+        return [job.name for job, done in zip(jobs, begun.values(), strict=True) if not done.result()]
+
+    def _guarded(self, job: Job, run: Callable[["Runner"], None]) -> bool:
+        """Run a part of a job and return whether it went well; nothing that it raises ends the others."""
+        here = replace(self, say=lambda line: self.say(f"{job.name}: {line.strip()}"))
+        try:
+            run(here)
+        except (StepError, UserError) as error:
+            here.say(f"FAILED: {error}")
+        except Exception:
+            # A bug of ours keeps its traceback.
+            here.say(f"FAILED: {traceback.format_exc()}")
+        else:
+            here.say("finished")
+            return True
+        return False
 
     def run_start(self, job: Job, unprepared: Sequence[str], tried: set[Path]) -> None:
         """Run what a job begins with, unless that was tried.
@@ -206,90 +261,3 @@ def _score_again(step: Step, made_from: Hashes) -> None:
         before = json.loads(step.mark.read_text()).get("made_from", {})
         if before.get("metrics") != made_from.get("metrics"):
             step.mark.unlink()
-
-
-def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
-    """Write result.json of a row from the steps that are done; do nothing if none is.
-
-    Commit, versions and hardware come from the marks, which later runs do not change. Hardware and versions are those
-    of the first step, commits are those of all steps.
-    """
-    folder = planner.folder(row)
-    files = {name: folder / f"{name}.ran.json" for name in ORDER}
-    ran: dict[str, Any] = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
-    if not ran:
-        return
-    first = next(iter(ran.values()))
-    start = planner.start(row) if "train" in ran else None
-    begun = json.loads(start.mark.read_text()) if start and start.is_done else None
-    timed = bool(ran.keys() & {"time", "time-training"})
-    result = {
-        "config": row.config,
-        "data": row.data,
-        "corpus": _corpus(planner.data(row.corpus)) if "train" in ran else None,
-        "scale": planner.scale.name,
-        "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
-        "commit": ", ".join(dict.fromkeys(step["commit"] for step in (*([begun] if begun else []), *ran.values()))),
-        "versions": first["versions"],
-        "hardware": first["hardware"],
-        "seed": seed,
-        "start": _start(start, begun["hardware"]) if start and begun else None,
-        "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
-        "memory": ran.get("train", {}).get("memory"),
-        "losses": _losses(folder / "losses.json") if "loss" in ran else None,
-        "generation": {"seconds": ran["generate"]["seconds"]} if "generate" in ran else None,
-        "scores": _scores(folder / "scores.json") if "score" in ran else None,
-        "times": _times(folder, planner.scale.decode_tokens) if timed else None,
-    }
-    write_file(folder / "result.json", (json.dumps(result, indent=1) + "\n").encode())
-
-
-def training(path: Path) -> dict[str, Any] | None:
-    """Return what the checkpoint of a run says about it; None if it is damaged or not of a run."""
-    facts = RunFacts.of(path) if is_whole_checkpoint(path) else None
-    if facts is None:
-        return None
-    best = None if facts.best is None else {"metric": facts.metric, "value": facts.best}
-    return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
-
-
-def _start(step: Step, hardware: Any) -> dict[str, Any] | None:
-    """Return what a row began with, and on what that ran; None if its checkpoint is damaged."""
-    found = training(step.made)
-    return None if found is None else {**found, "hardware": hardware}
-
-
-def _corpus(folder: Path) -> dict[str, Any]:
-    """Return the name of the corpus and its documents by split."""
-    splits = DataFolder(folder).manifest["splits"]
-    return {"name": folder.name, "documents": {name: split["documents"] for name, split in splits.items()}}
-
-
-def _losses(path: Path) -> dict[str, Any]:
-    """Return the losses without those of each document, which stay in their file."""
-    losses = json.loads(path.read_text())
-    return {name: losses[name] for name in ("split", "own", "another", "cost")}
-
-
-def _scores(path: Path) -> dict[str, Any]:
-    scores = json.loads(path.read_text())
-    ours = next(iter(scores["systems"].values()))
-    return {"signature": scores["signature"], **{name: ours[name] for name in ours if name in FIGURES}}
-
-
-def _times(folder: Path, decode_tokens: tuple[int, int]) -> dict[str, Any] | None:
-    """Return the times of a row, and their ratios to those of its reference."""
-    times: dict[str, Any] | None = None
-    for name in ("training-times.json", "times.json"):
-        path = folder / name
-        if path.is_file():
-            told = json.loads(path.read_text())
-            own = told["configs"][-1]
-            kept = {key: told[key] for key in ("repeats", "train_batch", "decode_batch", "precision")}
-            kept |= {"reference": told["configs"][0]["config"], "device": told["hardware"]["device"]}
-            times = {"decode_tokens": list(decode_tokens), **kept}
-            for phase in ("train_step", *(f"decode_{tokens}" for tokens in decode_tokens)):
-                if phase in own:
-                    numbers = {key: own[phase][key] for key in ("mean", "standard_deviation", "median")}
-                    times[phase] = {**numbers, "ratio_to_reference": own[phase]["ratio_to_first"]}
-    return times

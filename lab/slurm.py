@@ -9,8 +9,7 @@ from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 from submitit.helpers import Checkpointable, TorchDistributedEnvironment
 
-from lab.run import Hashes, Say, StepError, run_commands, run_step, watch
-from lab.steps import Step
+from lab.run import Hashes, Say, Step, StepError, run_commands, run_step, watch
 from pyramidions.errors import UserError
 
 _MINUTES = 3 * 24 * 60  # of a job; SBATCH_TIMELIMIT overrides it

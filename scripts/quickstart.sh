@@ -39,7 +39,7 @@ failed() {
 count_updates() {
     local line text before=$1 updates loss shown=0 start=$SECONDS elapsed left most
     while IFS= read -r line; do
-        [[ $line =~ \ loss=([0-9.]+),.*\ num_updates=([0-9]+), ]] || continue
+        [[ $line =~ \"loss\":\ \"([0-9.]+)\".*\"num_updates\":\ \"([0-9]+)\" ]] || continue
         loss=${BASH_REMATCH[1]} updates=${BASH_REMATCH[2]} elapsed=$((SECONDS - start))
         left=$((elapsed * (UPDATES - updates) / (updates > before ? updates - before : 1))) most=$((LIMIT - elapsed))
         ((left < most)) || left=$((most > 0 ? most : 0))
@@ -111,7 +111,7 @@ else
         --clip-norm 1 --batch-size 8 --max-update "$UPDATES" --disable-validation \
         --stop-time-hours "$hours" \
         --save-dir "$OUT/checkpoints" --save-interval-updates 100 --keep-interval-updates 1 --no-epoch-checkpoints \
-        --log-format simple --log-interval 5 2>&1 | tee -ai "$OUT/train.log" | count_updates "$updates" ||
+        --log-format json --log-interval 5 2>&1 | tee -ai "$OUT/train.log" | count_updates "$updates" ||
         failed fairseq-train "$OUT/train.log"
     read -r updates hours < <(trained)
     if ((updates < UPDATES)); then

@@ -159,7 +159,7 @@ MAY_IMPORT = {
         "text",
         "training",
     ),
-    "pyramidions.curves": ("errors", "curves"),
+    "pyramidions.curves": ("errors",),
     "pyramidions.cli.options": ("criterions", "errors", "models", "tasks"),
     "pyramidions.cli": (
         "corpora",

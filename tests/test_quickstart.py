@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FAIRSEQ_TRAIN = """
 echo "$*" >"$OUT/flags"
 for ((i = 5; i <= 40; i += 5)); do
-    echo "2026 | INFO | train_inner | epoch 001:  $i / 25 loss=8.$i, ppl=6.5, wps=9, num_updates=$i, lr=0.1"
+    echo '2026 | INFO | train_inner | {"epoch": 1, "loss": "8.'$i'", "num_updates": "'$i'", "lr": "0.1"}'
 done
 [[ ! -v HANG ]] || exec "$PYTHON_HERE" -c 'print("hangs", flush=True); import time; time.sleep(60)'
 """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pyramidions.curves.training_log import INTERVAL, TRAIN, read_record
+from pyramidions.curves import INTERVAL, TRAIN, read_record
 from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.files.run_facts import RunFacts
 

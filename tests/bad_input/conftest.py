@@ -17,7 +17,7 @@ from pyramidions.text.tokenizer import PAD, Tokenizer
 
 WORDS = [a + b for a in "ba de ki lo mu ra se ti".split() for b in "ban den kin lon mur ras sel tin".split()]
 LOG = "".join(
-    f"2026-01-01 00:00:0{n} | INFO | train | epoch 00{n} | loss {9 - n} | num_updates {n}0 | lr 0.1\n"
+    f'2026-01-01 00:00:0{n} | INFO | train_inner | {{"epoch": 1, "loss": "{9 - n}", "num_updates": "{n}0"}}\n'
     for n in (1, 2, 3)
 )
 

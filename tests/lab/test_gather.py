@@ -2,7 +2,7 @@ from pathlib import Path
 
 import torch
 
-from lab.runner import training
+from lab.gather import training
 
 
 def test_a_damaged_checkpoint_tells_nothing_of_its_training(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab.peak import resident_peak, told, training_memory
-from lab.run import run_commands
-from lab.steps import Command, Step
+from lab.run import Command, Step, run_commands
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux tells the peak of a process")
@@ -34,7 +33,9 @@ def test_the_peak_is_the_highest_of_all_runs_that_a_training_took(tmp_path: Path
 
 def test_on_a_gpu_it_is_what_was_allocated_not_what_the_process_had(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
-    log.write_bytes(b"rank 0: total memory = 80.000 GB ; H100\nloss=9, gb_free=60.5, wall=1\ngb_free=64.0\n" + told(5))
+    log.write_bytes(
+        b'rank 0: total memory = 80.000 GB ; H100\n"gb_free": "60.5", "wall": "1"\ngb_free=64.0\n' + told(5)
+    )
     assert training_memory(log, 8) == {"bytes": round(19.5 * 2**30), "of": "gpu"}
     log.write_bytes(told(5))
     assert training_memory(log, 8) is None

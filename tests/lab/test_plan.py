@@ -6,8 +6,8 @@ from torch.distributed.run import get_args_parser
 
 from lab.catalogue import PaperRow, read_catalogue
 from lab.plan import Machines, Planner
+from lab.run import Step
 from lab.scale import SCALES
-from lab.steps import Step
 from pyramidions.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -58,7 +58,7 @@ def test_one_machine_trains_with_a_process_a_gpu_that_fairseq_starts() -> None:
         "+table2=03_vanilla_8k",
     ]
     assert command[6:] == [
-        *("common.user_dir=/plugin", "task.data=/out/data/arxiv"),
+        *("common.user_dir=/plugin", "common.log_format=json", "task.data=/out/data/arxiv"),
         *("checkpoint.save_dir=/out/arxiv/table2/03_vanilla_8k/checkpoints", "dataset.batch_size=4"),
         *("optimization.update_freq=[8]", "distributed_training.distributed_world_size=8"),
     ]

@@ -16,9 +16,8 @@ from fairseq_commands import run
 
 from lab.catalogue import read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import run_commands
+from lab.run import Command, Step, run_commands
 from lab.scale import SCALES
-from lab.steps import Command, Step
 from pyramidions.data.folder import DataFolder
 from pyramidions.scoring.generate_output import GeneratedSummaries
 
@@ -36,7 +35,7 @@ def kill_in_mid_training(out: Path, row: str) -> str:
         command(out), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
     checkpoint = log.parent / "checkpoints" / "checkpoint_last.pt"
-    while not (checkpoint.exists() and "num_updates=15," in log.read_text()):
+    while not (checkpoint.exists() and '"num_updates": "15"' in log.read_text()):
         assert process.poll() is None, process.communicate()[0]
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab import run as module
-from lab.run import StepError, _where, check_programs, locked, printed, run_step
-from lab.steps import Command, Step
+from lab.run import Command, Step, StepError, _where, check_programs, locked, printed, run_step
 from pyramidions.errors import UserError
 
 
@@ -77,8 +76,9 @@ def test_what_was_made_from_something_else_is_neither_taken_nor_overwritten(tmp_
 
 def test_training_is_told_in_words(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
-    log.write_text("epoch 001:     10 / 25 loss=9.8, ppl=3\nepoch 001:     15 / 25 loss=8.965, nll\nvalidating\n")
-    assert _where(log) == "epoch 1, batch 15 of 25, loss 8.965"
+    lines = [f'{{"epoch": 2, "update": {update}, "loss": "{loss}", "nll' for update, loss in ((1.4, 9.8), (1.6, 8.965))]
+    log.write_text("\n".join([*lines, "validating", ""]))
+    assert _where(log) == "epoch 2, 1.6 epochs done, loss 8.965"
     log.write_text("one\ntwo\n")
     assert _where(log) == "two"
 

@@ -7,10 +7,9 @@ import pytest
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import StepError
+from lab.run import Step, StepError
 from lab.runner import Runner
 from lab.scale import SCALES
-from lab.steps import Step
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

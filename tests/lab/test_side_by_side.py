@@ -10,10 +10,9 @@ import pytest
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import StepError
+from lab.run import Step, StepError
 from lab.runner import Runner
 from lab.scale import SCALES, scaled_configs
-from lab.steps import Step
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -128,7 +127,7 @@ def test_an_interrupt_stops_what_runs(here: Runner, monkeypatch: pytest.MonkeyPa
     def interrupted(futures: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lab.side_by_side.wait", interrupted)
+    monkeypatch.setattr("lab.runner.wait", interrupted)
     here.run_one, here.stop = run, stopped.set
     with pytest.raises(KeyboardInterrupt):
         here.run(jobs(["4", "6"], [1]), [])

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from submitit.slurm.slurm import SlurmInfoWatcher
 
-from lab.run import StepError
+from lab.run import Command, Step, StepError
 from lab.slurm import Cluster, StepJob
-from lab.steps import Command, Step
 
 TELL = "import os; print(*(os.environ.get(f'PET_{name}') for name in ('NODE_RANK', 'MASTER_ADDR', 'MASTER_PORT')))"
 # Programs of a cluster of two machines: a script runs at once, and srun starts a task for each machine.
