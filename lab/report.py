@@ -61,8 +61,6 @@ PAPER_DOCUMENTS = {"arxiv": (203_037, 6_440), "pubmed": (119_924, 6_658), "govre
 _NEAR = 0.02  # how much fewer they may be; empty ones are left out
 #: What the paper states of figure 4, by the row's name.
 CLAIMED = {"pyramidion-16": 3.8}
-
-
 _NEEDED = ("scale", "training_s", "rouge1", "train_s")
 _ENDS = ("", "_low", "_high", "_deviation")
 _ROUGE = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -228,6 +226,7 @@ def _numbers(row: PaperRow, result: Result) -> dict[str, Any]:
         found |= {phase: timing.mean, f"{phase}_deviation": timing.standard_deviation}
         if times and times.reference == row.reference:
             found |= _spread(f"{phase[:-2]}_speed_up", timing.speed_up)
+    found["decode_tokens"] = times and " ".join(map(str, times.decode_tokens))
     if training:
         found |= {"training_s": training.seconds, "updates": training.updates, "epochs": training.epochs}
         if training.best and row.table == "sparse_table8":
