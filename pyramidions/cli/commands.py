@@ -113,7 +113,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command; the error for a mistyped one names the nearest."""
-        if args and args[0] not in _COMMANDS and (near := get_close_matches(args[0], _COMMANDS, n=1)):
+        known = args and args[0] in (*self._places, *_OF_THE_LAB)
+        if args and not known and (near := get_close_matches(args[0], self._places, n=1)):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
