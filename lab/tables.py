@@ -1,6 +1,7 @@
 """Tables in Markdown."""
 
 import pandas as pd
+import tabulate  # noqa: F401  (pandas writes Markdown with it; before the work, where it is not installed)
 
 
 def markdown(table: pd.DataFrame) -> str:
