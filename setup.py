@@ -61,6 +61,9 @@ TRAIN = [
     *PRETRAINED,
 ]
 
+# What `prepare --tags` runs.
+TAGS = ["spacy>=3.8,<3.9"]
+
 # Lint and types are held to one minor release: a new rule must not turn an old commit red.
 DEV = [
     *TRAIN,
@@ -71,6 +74,7 @@ DEV = [
     "pytest-timeout>=2.4,<3",  # a test that hangs says where
     "hypothesis>=6.150,<7",
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
+    *TAGS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
     "scikit-learn>=1.5,<2",  # weighs words as ours does, in a test
@@ -110,6 +114,7 @@ setup(
         "train": TRAIN,
         "pretrained": PRETRAINED,
         "metrics": METRICS,
+        "tags": TAGS,
         "bench": BENCH,
         "dev": DEV,
     },

@@ -50,7 +50,8 @@ MAY_IMPORT = {
     "pyramidions.nn.recurrence": ("registry", "nn.functional", "nn.sublayer", "nn.recurrence"),
     "pyramidions.nn.feed_forward": ("registry", "nn.functional", "nn.sublayer", "nn.feed_forward"),
     "pyramidions.nn.scorer": ("registry", "nn.functional", "nn.sequence", "nn.marks", "nn.context", "nn.scorer"),
-    "pyramidions.nn.embedding": ("nn.functional", "nn.positions"),
+    "pyramidions.nn.tags": (),
+    "pyramidions.nn.embedding": ("nn.functional", "nn.positions", "nn.tags"),
     "pyramidions.nn.layer": ("nn.functional", "nn.sublayer"),
     "pyramidions.nn.pooling": (
         *("registry", "nn.functional", "nn.block_layout", "nn.sequence", "nn.context", "nn.sublayer", "nn.scorer"),

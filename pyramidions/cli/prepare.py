@@ -75,6 +75,11 @@ def _file(name: str) -> Any:
     is_flag=True,
     help="Label the sentences to extract; implies --sentence-markers and reads sections of records.",
 )
+@click.option(
+    "--tags",
+    metavar="MODEL",
+    help="Tag the words of documents with parts of speech and entities, by a spaCy pipeline on this machine.",
+)
 @pairing_options
 @corpus_options
 @character_options
@@ -92,6 +97,7 @@ def prepare(
     out: Path,
     tokenizer: Path | None,
     labels: bool,
+    tags: str | None,
     pairing: PairingOptions,
     characters: CharacterOptions,
     workers: int | None,
@@ -160,6 +166,7 @@ def prepare(
             tokenizer=None if tokenizer is None else _tokenizer(tokenizer),
             labels=labels,
             pairings=pairings,
+            tags=tags,
             workers=workers,
             overwrite=overwrite,
             about=inputs.about,

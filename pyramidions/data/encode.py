@@ -20,6 +20,7 @@ from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import EOS, Tokenizer
+from pyramidions.text.word_tags import TAGS, word_tags
 
 CHUNK = 16  # documents that a worker gets at a time
 # A shard ends at either limit. It is held in memory, and is the most that an interruption costs.
@@ -59,6 +60,7 @@ def encode(
     workers: int,
     labels: bool = False,
     pairing: Pairing | None = None,
+    tags: str | None = None,
 ) -> dict[str, Any]:
     """Write the files of a split; the shards that an interrupted run completed are not encoded again.
 
@@ -71,6 +73,7 @@ def encode(
         workers: number of processes that encode.
         labels: label the sentences of the documents.
         pairing: makes pairs of each document; None to take documents as they are.
+        tags: the spaCy pipeline that tags words; None for no tags.
 
     Returns:
         The manifest's entry for the split.
@@ -83,11 +86,13 @@ def encode(
     digest, documents = InputHash(), iter(corpus)
     if shards.documents:
         _pass_over(documents, digest, shards, corpus, split, expected)
-    dtype = id_type(model.vocab_size)
+    ids = model.vocab_size * (1 if tags is None else TAGS)
+    dtype = id_type(ids)
     with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(documents, CHUNK))
-        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=(model, labels, pairing))
+        told = (model, labels, pairing, tags)
+        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=told)
         begun = _BegunShard(dtype)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
@@ -100,7 +105,7 @@ def encode(
         require_unchanged(corpus, digest, expected)
         if begun.pairs:
             shards.append(begun.completed(digest))
-    about = _joined(folder, split, shards, model.vocab_size) | _about_pairing(split, pairing, shards, expected)
+    about = _joined(folder, split, shards, ids) | _about_pairing(split, pairing, shards, expected)
     if corpus.has_queries:
         about["query_tokens"] = distribution(np.concatenate([_query_tokens(shard) for shard in shards]))
     return about | _joined_labels(folder, split, shards) if labels else about
@@ -250,31 +255,33 @@ def _joined_labels(folder: DataFolder, split: str, shards: Shards) -> dict[str, 
     }
 
 
-_received: list[tuple[Tokenizer, bool, Pairing | None]] = []
+_received: list[tuple[Tokenizer, bool, Pairing | None, str | None]] = []
 
 
-def _receive(model: Tokenizer, labels: bool = False, pairing: Pairing | None = None) -> None:
-    _received[:] = [(model, labels, pairing)]
+def _receive(model: Tokenizer, labels: bool = False, pairing: Pairing | None = None, tags: str | None = None) -> None:
+    _received[:] = [(model, labels, pairing, tags)]
 
 
 def _encode_chunk(documents: list[Document]) -> list[EncodedDocument]:
-    ((model, labels, pairing),) = _received
+    ((model, labels, pairing, tags),) = _received
     if pairing is None:
-        return [EncodedDocument([_encoded(document, model, labels)]) for document in documents]
-    return [_paired(pairing(document, model), document, model, labels) for document in documents]
+        return [EncodedDocument([_encoded(document, model, labels, tags)]) for document in documents]
+    return [_paired(pairing(document, model), document, model, labels, tags) for document in documents]
 
 
-def _paired(pairs: Pairs, document: Document, model: Tokenizer, labels: bool) -> EncodedDocument:
+def _paired(pairs: Pairs, document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedDocument:
     names = [None if (d.id, d.target) == (document.id, document.target) else (d.id, d.target) for d in pairs.documents]
-    encoded = [_encoded(each, model, labels) for each in pairs.documents]
+    encoded = [_encoded(each, model, labels, tags) for each in pairs.documents]
     named = [pair._replace(name=name) for pair, name in zip(encoded, names, strict=True)]
     return EncodedDocument(named, pairs.is_whole)
 
 
-def _encoded(document: Document, model: Tokenizer, labels: bool) -> EncodedPair:
-    source = (
-        labelled(document, model) if labels else LabelledSource(model.encode(document.source), np.empty(0, np.uint8))
-    )
+def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | None) -> EncodedPair:
+    if labels:
+        source = labelled(document, model)
+    else:
+        ids = model.encode(document.source) if tags is None else _tagged(document.source, model, tags)
+        source = LabelledSource(ids, np.empty(0, np.uint8))
     query = [] if document.query is None else model.asked(document.query)
     return EncodedPair(
         np.array([*query, *source.ids, EOS], np.uint32),
@@ -282,3 +289,10 @@ def _encoded(document: Document, model: Tokenizer, labels: bool) -> EncodedPair:
         len(normalize(document.target).split()),
         source.labels,
     )
+
+
+def _tagged(text: str, model: Tokenizer, tags: str) -> list[int]:
+    """Return ids of a text, each plus the number of pieces times its tag."""
+    surfaces = [surface for some in model.surfaces([text]) for surface in some]
+    found: list[int] = (np.array(model.ids_of(surfaces)) + model.vocab_size * word_tags(surfaces, tags)).tolist()
+    return found

@@ -64,7 +64,8 @@ class DataFolder:
         dict.txt                    fairseq's dictionary: the pieces from id 4 on
         manifest.json               counts, lengths, hashes, sizes, settings; written last
         SPLIT.source.{bin,idx}      documents: ids in fairseq's memory-mapped format, each ends in </s>; with
-                                    --query-field each begins with its query, which ends in </s>, too
+                                    --query-field each begins with its query, which ends in </s>, too; with --tags
+                                    each id is that of a token plus the number of pieces times its tag
         SPLIT.target.{bin,idx}      summaries, likewise
         SPLIT.labels.{bin,idx}      with --labels: a number for each heading (0) and sentence (1; 2 if chosen)
         SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
@@ -122,6 +123,11 @@ class DataFolder:
     def has_queries(self) -> bool:
         """Whether its documents have queries; False without a manifest."""
         return self.manifest_path.exists() and bool(self.manifest["settings"].get("queries", False))
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the words of its documents are tagged; False without a manifest."""
+        return self.manifest_path.exists() and "tags" in self.manifest["settings"]
 
     def indexed(self, split: str, side: Side) -> str:
         """Path of a split's token files without `.bin` and `.idx`, as fairseq wants it.

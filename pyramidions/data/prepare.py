@@ -30,6 +30,7 @@ from pyramidions.files.atomic import atomic_folder, recover_folder, sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.text.tokenizer import SentencePieceTokenizer, Tokenizer
+from pyramidions.text.word_tags import about_pipeline
 
 
 def prepare(
@@ -40,6 +41,7 @@ def prepare(
     tokenizer: Tokenizer | str | Path | None = None,
     labels: bool = False,
     pairings: Mapping[str, Pairing] | None = None,
+    tags: str | None = None,
     workers: int = 1,
     overwrite: bool = False,
     about: Mapping[str, Any] | None = None,
@@ -58,6 +60,7 @@ def prepare(
         labels: label the sentences that summarize each document best, to train an extractor; a vocabulary that is
             trained then has sentence markers.
         pairings: of some splits, what makes pairs of their documents; the vocabulary is trained on whole documents.
+        tags: a spaCy pipeline, by its folder or package, that tags the words of documents.
         workers: number of processes that encode.
         overwrite: replace a data folder that holds something else.
         about: the known corpus that the documents come from, for the manifest.
@@ -78,6 +81,10 @@ def prepare(
     settings = replace(settings, sentence_markers=settings.sentence_markers or labels)
     pairings = pairings or {}
     recorded = _recorded(settings, reused, labels) | ({"queries": True} if _have_queries(corpora, labels) else {})
+    if tags is not None:
+        if labels:
+            raise UserError("Tags are for models that write: --tags excludes --labels.")
+        recorded["tags"] = about_pipeline(tags)
     if pairings:
         recorded["pairs"] = {split: pairings[split].about() for split in SPLITS if split in pairings}
     if about is not None:
@@ -99,7 +106,7 @@ def prepare(
         with atomic_folder(path, work_key(recorded, inputs, library)) as partial:
             folder = DataFolder(partial)
             model = reused or _vocabulary(folder, corpora["train"], inputs["train"], settings, workers)
-            _fill(folder, corpora, model, labels, pairings, workers, recorded, inputs)
+            _fill(folder, corpora, model, labels, pairings, tags, workers, recorded, inputs)
     except OSError as error:
         kept = "; the old folder is unchanged" if path.exists() else ""
         raise UserError(f"Writing {path} failed ({error.strerror or error}){kept}.") from error
@@ -160,13 +167,14 @@ def _fill(
     model: Tokenizer,
     labels: bool,
     pairings: Mapping[str, Pairing],
+    tags: str | None,
     workers: int,
     recorded: dict[str, Any],
     inputs: dict[str, Any],
 ) -> None:
     splits = {}
     for split, corpus in corpora.items():
-        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split))
+        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split), tags)
     _write(folder.path / model.file_name, model.model_bytes)
     _write(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)

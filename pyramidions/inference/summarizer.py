@@ -62,6 +62,10 @@ class Summarizer:
     def __init__(self, model: SavedModel, device: Device | None = None, precision: PrecisionName = FLOAT32) -> None:
         self.model = model
         self.device = found_device(device)
+        if model.config.tag_dim:
+            raise UserError(
+                "The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate."
+            )
         self.reader = Reader(model.tokenizer, model.max_source_positions, model.queries)
         self.precision = found_precision(precision, self.device)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)

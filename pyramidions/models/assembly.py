@@ -45,6 +45,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
+from pyramidions.nn.tags import TagEmbeddings
 from pyramidions.nn.upsampling import UPSAMPLING
 
 
@@ -172,6 +173,7 @@ class Assembly:
             nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
             spec.scale,
             self.spec.dropout,
+            TagEmbeddings(self.spec.embed_dim, spec.tag_dim) if spec.tag_dim else None,
         )
 
     def stack(self, part: Part, *, opened: bool = False, merges: bool = True) -> Stack:

@@ -56,6 +56,10 @@ class EncoderConfig:
     ffn_embed_dim: int = field(default=2048, metadata={"help": "width inside the feed-forward part"})
     num_heads: int = field(default=8, metadata={"help": "attention heads"})
     encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
+    tag_dim: int = field(
+        default=0,
+        metadata={"help": "width of the embedding of a word's part of speech, and of its entity (`prepare --tags`)"},
+    )
 
     self_attention: str = choice_field(
         "full",

@@ -107,8 +107,13 @@ def stack_of(reader: FieldReader) -> Part:
 
 def _embedder(reader: FieldReader, positions: str) -> EmbedderSpec:
     config = reader.config
+    if config.tag_dim < 0:
+        raise UserError(f"`tag_dim` must be at least 0, but is {config.tag_dim}.")
     return EmbedderSpec(
-        reader.one_or_none(positions, POSITIONS), norm=config.layernorm_embedding, scale=not config.no_scale_embedding
+        reader.one_or_none(positions, POSITIONS),
+        norm=config.layernorm_embedding,
+        scale=not config.no_scale_embedding,
+        tag_dim=config.tag_dim if positions == "encoder_positions" else 0,
     )
 
 

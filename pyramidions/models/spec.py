@@ -115,11 +115,12 @@ class StageSpec:
 
 @dataclass(frozen=True)
 class EmbedderSpec:
-    """How tokens are embedded: positions (None: none), a norm after their sum, and multiplication by sqrt(D)."""
+    """How tokens are embedded: positions (None: none), a norm after the sum, times sqrt(D), tags (0: none)."""
 
     positions: Part | None
     norm: bool = False
     scale: bool = True
+    tag_dim: int = 0
 
 
 @dataclass(frozen=True)

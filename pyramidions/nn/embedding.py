@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import Dropout
 from pyramidions.nn.positions import Positions
+from pyramidions.nn.tags import TagEmbeddings
 
 
 class Embedder(nn.Module):
@@ -18,6 +19,7 @@ class Embedder(nn.Module):
         norm: normalises the sum of both (BART), or None.
         scale: multiply token embeddings by sqrt(D) (Vaswani et al. 2017, section 3.4).
         dropout: probability of dropping a value while training.
+        tags: of the tags that tokens come with, or None.
     """
 
     def __init__(
@@ -27,6 +29,7 @@ class Embedder(nn.Module):
         norm: nn.LayerNorm | None = None,
         scale: bool = True,
         dropout: float = 0.0,
+        tags: TagEmbeddings | None = None,
     ) -> None:
         super().__init__()
         self.tokens = tokens
@@ -34,16 +37,22 @@ class Embedder(nn.Module):
         self.norm = norm
         self.scale = math.sqrt(tokens.embedding_dim) if scale else 1.0
         self.dropout = Dropout(dropout)
+        self.tags = tags
 
-    def forward(self, tokens: Tensor, start: int = 0, position: Tensor | None = None) -> Tensor:
+    def forward(
+        self, tokens: Tensor, start: int = 0, position: Tensor | None = None, tags: Tensor | None = None
+    ) -> Tensor:
         """Embed tokens: (B, L) -> (B, L, D).
 
         Args:
             tokens: (B, L).
             start: the position of the first.
             position: (B, L), that of each instead, below L.
+            tags: (B, L), for `tags`.
         """
         x = self.tokens(tokens) * self.scale
+        if self.tags is not None and tags is not None:
+            x = self.tags(x, tags)
         if self.positions is not None:
             end = start + tokens.size(1)
             position = torch.arange(start, end, device=tokens.device) if position is None else position

@@ -120,7 +120,7 @@ class Encoder(nn.Module):
         """Encode a batch.
 
         Args:
-            tokens: (B, L).
+            tokens: (B, L); where the embedder has tags, each is its number plus V times its tag.
             padding_mask: (B, L), True at padding.
             lengths: number of real tokens of each document, B integers, if all padding is on the right. With None they
                 are read from the mask, for which the host waits for a GPU.
@@ -132,13 +132,17 @@ class Encoder(nn.Module):
         if marked is not None and not any(_reads_marks(layer) for stage in self.all_stages() for layer in stage.layers):
             raise ValueError("`marked` needs attention that reads marks, but no layer has one.")
         lengths = lengths_of(padding_mask) if lengths is None else lengths
+        tags = None
+        if self.embedder.tags is not None:
+            vocabulary = self.embedder.tokens.num_embeddings
+            tokens, tags = tokens % vocabulary, tokens // vocabulary
         position = torch.arange(tokens.size(1), device=tokens.device).expand(tokens.shape)
         query = self._query(tokens, padding_mask)
         units, marks = self.units(tokens, padding_mask), self._marks(tokens, padding_mask, marked, query)
         read = query if self.reads_query else None
         # What stays inside a unit must not learn how long those before it are.
         place = Units(units).places if units is not None and self._restarts_in_units else None
-        x = self.embedder(tokens, position=place)
+        x = self.embedder(tokens, position=place, tags=tags)
         roles = self._roles(tokens, units)
         sequence = Sequence(x, padding_mask, position, lengths, units, marks, read, roles)
         poolings: list[Pooled] = []

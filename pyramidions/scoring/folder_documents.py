@@ -33,7 +33,7 @@ class FolderDocuments:
         tokens = self._documents[index]
         begin = tokens.index(EOS) + 1 if self._has_queries else 0
         end = None if self._most_tokens is None else begin + self._most_tokens
-        return self._tokenizer.decode(tokens[begin:end])
+        return self._tokenizer.decode(i % self._tokenizer.vocab_size for i in tokens[begin:end])
 
     def query(self, index: int) -> str | None:
         """Return the query of a document; None if there are none."""

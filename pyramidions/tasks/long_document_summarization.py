@@ -11,7 +11,7 @@ from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.strict_json import parse_options
 from pyramidions.tasks import decoding
 from pyramidions.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.tasks.preprocessing import QUERIES, Length, Preprocessing, Setting
+from pyramidions.tasks.preprocessing import QUERIES, TAGS, Length, Preprocessing, Setting
 from pyramidions.tasks.run_config import model_name
 from pyramidions.tasks.scored_task import ScoredTask
 from pyramidions.tasks.splits import load_split
@@ -36,7 +36,7 @@ class LongDocumentSummarizationTask(ScoredTask):
             "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
             "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
         }
-        settings = {QUERIES: Setting(None, False)}
+        settings = {QUERIES: Setting(None, False), TAGS: Setting(None, False)}
         self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths, settings)
 
     def max_positions(self) -> tuple[int, int]:

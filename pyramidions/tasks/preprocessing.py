@@ -42,6 +42,15 @@ class Setting(NamedTuple):
 
 #: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
 QUERIES = "queries"
+#: The setting that the words of documents are tagged, likewise.
+TAGS = "tags"
+
+
+class _Dictionary(Dictionary):
+    """A dictionary that names a token whatever its tag, which is added as a multiple of the number of symbols."""
+
+    def __getitem__(self, index: int) -> str:
+        return str(super().__getitem__(index % len(self)))
 
 
 class Preprocessing:
@@ -69,7 +78,7 @@ class Preprocessing:
         settings: Mapping[str, Setting] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
-        self.dictionary = Dictionary()
+        self.dictionary = _Dictionary()
         self.task = task
         both: dict[str, Length | Setting] = {**lengths, **settings}
         self._asked = {name: value.asked for name, value in both.items()}
@@ -94,9 +103,14 @@ class Preprocessing:
                 raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
 
     def learn_queries(self) -> None:
-        """Take from the data of a training whether documents have queries, whatever a checkpoint says."""
+        """Take from the data of a training whether documents have queries or tags, whatever a checkpoint says."""
         if QUERIES in self._known:
-            self._asked[QUERIES] = self.folder.has_queries
+            self._asked |= {QUERIES: self.folder.has_queries, TAGS: self.folder.has_tags}
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the words of documents are tagged."""
+        return TAGS in self._known and bool(self.setting(TAGS))
 
     @property
     def has_queries(self) -> bool:

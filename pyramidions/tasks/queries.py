@@ -20,6 +20,11 @@ def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
     Raises:
         UserError: the model has a scorer that reads queries, or global queries.
     """
+    tag_dim, of = getattr(cfg, "tag_dim", 0), f"of {preprocessing.folder.path}"
+    if preprocessing.has_tags and not tag_dim:
+        raise UserError(f"The documents {of} have tags, so the model needs --tag-dim, such as 16, but has none.")
+    if tag_dim and not preprocessing.has_tags:
+        raise UserError(f"--tag-dim needs documents with tags, but those {of} have none: prepare them with --tags.")
     if preprocessing.has_queries:
         return
     names = [kind.strip() for kind in getattr(cfg, "scorer", "").split(",")]
@@ -40,6 +45,9 @@ def check_folder(preprocessing: Preprocessing) -> None:
         UserError: they differ.
     """
     folder = preprocessing.folder
+    if folder.has_tags != preprocessing.has_tags:
+        have, trained = ("have", "without: leave out") if folder.has_tags else ("have no", "with them: use")
+        raise UserError(f"The documents of {folder.path} {have} tags, but the model was trained {trained} --tags.")
     if folder.has_queries == preprocessing.has_queries:
         return
     if folder.has_queries:

@@ -75,6 +75,8 @@ class SpanDenoisingTask(DocumentTask):
         """
         folder, prefix = preprocessing.folder, preprocessing.need_tokenizer().prefix
         verify_split(folder, split, hashes=check_hashes)
+        if folder.has_tags:
+            raise UserError(f"--task {_NAME} reads documents without tags, but those of {folder.path} have some.")
         if folder.has_queries:
             raise UserError(
                 f"--task {_NAME} reads documents without queries, but those of {folder.path} have some: prepare them "

@@ -143,6 +143,8 @@ def documents_alone(preprocessing: Preprocessing, texts: list[Tensor], reads_end
     if (sizes < 2).any():
         number = int((sizes < 2).argmax()) + 1
         raise UserError(f"Every document must hold text, but number {number} of those just read is empty.")
+    if preprocessing.has_tags:
+        raise UserError("The model reads tags of words, which texts lack: use `prepare --tags` and fairseq-generate.")
     check_texts(preprocessing, texts)
     documents = _cut(preprocessing, "source", texts, sizes)
     if documents.lost_tokens:

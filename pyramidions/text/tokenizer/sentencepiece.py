@@ -26,8 +26,8 @@ from pyramidions.text.tokenizer.core import (
 
 # A name, and a colon with more of the line behind it.
 _NAME = re.compile("[^:]{1,60}:(?= .)")
-# How the end of a name is spelt in `surfaces`: by what no normalised text holds.
-_NAME_END = "\u2060"
+#: How the end of a name is spelt in `surfaces`: by what no normalised text holds.
+NAME_END_SURFACE = "\u2060"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -124,7 +124,7 @@ class SentencePieceTokenizer(Tokenizer):
         found = [UNK if special else i for i, special in zip(found, self._model.is_control(found), strict=True)]
         if self.marker_id is None:
             return found
-        markers = {"": self.marker_id} | ({} if self.name_end_id is None else {_NAME_END: self.name_end_id})
+        markers = {"": self.marker_id} | ({} if self.name_end_id is None else {NAME_END_SURFACE: self.name_end_id})
         return [markers.get(surface, i) for i, surface in zip(found, surfaces, strict=True)]
 
     def _surfaces(self, of_windows: Iterable[str]) -> Iterator[list[str]]:
@@ -139,7 +139,7 @@ class SentencePieceTokenizer(Tokenizer):
         else:
             between: list[str] = []
             for some in sentences(of_windows, split=self._split):
-                yield between + self._marked(some, str, "", _NAME_END)
+                yield between + self._marked(some, str, "", NAME_END_SURFACE)
                 between = [] if self.marks_first else [""]
 
     def _marked(self, some: list[str], kind: type, marker: int | str, name_end: int | str | None) -> list[Any]:
