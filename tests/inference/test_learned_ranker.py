@@ -179,12 +179,12 @@ def test_an_export_without_settings_of_selection_loads(model: SavedExtractor, tm
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("extract_words", 0, "must be a whole number from 1, but is 0."),
-        ("extract_words", True, "must be a whole number from 1, but is True."),
+        ("extract_words", 0, "must be at least 1, but is 0."),
+        ("extract_words", True, "must be a whole number or None, but is True."),
         ("redundancy", "all", "must be one of none, trigrams, mmr, but is 'all'."),
-        ("redundancy", None, "must be one of none, trigrams, mmr, but is None."),
+        ("redundancy", None, "must be a text, but is None."),
         ("mmr_weight", 1.5, "must be from 0 to 1, but is 1.5."),
-        ("mmr_weight", "much", "must be from 0 to 1, but is 'much'."),
+        ("mmr_weight", "much", "must be a number, but is 'much'."),
     ],
 )
 def test_a_damaged_setting_of_selection_is_named(
