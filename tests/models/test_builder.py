@@ -141,7 +141,7 @@ def test_half_precision_stays_finite_on_many_long_documents(dtype: torch.dtype) 
 def test_fields_that_no_test_changes_are_known() -> None:
     # Each has a test of its own: dropouts below, axes of one kind and options of kinds without any are only refused,
     # generation reads decoding_*, tests/models/test_global_tokens.py is about global_*, test_memories.py about
-    # memories, test_projections.py about projections, and
+    # memories, test_projections.py about projections, tests/commands/test_tags.py about tag_dim, and
     # tests/models/test_memory_and_precision.py asks what is kept for the backward pass.
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
@@ -151,7 +151,7 @@ def test_fields_that_no_test_changes_are_known() -> None:
         *("dropout", "attention_dropout", "activation_dropout", "feed_forward", "cross_attention"),
         *("cross_attention_args", "memories", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
-        "decoding_no_repeat_ngram",
+        *("decoding_no_repeat_ngram", "tag_dim"),
     }
     marks = test_every_field_changes_the_output.pytestmark
     changed = {name for mark in marks for change in mark.args[1] for name in change}

@@ -83,8 +83,8 @@ def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.d
     logits.float().logsumexp(dim=-1).mean().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
     error = (logits.float() - expected).norm() / expected.norm()
-    # Rounding may send a vector to another bucket, or let another one win a round.
-    assert error < (0.03 if name in CONTINUOUS else 0.3)
+    # Rounding may send a vector to another bucket, or let another one win a round. A logit of noise would be 1.4 away.
+    assert error < (0.03 if name in CONTINUOUS else 0.6)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
