@@ -19,7 +19,7 @@ class Range(NamedTuple):
 
     Attributes:
         least, most: the smallest and the largest one.
-        open: ``least`` is none of them.
+        open: ``least`` itself is refused.
     """
 
     least: float
@@ -27,12 +27,12 @@ class Range(NamedTuple):
     open: bool = False
 
     def rule(self, value: Any) -> str | None:
-        """Return the rule that a number breaks."""
+        """Return the rule that a number breaks; None if it breaks none."""
         if self.least < value <= self.most or (value == self.least and not self.open):
             return None
         if self.open:
             return f"above {self.least:g}" + ("" if self.most == math.inf else f" and at most {self.most:g}")
-        below = value < self.least and self.most >= _MOST
+        below = self.most == math.inf or (value < self.least and self.most == _MOST)
         return f"at least {self.least:g}" if below else f"from {self.least:,.10g} to {self.most:,.10g}"
 
 
@@ -42,19 +42,25 @@ class OneOf(NamedTuple):
     names: tuple[str, ...]
 
     def rule(self, value: str) -> str | None:
-        """Return the rule that a text breaks."""
+        """Return the rule that a text breaks; None if it breaks none."""
         return None if value in self.names else f"one of {', '.join(self.names)}"
 
 
-#: What is larger is a mistake, and no integer of C.
+#: A number of things. A larger one is a mistake, and does not fit into 32 bits, in which C computes.
 Count = Annotated[int, Range(1, _MOST)]
 CountOrZero = Annotated[int, Range(0, _MOST)]
-#: Of a whole.
+#: A part of a whole, from none to all of it.
 Share = Annotated[float, Range(0, 1)]
 
 
 class Broken(NamedTuple):
-    """A rule that a value breaks, or what it holds at a place such as "[3]"."""
+    """A rule that a value breaks.
+
+    Attributes:
+        place: where the value stands in the argument, such as "[3]"; empty where it is the argument itself.
+        rule: what it must be, such as "a whole number".
+        value: what it is.
+    """
 
     place: str
     rule: str
@@ -63,7 +69,8 @@ class Broken(NamedTuple):
     @property
     def said(self) -> str:
         """What follows the name of the value in an error."""
-        return f"{self.place and f'{self.place} '}must be {self.rule}, but is {shown(self.value)}"
+        hint = ": put it in brackets" * (isinstance(self.value, str) and self.rule.startswith("a list of texts"))
+        return f"{self.place and f'{self.place} '}must be {self.rule}, but is {shown(self.value)}{hint}"
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -82,13 +89,18 @@ def rule_of(hint: Any) -> str:
         return f"one of {', '.join(of)}"
     if origin is None:
         names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None"}
-        return names.get(hint) or f"a {hint.__name__}"
+        return names.get(hint) or _with_article(hint)
     if origin is tuple or issubclass(origin, Mapping):
         return "a tuple" if origin is tuple else "a mapping"
     if not issubclass(origin, Iterable):
         return "a function"
     # "a list of whole numbers"
-    return "a list of " + " or ".join(f"{each.removeprefix('a ')}s" for each in rule_of(of[0]).split(" or ") if of)
+    each = rule_of(of[0]).split(" or ") if of else []
+    return "a list of " + " or ".join(f"{one.removeprefix('a ').removeprefix('an ')}s" for one in each)
+
+
+def _with_article(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
 
 
 def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
@@ -196,7 +208,7 @@ def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, A
         return [
             (key, held, hint) for pair in value.items() for key, held, hint in zip(pair[:1] * 2, pair, of, strict=True)
         ]
-    # What is read one by one is not read here.
+    # An iterator is not read here: what it gives would be lost for the function.
     listed = isinstance(origin, type) and (isinstance(value, list | tuple) or hasattr(value, "ndim"))
     return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
 
@@ -205,7 +217,7 @@ def shown(value: Any) -> str:
     """Spell a value from outside for an error, a long one by its beginning."""
     value = value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy
     try:
-        text = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
+        text = repr(value) if isinstance(value, str | bytes | int | float | None) else _with_article(type(value))
     except ValueError:
         text = "a number of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}…"

@@ -12,7 +12,16 @@ import small_summarizer
 
 import pyramidions.extract
 import pyramidions.inference
-from pyramidions import Extractor, ExtractorMap, SamplingOptions, Segmenter, Summarizer, SummarizerMap, UserError
+from pyramidions import (
+    Extraction,
+    Extractor,
+    ExtractorMap,
+    SamplingOptions,
+    Segmenter,
+    Summarizer,
+    SummarizerMap,
+    UserError,
+)
 from pyramidions.arguments import Range, check, checked
 from pyramidions.extract import HipoRank, TextRank, TfIdf
 from pyramidions.inference import load_extractor, load_language_model, load_model
@@ -141,6 +150,7 @@ def test_no_public_function_takes_arguments_unchecked(public: Any) -> None:
 
 def test_numbers_of_numpy_are_numbers_and_a_text_is_no_list() -> None:
     hints = {"n": Annotated[int, Range(1)] | None, "x": float, "texts": list[str]}
+    hints |= {"extraction": Extraction, "above": Annotated[float, Range(0)]}
     check({"n": np.int64(3), "x": np.float32(1.5), "texts": ["a"]}, hints)
     for name, value, sentence in (
         ("n", np.int64(0), "`n` must be at least 1, but is 0."),
@@ -149,7 +159,10 @@ def test_numbers_of_numpy_are_numbers_and_a_text_is_no_list() -> None:
         ("x", math.nan, "`x` must be a number, but is nan."),
         ("x", np.True_, "`x` must be a number, but is True."),
         ("texts", ["a", 2], "`texts[1]` must be a text, but is 2."),
-        ("texts", "a" * 100, f"`texts` must be a list of texts, but is '{'a' * 79}…."),
+        ("texts", "a" * 100, f"`texts` must be a list of texts, but is '{'a' * 79}…: put it in brackets."),
+        ("extraction", 3, "`extraction` must be an Extraction, but is 3."),
+        ("extraction", slice(3), "`extraction` must be an Extraction, but is a slice."),
+        ("above", math.nan, "`above` must be at least 0, but is nan."),
     ):
         if sentence is None:
             check({name: value}, hints)

@@ -67,7 +67,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _close(file: BinaryIO) -> None:
-    # What finds no room fails again here, and was told.
+    # Closing writes what is left: on a full disk it fails as the write did, whose error is already raised.
     with suppress(OSError):
         file.close()
 

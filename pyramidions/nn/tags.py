@@ -27,6 +27,6 @@ class TagEmbeddings(nn.Module):
             self.joined.bias.zero_()
 
     def forward(self, x: Tensor, tags: Tensor) -> Tensor:
-        """Return embeddings that know their tags: (B, L, D), and (B, L) of pairs -> (B, L, D)."""
+        """Add tags to embeddings: x of (B, L, D) and tags of (B, L), each a pair as one number -> (B, L, D)."""
         parts, entities = tags // ENTITIES, tags % ENTITIES
         return self.joined(torch.cat([x, self.parts_of_speech(parts), self.entities(entities)], dim=-1))

@@ -167,7 +167,7 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
     ("texts", "arguments", "sentence"),
     [
         (["A word.", " \n\t"], {}, "document 2 holds none"),
-        ("A word.", {}, "`texts` must be a list of texts, but is 'A word.'"),
+        ("A word.", {}, "`texts` must be a list of texts, but is 'A word.': put it in brackets."),
         (["A word."], {"max_len": 48}, "`max_len` must be at most 47, what the model writes, but is 48."),
         (["A word."], {"min_len": 9, "max_len": 5}, "must be at"),
         (["A word."], {"beam": 0}, "`beam` must be at least 1, but is 0."),
