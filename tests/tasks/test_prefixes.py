@@ -10,7 +10,7 @@ from small_tokenizers import bart_bytes
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
 from pyramidions.tasks.head_dataset import HeadDataset
-from pyramidions.tasks.preprocessing import Length, Preprocessing
+from pyramidions.tasks.preprocessing import TAGS, Length, Preprocessing, Setting
 from pyramidions.tasks.splits import documents_alone
 
 
@@ -48,6 +48,13 @@ def test_the_dictionary_holds_every_piece_under_its_id(tmp_path: Path) -> None:
     ids = found.dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
     assert ids.tolist() == found.need_tokenizer().encode(text)
     assert found.need_tokenizer().decode_pieces(found.dictionary.string(ids).split()) == text
+
+
+def test_only_where_words_are_tagged_has_a_token_many_ids(tmp_path: Path) -> None:
+    untagged = preprocessing(tmp_path, 8).dictionary
+    assert untagged[9 + len(untagged)] == "<unk>"
+    tagged = Preprocessing(DataFolder(tmp_path), "a_task", {}, {TAGS: Setting(True, False)}).dictionary
+    assert tagged[9 + len(tagged)] == tagged[9] == untagged[9] != "<unk>"
 
 
 def test_a_name_with_a_space_is_refused(tmp_path: Path) -> None:
