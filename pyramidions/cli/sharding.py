@@ -9,6 +9,7 @@ import click
 
 from pyramidions import __version__
 from pyramidions.cli.naming import naming_options
+from pyramidions.cli.outputs import holds_json
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
 
@@ -53,7 +54,7 @@ def find_share(shard: str | None, out: Path | None, page: Path | None, paths: li
         raise UserError("--shard needs files, but standard input is read.")
     if out.exists() and not out.is_dir():
         raise UserError(f"With --shard, --out must be a folder, but {out} is a file.")
-    if out.suffix.lower() == ".jsonl" and not out.exists():
+    if holds_json(out) and not out.exists():
         raise UserError(f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file.")
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out must be a folder in a folder that exists, but is {out}.")

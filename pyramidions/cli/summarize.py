@@ -70,7 +70,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
     "-o",
     "--out",
     type=click.Path(path_type=Path),
-    help="Write to this file; JSON if it ends in .json(l).",
+    help="Write to this file; JSON if it ends in .jsonl, or in .json: a list.",
 )
 @shard_option
 @click.option(

@@ -244,10 +244,10 @@ def test_runs_say_what_they_wrote_and_join_says_which_could_not_read_something(
 def test_a_shard_is_not_written_in_a_folder_with_the_name_of_a_file(
     fail: Callable[..., str], corpus: list[Path], tmp_path: Path
 ) -> None:
-    out = tmp_path / "extracts.jsonl"
-    sentence = f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file."
-    assert fail("extract", corpus[0], "--shard", "1/2", "-o", out) == sentence
-    assert not out.exists()
+    for out in (tmp_path / "extracts.jsonl", tmp_path / "extracts.json"):
+        sentence = f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file."
+        assert fail("extract", corpus[0], "--shard", "1/2", "-o", out) == sentence
+        assert not out.exists()
 
 
 def test_a_shard_is_written_by_one_process_at_a_time(
