@@ -1,10 +1,12 @@
 """Packaging of pyramidions: metadata, dependencies and the command line's entry point."""
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
 
 README = Path(__file__).parent / "README.md"
+VERSION = re.findall('__version__ = "(.+)"', README.with_name("pyramidions").joinpath("__init__.py").read_text())[0]
 
 # Enough to extract, to score and to prepare data: no torch, no fairseq and no compiler.
 BASE = [
@@ -82,7 +84,7 @@ DEV = [
 
 setup(
     name="pyramidions",
-    version="0.2.0",
+    version=VERSION,
     description="Long-document summarization with pooling transformers (Pyramidion), a fairseq plugin",
     long_description=README.read_text(encoding="utf-8") if README.exists() else "",
     long_description_content_type="text/markdown",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyramidions.inference.summarizer import Summarizer
     from pyramidions.inference.summary import Summary
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 __all__ = [
     "Extraction",
     "Extractor",

@@ -42,5 +42,4 @@ def what_brings(name: str, extra: str) -> str:
         lines = requires("pyramidions") or []
     needed = [line.partition(";")[0].strip() for line in lines if f'extra == "{extra}"' in line]
     clause = f"`pip install {shlex.join(needed or [name])}` brings it"
-    without_cuda = "`pip install torch --index-url https://download.pytorch.org/whl/cpu` without several GB of CUDA"
-    return f"{clause}, {without_cuda}" if name == "torch" else clause
+    return f"{clause}; the CPU build that pytorch.org names saves several GB of CUDA" if name == "torch" else clause
