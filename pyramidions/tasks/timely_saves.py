@@ -41,12 +41,13 @@ class TimelySaves:
         self._signal, self._update = 0, 0
         self._ends = False
 
-    def before_step(self) -> None:
-        """Take note that training goes on; end an interrupted run, which is saved by now."""
+    def before_step(self, update: int) -> None:
+        """Take note that training goes on after so many updates; end an interrupted run once it is saved."""
         for (group, name), value in self._given.items():
             self._run[group][name] = value
         self._given = {}
-        if self._ends:
+        # Mixed precision repeats an update whose gradients overflow. It is neither counted nor saved before it succeeds.
+        if self._ends and update >= self._update:
             logger.info("Interrupted: update %d is saved, and the same command goes on from there.", self._update)
             sys.exit(128 + self._signal)
         if self._saved_at is not None or self._run.checkpoint.no_save or self._run.checkpoint.no_last_checkpoints:
@@ -71,8 +72,7 @@ class TimelySaves:
         # All workers save and end at the same update.
         self._signal, is_due = _highest(self._signal, is_due, device)
         checkpoint, dataset, optimization = self._run.checkpoint, self._run.dataset, self._run.optimization
-        last = optimization.update_freq[-1] if optimization.skip_remainder_batch else 1
-        end_of_epoch = len(epoch) - epoch.iterations_in_epoch < last
+        end_of_epoch = epoch.end_of_epoch()
         saves = end_of_epoch and epoch.epoch % checkpoint.save_interval == 0
         if update >= dataset.validate_after_updates:
             saves = saves or _is_multiple(update, checkpoint.save_interval_updates)
@@ -100,7 +100,7 @@ class TimelySaves:
         Args:
             first: the file that fairseq wrote. For a save of ours it is a copy of `checkpoint_last.pt`, and deleted.
         """
-        if self._given:
+        if self._given and Path(first).match(f"checkpoint_*_{self._update}*.pt"):
             Path(first).unlink()
         self._saved_at = time.monotonic()
 
@@ -109,7 +109,7 @@ class TimelySaves:
         if number == signal.SIGINT:
             signal.signal(number, signal.default_int_handler)
         if self._run.distributed_training.distributed_rank == 0:
-            # What is printed meanwhile may not be interrupted by a print.
+            # A signal can arrive in the middle of a print, and print cannot be called again then.
             os.write(
                 2, b"Interrupted: this update, or validation, is finished and saved first. Ctrl-C ends it at once.\n"
             )

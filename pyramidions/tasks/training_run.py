@@ -53,10 +53,10 @@ class TrainingRun:
         self.checkpoints.check_frozen(model)
         self._order, self._rate = ResumedOrder(model), rate
 
-    def before_step(self, optimizer: Any) -> None:
-        """Take note that training goes on: checkpoints have been loaded, and the last save is over."""
+    def before_step(self, update: int, optimizer: Any) -> None:
+        """Take note that training goes on after so many updates: checkpoints have been loaded, and the last save is over."""
         self.checkpoints.trains()
-        self._timely.before_step()
+        self._timely.before_step(update)
         if self._order is not None:
             self._order.restore(optimizer)
         if self._rate is not None:

@@ -132,7 +132,7 @@ class TrainingTask(FairseqTask, ABC):
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch, with those that parts of the model have, and its gradients."""
         if self._training is not None:
-            self._training.before_step(optimizer)
+            self._training.before_step(update_num, optimizer)
         step: tuple[Any, Any, dict[str, Any]] = super().train_step(
             sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
         )

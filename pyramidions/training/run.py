@@ -133,9 +133,9 @@ class Run:
         if self.state.is_done("training") or not self.places.train_log.exists():
             return ""
         facts = RunFacts.of(self.places.last) if self.places.last.is_file() else None
-        return " Of the training " + (
-            f"{counted(facts.updates, 'update')} saved." if facts else "nothing is saved yet."
-        )
+        if facts is None:
+            return " No update is saved yet."
+        return f" {counted(facts.updates, 'update')} {'is' if facts.updates == 1 else 'are'} saved."
 
     def _schedule(self) -> Schedule:
         """Return how the model is trained, the same whenever the run goes on."""

@@ -70,7 +70,7 @@ def test_200_papers_become_a_model_though_the_run_is_stopped_twice(tmp_path: Pat
     printed, errors = stop(process, signal.SIGINT, lambda: log.exists() and '"num_updates": "2"' in log.read_text())
     assert process.returncode == 130 and "begin training epoch 2" not in log.read_text()
     assert "1 of 6: documents, done before" in printed and "$(pyramidions user-dir)" in printed
-    kept = re.search(r"Stopped\. Of the training (\d+) updates saved\. The same command goes on from here", errors)
+    kept = re.search(r"Stopped\. (\d+) updates are saved\. The same command goes on from here", errors)
     assert kept is not None, errors
 
     process = start(tmp_path)

@@ -17,6 +17,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.optim import AMPOptimizer
 from fairseq_cli import train as fairseq_train
 from fairseq_commands import train_command
 from torch import nn
@@ -485,6 +486,39 @@ def test_an_interrupted_run_is_saved_and_ends_like_one_that_was_not_interrupted(
     forget_best()
     train(data, tmp_path / "cut", *flags)
     assert_same_end(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_an_interrupted_update_that_overflows_is_saved_when_its_repetition_succeeds(
+    data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, calls = AMPOptimizer.clip_grad_norm, list[int]()
+
+    def overflows(*args: Any, **named: Any) -> torch.Tensor:
+        norm: torch.Tensor = usual(*args, **named)
+        calls.append(1)
+        if len(calls) != 3:
+            return norm
+        os.kill(os.getpid(), signal.SIGTERM)
+        return torch.full_like(norm, torch.inf)
+
+    monkeypatch.setattr(AMPOptimizer, "clip_grad_norm", overflows)
+    with pytest.raises(SystemExit) as ended:
+        train(data, tmp_path, "--amp", "--max-update", "5", "--disable-validation")
+    assert ended.value.code == 128 + signal.SIGTERM and len(calls) == 4
+    assert updates(tmp_path / "checkpoint_last.pt") == 3
+
+
+def test_saves_by_the_clock_keep_the_checkpoint_of_an_epoch_that_skips_its_remainder(
+    data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timely_saves, "SECONDS", -1.0)
+    # The one update of the first epoch takes four of its six batches.
+    flags = ["--max-update", "2", "--update-freq", "4,1", "--skip-remainder-batch", "--keep-interval-updates", "-1"]
+    words = [str(word) for word in train_command(data, tmp_path, *flags)][1:]
+    parser = options.get_training_parser()
+    fairseq_train.main(convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words)))
+    first = torch.load(tmp_path / "checkpoint1.pt", weights_only=True)["extra_state"]
+    assert first["val_loss"] is not None
 
 
 def test_saves_by_the_clock_change_neither_validations_nor_other_files(
