@@ -46,7 +46,7 @@ class TimelySaves:
         for (group, name), value in self._given.items():
             self._run[group][name] = value
         self._given = {}
-        # Mixed precision repeats an update whose gradients overflow. It is neither counted nor saved before it succeeds.
+        # Mixed precision repeats an update that overflows. It is neither counted nor saved before it succeeds.
         if self._ends and update >= self._update:
             logger.info("Interrupted: update %d is saved, and the same command goes on from there.", self._update)
             sys.exit(128 + self._signal)

@@ -54,7 +54,7 @@ class TrainingRun:
         self._order, self._rate = ResumedOrder(model), rate
 
     def before_step(self, update: int, optimizer: Any) -> None:
-        """Take note that training goes on after so many updates: checkpoints have been loaded, and the last save is over."""
+        """Take note that training goes on after so many updates: checkpoints are loaded, and the last save is over."""
         self.checkpoints.trains()
         self._timely.before_step(update)
         if self._order is not None:
