@@ -22,6 +22,8 @@ class IndexedLines:
         UserError: there is no such file; or a pipe or device gives more than `STREAM_LIMIT`.
     """
 
+    unit = "line"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
@@ -59,4 +61,4 @@ class IndexedLines:
 
     def place(self, index: int) -> str:
         """Return file and line, for an error."""
-        return f"{self.path}, line {index + 1}"
+        return f"{self.path}, {self.unit} {index + 1}"

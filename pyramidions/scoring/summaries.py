@@ -1,14 +1,17 @@
 """Summaries, references and documents in files of several formats, in the order of the documents.
 
-Files stay on disk: a text is read when it is asked for. What is held are the ids and where each text begins.
+Files stay on disk: a text is read when it is asked for. What is held are the ids and where each text begins; of a
+`.json` file, all of it.
 """
 
+import json
 from array import array
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from pyramidions.arguments import shown
 from pyramidions.data.readers import PLAIN
 from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
@@ -21,8 +24,41 @@ from pyramidions.strict_json import parse_json
 _NAMES = {"summary": ("summary", "summaries"), "article": ("document", "documents")}
 
 
+class _Items(IndexedLines):
+    """The items of a list in JSON, each as a line of JSON."""
+
+    unit = "item"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        try:
+            self._file.seek(0)
+            found = parse_json(self._file.read())
+        except ValueError as error:
+            raise UserError(f"{path} must be a list in JSON, but {error}.") from None
+        if not isinstance(found, list):
+            raise UserError(f"{path} must be a list in JSON, but is {shown(found)}.")
+        self._items = list(map(json.dumps, found))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, index: int) -> str:
+        return self._items[index]
+
+
+def _lines(path: Path) -> IndexedLines:
+    return _Items(path) if path.suffix.lower() == ".json" else IndexedLines(path)
+
+
+def _holds_records(lines: IndexedLines) -> bool:
+    return lines.path.suffix.lower() in (".json", ".jsonl")
+
+
 class ReferenceFile:
     """The references of each document, from a `.jsonl` file of `{"id", "summary"}`, or a text file with one a line.
+
+    A `.json` file, here and below, holds a list of what a `.jsonl` file holds.
 
     As in what `prepare` reads, `abstract` may stand for `summary`, which may be a list of several texts.
     The id of a line of text is its position, counted from 0 as fairseq does.
@@ -35,8 +71,8 @@ class ReferenceFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self._lines = IndexedLines(Path(path))
-        self.has_ids = self._lines.path.suffix == ".jsonl"
+        self._lines = _lines(Path(path))
+        self.has_ids = _holds_records(self._lines)
         if self.has_ids:
             self.ids = [_record(self._lines, at, "summary", several=True)[0] for at in range(len(self._lines))]
         else:
@@ -66,8 +102,8 @@ def read_summaries(path: str | Path, references: ReferenceFile) -> Texts:
     Raises:
         UserError: a summary is missing, comes twice or belongs to no reference; or two references have one id.
     """
-    lines = IndexedLines(Path(path))
-    if lines.path.suffix == ".jsonl":
+    lines = _lines(Path(path))
+    if _holds_records(lines):
         return _JsonTexts(lines, "summary", references)
     if is_generate_output(lines):
         return GeneratedSummaries(lines, len(references), str(path))
@@ -82,8 +118,8 @@ def read_documents(path: str | Path, references: ReferenceFile) -> Texts:
     Raises:
         UserError: a document is missing, comes twice or belongs to no reference.
     """
-    lines = IndexedLines(Path(path))
-    if lines.path.suffix == ".jsonl":
+    lines = _lines(Path(path))
+    if _holds_records(lines):
         return _JsonTexts(lines, "article", references)
     return _one_each(lines, *_NAMES["article"], references)
 
@@ -145,5 +181,5 @@ def _record(lines: IndexedLines, at: int, key: str, *, several: bool = False) ->
     texts = tuple(given) if several and isinstance(given, list) else (given,)
     if not texts or not all(isinstance(text, str) for text in texts):
         also = f", the {key} a text or a list of texts" if several else ""
-        raise UserError(f'{lines.place(at)}: each line must be {{"id": ..., "{key}": ...}}{also}.')
+        raise UserError(f'{lines.place(at)}: each {lines.unit} must be {{"id": ..., "{key}": ...}}{also}.')
     return name, texts

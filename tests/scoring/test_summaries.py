@@ -41,6 +41,12 @@ def test_json_lines_are_ordered_by_id(tmp_path, references):
     assert list(read_summaries(write(tmp_path / "x.jsonl", lines), references)) == ["A", "B"]
 
 
+def test_a_list_in_json_holds_the_same_records(tmp_path, references):
+    listed = '[\n{"id": "b", "summary": "B\u2028"},\n{"id": "a", "summary": "A"}\n]\n'
+    assert list(read_summaries(write(tmp_path / "x.json", listed), references)) == ["A", "B\u2028"]
+    assert list(ReferenceFile(write(tmp_path / "r.JSON", listed.replace(",", ",\n")))) == [("B\u2028",), ("A",)]
+
+
 def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path):
     references = ReferenceFile(write(tmp_path / "r.txt", "one\ntwo\n"))
     summaries = write(tmp_path / "x.jsonl", '{"id": "b", "summary": "B"}\n{"id": "a", "summary": "A"}\n')
@@ -66,6 +72,10 @@ def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path)
         ("x.jsonl", '{"id": "c", "summary": "A"}\n', r"x\.jsonl: has document 'c', which no reference has\."),
         ("x.jsonl", '{"id": "a", "summary": "A"}\n' * 2, r"x\.jsonl: document 'a' comes twice\."),
         ("x.jsonl", '{"id": "a", "summary": ["A"]}\n', r'x\.jsonl, line 1: each line must be {"id": \.\.\., "summary"'),
+        ("x.json", '[{"id": "a",\n"summary": ["A"]}]', r'x\.json, item 1: each item must be {"id": \.\.\., "summary"'),
+        ("x.json", '{"id": "a", "summary": "A"}', r"x\.json must be a list in JSON, but is a dict\."),
+        ("x.json", '{"id": "a"}\n{"id": "b"}', r"x\.json must be a list in JSON, but it is not JSON \(Extra data"),
+        ("x.json", b'["caf\xe9"]', r"x\.json must be a list in JSON, but it is not UTF-8 \(byte 6\)\."),
     ],
 )
 def test_a_mismatch_is_one_sentence(tmp_path, references, name, text, message):
