@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import resource
 import signal
 import threading
@@ -21,7 +22,13 @@ from pyramidions.errors import UserError
 
 
 class KilledError(UserError):
-    """One of our processes was killed from outside; the work done before is kept."""
+    """One of our processes was killed, or ended by itself; the work done before is kept.
+
+    Attributes:
+        exit_code: of the process: negative for a signal; None if unknown.
+    """
+
+    exit_code: int | None = None
 
 
 # What a terminal or SLURM sends to every process of a group.
@@ -148,9 +155,15 @@ def in_process(
         What `work` returns; what it raises is raised here.
 
     Raises:
-        KilledError: the process was killed, as one is that takes more than it may.
+        KilledError: the process was killed, as one is that takes more than it may, or ended by itself.
         MemoryError: it takes more memory than it may.
+        UserError: this is a daemon process.
     """
+    if multiprocessing.current_process().daemon:
+        raise UserError(
+            "A daemon process, such as a worker of multiprocessing.Pool, can start no other, which this needs: use "
+            "concurrent.futures.ProcessPoolExecutor."
+        )
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work_and_send, args=(work, sender, os.getpid(), seconds, memory), daemon=True)
@@ -162,13 +175,23 @@ def in_process(
                 waiting()
             result, error = receiver.recv()
         except EOFError:
-            raise KilledError("The process at work was killed, perhaps for lack of memory.") from None
+            process.join()
+            raise _killed(process.exitcode or 0) from None
         finally:
             process.kill()
             process.join()
     if error is not None:
         raise error
     return cast(Result, result)
+
+
+def _killed(exit_code: int) -> KilledError:
+    how = f"was ended by {signal.Signals(-exit_code).name}" if exit_code < 0 else f"ended with exit status {exit_code}"
+    if exit_code == -signal.SIGKILL:
+        how = "was killed, perhaps for lack of memory"
+    error = KilledError(f"The process at work {how}.")
+    error.exit_code = exit_code
+    return error
 
 
 def _work_and_send(
@@ -182,13 +205,20 @@ def _work_and_send(
         limit = memory + int(pages.read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     try:
-        answer: tuple[object, Exception | None] = work(), None
-    except Exception as error:
-        answer = None, error
-    try:
-        sender.send(answer)
+        sender.send_bytes(_answer(work))
     except MemoryError:
-        os._exit(1)
+        signal.raise_signal(signal.SIGKILL)
+
+
+def _answer(work: Callable[[], object]) -> bytes:
+    """Return a pickle of what a function returns, and of what it or pickling raises."""
+    try:
+        return pickle.dumps((work(), None))
+    except Exception as error:
+        try:
+            return pickle.dumps((None, error))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            return pickle.dumps((None, RuntimeError(repr(error))))
 
 
 def available_cores() -> int:

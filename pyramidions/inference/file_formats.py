@@ -1,5 +1,6 @@
 """Reads the text of files, by format."""
 
+import signal
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -71,7 +72,9 @@ def file_text(path: Path, *, headings: bool = False) -> str:
     seconds, memory = SECONDS * (1 + size // MEBIBYTE), MEMORY * MEBIBYTE + MEMORY_RATIO * size
     try:
         return in_process(partial(read, path), seconds=seconds, memory=memory)
-    except (KilledError, MemoryError):
+    except (KilledError, MemoryError) as error:
+        if isinstance(error, KilledError) and error.exit_code not in (-signal.SIGKILL, -signal.SIGXCPU):
+            raise UserError(f"{printable(path)} cannot be read. {error}") from None
         raise UserError(
             f"{printable(path)} must take at most {seconds:,} s of processor time and {memory // MEBIBYTE:,} MiB of "
             "memory to read, for its size, but takes more."

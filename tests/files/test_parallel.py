@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -6,7 +7,7 @@ import sys
 import pytest
 
 from pyramidions.errors import UserError
-from pyramidions.files.parallel import chunks, ordered_map
+from pyramidions.files.parallel import KilledError, chunks, in_process, ordered_map
 
 
 def _square(x):
@@ -60,6 +61,31 @@ def _die_at_three(x):
 def test_a_killed_worker_is_one_sentence():
     with pytest.raises(UserError, match=r"A worker process was killed, perhaps for lack of memory; give fewer --wor"):
         list(ordered_map(_die_at_three, range(10), 2))
+
+
+@pytest.mark.parametrize(
+    ("work", "error", "message"),
+    [
+        (lambda: signal.raise_signal(signal.SIGUSR1), KilledError, "The process at work was ended by SIGUSR1."),
+        (lambda: signal.raise_signal(signal.SIGKILL), KilledError, "The process at work was killed, perhaps for lack"),
+        (lambda: sys.exit(3), KilledError, "The process at work ended with exit status 3."),
+        (lambda: lambda: 1, Exception, "[Pp]ickle"),
+        (lambda: _raise(ValueError(lambda: 1)), RuntimeError, r"ValueError\(<function"),
+        (lambda: _raise(MemoryError("x")), MemoryError, "^x$"),
+    ],
+)
+def test_a_process_tells_how_it_ended(work, error, message):
+    with pytest.raises(error, match=message):
+        in_process(work)
+
+
+def _raise(error):
+    raise error
+
+
+def test_a_daemon_process_is_told_that_it_can_start_no_other():
+    with multiprocessing.get_context("fork").Pool(1) as pool, pytest.raises(UserError, match="ProcessPoolExecutor"):
+        pool.apply(in_process, (os.getpid,))
 
 
 MASKS = """if True:

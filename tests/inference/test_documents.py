@@ -1,11 +1,13 @@
 """Files of all kinds give documents, or a sentence that names what is wrong."""
 
+import faulthandler
 import gzip
 import io
 import json
 import lzma
 import os
 import re
+import signal
 import time
 import zipfile
 from collections.abc import Callable
@@ -163,6 +165,18 @@ def test_a_file_that_takes_too_much_to_read_is_refused_in_one_sentence(
         "takes more.",
         sentence(path, content),
     )
+
+
+def test_a_reader_that_crashes_is_not_told_as_one_that_takes_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(_: Path) -> None:
+        faulthandler.disable()
+        signal.raise_signal(signal.SIGSEGV)
+
+    monkeypatch.setitem(file_formats._READERS, ".md", crash)
+    path = tmp_path / "a.md"
+    assert sentence(path, b"A word.") == f"{path} cannot be read. The process at work was ended by SIGSEGV."
 
 
 def test_only_the_lines_of_a_jsonl_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
