@@ -17,6 +17,7 @@ from lab.plan import Planner
 from lab.run import Hashes, Say, Step, StepError, is_done, run_step
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
+from pyramidions.models.older_releases import FORMAT
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
 Run = Callable[..., float | None]
@@ -215,9 +216,12 @@ class Runner:
             self.say(f"  an update has {documents} documents: batches of {size} on each GPU do not make {wanted}")
 
     def _made_from(self, job: Job, step: Step) -> dict[str, str]:
-        """Return hashes of the configs that a step reads and, if it reads documents, of their manifest."""
+        """Return hashes of the configs that a step reads and, if it reads documents, of their manifest.
+
+        The format is part of the config: the same settings may have meant another model in an older release.
+        """
         row, timing = job.row, step.name in _TIMING
-        made_from = {"config": settings_hash(self._read(row, step))}
+        made_from = {"config": settings_hash([FORMAT, *self._read(row, step)])}
         if not timing:
             made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
         # What was scored by ROUGE alone before there were other metrics stays done.
