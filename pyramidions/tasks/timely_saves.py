@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, Optional
 
 import torch
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from torch import distributed
 
 logger = logging.getLogger(__name__)
 
-#: Most seconds between two saves, but for the update or validation that runs by then.
-SECONDS = 300.0
+
+def pause(took: float) -> float:
+    """Return the seconds between two saves, if one takes ``took``: saving costs at most a twentieth of the time."""
+    return max(300.0, 20 * took)
 
 
 class TimelySaves:
@@ -38,13 +40,13 @@ class TimelySaves:
         self._run = run
         self._given: dict[tuple[str, str], Any] = {}
         self._saved_at: Optional[float] = None
+        self._saves_since, self._took = 0.0, 0.0
         self._signal, self._update = 0, 0
         self._ends = False
 
     def before_step(self, update: int) -> None:
         """Take note that training goes on after so many updates; end an interrupted run once it is saved."""
-        for (group, name), value in self._given.items():
-            self._run[group][name] = value
+        self._give_back()
         self._given = {}
         # Mixed precision repeats an update that overflows. It is neither counted nor saved before it succeeds.
         if self._ends and update >= self._update:
@@ -68,7 +70,7 @@ class TimelySaves:
         if self._saved_at is None:
             return
         is_first = self._run.distributed_training.distributed_rank == 0
-        is_due = is_first and time.monotonic() - self._saved_at > SECONDS
+        is_due = is_first and time.monotonic() - self._saved_at > pause(self._took)
         # All workers save and end at the same update.
         self._signal, is_due = _highest(self._signal, is_due, device)
         checkpoint, dataset, optimization = self._run.checkpoint, self._run.dataset, self._run.optimization
@@ -94,6 +96,14 @@ class TimelySaves:
                 self._given[group, name] = self._run[group][name]
                 self._run[group][name] = value
 
+    def before_saving(self) -> None:
+        """Have fairseq record the config of the run, not what is changed for this save."""
+        self._saves_since = time.monotonic()
+        if self._given:
+            # fairseq still reads the old group: it deletes nothing older.
+            self._run.checkpoint = OmegaConf.merge(self._run.checkpoint)
+            self._give_back()
+
     def saved(self, first: str) -> None:
         """Take note of a save.
 
@@ -103,6 +113,11 @@ class TimelySaves:
         if self._given and Path(first).match(f"checkpoint_*_{self._update}*.pt"):
             Path(first).unlink()
         self._saved_at = time.monotonic()
+        self._took = self._saved_at - self._saves_since
+
+    def _give_back(self) -> None:
+        for (group, name), value in self._given.items():
+            self._run[group][name] = value
 
     def _interrupt(self, number: int, _: object) -> None:
         self._signal = number

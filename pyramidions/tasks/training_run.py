@@ -67,6 +67,11 @@ class TrainingRun:
         if self.epoch is not None:
             self._timely.updated(update, self.epoch, next(model.parameters()).device)
 
+    def before_saving(self) -> None:
+        """Move aside what fairseq is about to overwrite, and have it record the config of the run."""
+        self._timely.before_saving()
+        self.checkpoints.before_saving()
+
     def saved(self, first: str) -> None:
         """Verify what fairseq has written: ``first``, and its copies."""
         self.checkpoints.saved(first)

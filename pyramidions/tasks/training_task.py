@@ -90,7 +90,7 @@ class TrainingTask(FairseqTask, ABC):
         if self._training is None:
             return {}
         # Asked for by the process that saves, right before it does.
-        self._training.checkpoints.before_saving()
+        self._training.before_saving()
         return {type(self).__name__: self._training.stopping.state_dict()}
 
     def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:

@@ -11,15 +11,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq import checkpoint_utils, options
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.optim import AMPOptimizer
 from fairseq_cli import train as fairseq_train
 from fairseq_commands import train_command
+from omegaconf import OmegaConf
 from torch import nn
 
 from pyramidions.data.folder import DataFolder
@@ -33,6 +36,7 @@ from pyramidions.models.pyramidion import PyramidionModel
 from pyramidions.tasks import timely_saves
 from pyramidions.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.tasks.run_checkpoints import check_given
+from pyramidions.tasks.timely_saves import TimelySaves
 from pyramidions.tasks.training_run import TrainingRun
 
 # What fairseq does that newer versions of hydra and torch deprecate.
@@ -511,7 +515,7 @@ def test_an_interrupted_update_that_overflows_is_saved_when_its_repetition_succe
 def test_saves_by_the_clock_keep_the_checkpoint_of_an_epoch_that_skips_its_remainder(
     data: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timely_saves, "SECONDS", -1.0)
+    monkeypatch.setattr(timely_saves, "pause", lambda took: 0.0)
     # The one update of the first epoch takes four of its six batches.
     flags = ["--max-update", "2", "--update-freq", "4,1", "--skip-remainder-batch", "--keep-interval-updates", "-1"]
     words = [str(word) for word in train_command(data, tmp_path, *flags)][1:]
@@ -530,6 +534,10 @@ def test_saves_by_the_clock_change_neither_validations_nor_other_files(
 
     def saves(folder: CheckpointFolder, first: Path) -> None:
         saved.append((folder.path.name, updates(first)))
+        recorded = torch.load(first, weights_only=True)["cfg"]
+        given = OmegaConf.to_container(config(data, folder.path, *flags), enum_to_str=True)
+        for group in ("checkpoint", "dataset", "optimization"):
+            assert recorded[group] == given[group]
         save(folder, first)
 
     def validates(run: TrainingRun, stats: dict[str, Any]) -> None:
@@ -540,8 +548,8 @@ def test_saves_by_the_clock_change_neither_validations_nor_other_files(
     monkeypatch.setattr(TrainingRun, "validated", validates)
     # Those of fairseq: 4 and 8 by their number, 6 ends an epoch, 9 the run.
     flags = ("--max-update", "9", "--validate-interval-updates", "5", "--stop-time-hours", "1")
-    for name, seconds in (("usual", timely_saves.SECONDS), ("often", -1.0)):
-        monkeypatch.setattr(timely_saves, "SECONDS", seconds)
+    for name, pause in (("usual", timely_saves.pause), ("often", lambda took: 0.0)):
+        monkeypatch.setattr(timely_saves, "pause", pause)
         forget_best()
         train(data, tmp_path / name, *flags)
     assert [update for name, update in saved if name == "usual"] == [4, 6, 8, 9]
@@ -550,6 +558,23 @@ def test_saves_by_the_clock_change_neither_validations_nor_other_files(
     for name in ("usual", "often"):
         assert [update for run, update in validated if run == name] == [4, 5, 6, 8, 9]
     assert_same_end(tmp_path / "usual", tmp_path / "often")
+
+
+def test_a_save_that_takes_a_minute_is_made_every_twenty_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(timely_saves, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    run = OmegaConf.structured(FairseqConfig)
+    timely, epoch, saved = TimelySaves(run), SimpleNamespace(end_of_epoch=lambda: False, epoch=1), []
+    for update in range(60):
+        timely.before_step(update)
+        clock[0] += 60
+        timely.updated(update + 1, epoch, torch.device("cpu"))
+        if run.checkpoint.save_interval_updates:
+            saved.append(update + 1)
+            timely.before_saving()
+            clock[0] += 60
+            timely.saved("checkpoint_best.pt")
+    assert saved == [6, 27, 48]
 
 
 def test_a_run_that_saves_nothing_is_interrupted_at_once(data: DataFolder, tmp_path: Path) -> None:
