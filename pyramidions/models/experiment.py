@@ -15,8 +15,8 @@ from pyramidions.models.config import (
     MAX_TARGET_POSITIONS,
     PyramidionConfig,
     check_lengths,
-    config_of,
 )
+from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
 from pyramidions.strict_json import parse_json
@@ -87,7 +87,7 @@ def read_experiment(config: str, overrides: tuple[str, ...] = ()) -> Experiment:
     try:
         check_lengths(*lengths)
         fields = {key: value for key, value in run["model"].items() if key != "_name"}
-        model = _checked(config_of(fields), lengths[1])
+        model = _checked(fields, lengths[1])
     except UserError as error:
         raise UserError(f"{config}: {error}") from None
     return Experiment(name, model, *lengths, run)
@@ -103,7 +103,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
         key, _, text = override.partition("=")
         group, _, field = key.partition(".")
         if group == "model":
-            changes[field] = _parsed(text, get_type_hints(PyramidionConfig).get(field))
+            changes[field] = _parsed(text, {**get_type_hints(PyramidionConfig), "config_format": int | None}.get(field))
         elif group == "task" and field in lengths:
             lengths[field] = _parsed(text, int)
         else:
@@ -114,14 +114,16 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
     try:
         source, target = lengths.values()
         check_lengths(source, target)
-        model = _checked(config_of({"max_source_positions": source, **PRESETS[name], **changes}), target)
+        model = _checked({"max_source_positions": source, **PRESETS[name], **changes}, target)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     return Experiment(name, model, source, target, {})
 
 
-def _checked(config: PyramidionConfig, max_target_positions: int) -> PyramidionConfig:
+def _checked(fields: dict[str, Any], max_target_positions: int) -> PyramidionConfig:
     """Let the parts check a config, since they know their own rules; on the meta device that takes no memory."""
+    written = fields.pop("config_format", None)
+    config = config_as_written(PyramidionConfig, fields, FORMAT if written is None else written)
     # Nobody knows the vocabulary yet; modules of an output layer are at most its tokens.
     modules = spec_of(config).decoder.output.options.get("modules", 1)
     vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8
