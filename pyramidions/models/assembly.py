@@ -104,8 +104,10 @@ class Assembly:
             marker_idx: the marker, if units are asked for.
             known_marker: that of the vocabulary, or None.
             separator_idx, name_end_idx: as in `build`.
-            merges: the streams of the stack are merged and normalised at the end; without, they are handed on.
+            merges: the streams of the stack are merged and normalised at the end; without, they are handed on. One
+                stream is always normalised.
         """
+        merges = merges or STACK[spec.stack.kind].streams == 1
         if not merges and spec.stages[-1].pooling is not None:
             raise UserError("`reads_streams` of the decoder needs layers after the last pooling of the encoder.")
         if spec.global_markers and known_marker is None:

@@ -34,6 +34,7 @@ TERRAFORMER = {
 }
 #: what the preset has besides
 STREAMS = {**TERRAFORMER, "decoder_args": '{"reads_streams": true}', "output": "multiplicative"}
+REVERSIBLE = {"stack": "reversible", "normalize_before": True}
 models = pytest.mark.parametrize("fields", [{}, TERRAFORMER, STREAMS], ids=["plain", "terraformer", "streams"])
 poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
 
@@ -202,7 +203,7 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
             "has no option 'depth'; it knows attention_layers, longest_memory, reads_streams.",
         ),
         (
-            {"decoder_args": '{"reads_streams": true}', "pooling_lengths": "None,64"},
+            {**REVERSIBLE, "decoder_args": '{"reads_streams": true}', "pooling_lengths": "None,64"},
             "`reads_streams` of the decoder needs layers after the last pooling of the encoder.",
         ),
         ({"stack": "reversible"}, "`stack` reversible needs `normalize_before` to be true"),
@@ -212,6 +213,26 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None
     with pytest.raises(UserError) as refusal:
         build(preset("vanilla", **SMALL, decoder="concatenated", **fields), VOCABULARY)
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("stack", STACK.names)
+@pytest.mark.parametrize("reads", ["true", "false"])
+def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: str) -> None:
+    made = model(stack=stack, decoder_args=f'{{"reads_streams": {reads}}}')
+    assert (made.encoder.norm is None) == (reads == "true" and STACK[stack].streams == 2)
+    assert made(batch(20), batch(5, seed=1)).isfinite().all()
+
+
+@pytest.mark.parametrize("stack", [stack for stack in STACK.names if STACK[stack].streams == 1])
+@torch.no_grad()
+def test_reading_the_streams_of_one_is_reading_its_output(stack: str) -> None:
+    # That of a pooling, too.
+    fields = {"stack": stack, "pooling_lengths": "12,None,6"}
+    source, prefix = batch(20), batch(5, seed=1)
+    expected, found = (
+        model(decoder_args=options, **fields)(source, prefix) for options in ("{}", '{"reads_streams": true}')
+    )
+    assert torch.equal(found, expected)
 
 
 def test_a_longer_memory_is_a_choice() -> None:
