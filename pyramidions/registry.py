@@ -52,13 +52,6 @@ class Registry(Generic[Part]):
         """Return whether the part ``name`` has the argument ``argument``."""
         return argument in inspect.signature(self._maker(name)).parameters
 
-    def today(self, name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return options by today's names: a class says in ``halves`` which were half of another in older releases."""
-        halves = getattr(self._maker(name), "halves", {})
-        old = [key for key, new in halves.items() if type(options.get(key)) is int and new not in options]
-        renamed = {halves[key]: 2 * options[key] for key in old}
-        return {**{key: value for key, value in options.items() if key not in old}, **renamed}
-
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
         """Make the part ``name``.
 
@@ -70,7 +63,7 @@ class Registry(Generic[Part]):
         Raises:
             ValueError: an unknown name or option, an option of the wrong type, or a missing one.
         """
-        part, options = self._maker(name), self.today(name, options)
+        part = self._maker(name)
         # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
         named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         parameters = inspect.signature(part).parameters

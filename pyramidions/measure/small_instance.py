@@ -57,13 +57,7 @@ def compare(config: PyramidionConfig, lengths: Lengths) -> Comparison:
 def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig, Lengths]:
     """Return a small instance of a config: lengths and widths divided, at most two documents, nothing dropped out."""
     scorers = _options(config.scorer_args)
-    attention, own = (
-        [dict(ATTENTION.today(kind.strip(), options)) for kind, options in _in_pairs(kinds.split(","), _options(text))]
-        for kinds, text in (
-            (config.self_attention, config.self_attention_args),
-            (config.decoder_self_attention, config.decoder_self_attention_args),
-        )
-    )
+    attention, own = _options(config.self_attention_args), _options(config.decoder_self_attention_args)
     spans, own_spans = (
         [_spans(kind, options) for kind, options in _in_pairs(kinds.split(","), given)]
         for kinds, given in ((config.self_attention, attention), (config.decoder_self_attention, own))

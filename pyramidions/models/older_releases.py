@@ -67,6 +67,14 @@ def _spread(kinds: list[str], options: Any, change: Callable[[str, Any], Any]) -
     return options if changed == entries else changed[0] if count == 1 and options == entries[0] else changed
 
 
+def _with_local_window(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of local heads, whose window was that of one side."""
+    if type(options.get("window")) is not int or "local_window" in options:
+        return options
+    kept = {name: value for name, value in options.items() if name != "window"}
+    return {**kept, "local_window": 2 * options["window"]}
+
+
 def _with_16_causal_buckets(config: Any) -> dict[str, str]:
     """Return the options of LSH attention that looks backwards only, whose buckets did not follow from a length."""
     of_lsh = of_kind("self_attention", "lsh", lambda each: {**each, "num_buckets": each.get("num_buckets") or 16})
@@ -80,6 +88,8 @@ def _with_16_causal_buckets(config: Any) -> dict[str, str]:
 RULES: list[tuple[int, Rule]] = [
     (3, of_kind("self_attention", "lsh", lambda options: {"is_flat": True, "chunk_buckets": 1, **options})),
     (3, _with_16_causal_buckets),
+    (3, of_kind("attention", "lsh", _with_local_window)),
+    (3, of_kind("attention", "efficient", _with_local_window)),
     (3, of_kind("recurrence", "sru", lambda options: {"scaled": False, **options})),
 ]
 

@@ -385,9 +385,6 @@ def test_a_small_instance_keeps_the_proportions() -> None:
     # A decoder's own attention shrinks alike.
     config, _ = shrink(preset("blockwise", decoder_self_attention="full,lsh"), Lengths())
     assert config.decoder_self_attention_args == '[{}, {"bucket_size": 4, "local_window": 16}]'
-    # An older option is that of today.
-    config, _ = shrink(preset("lsh", self_attention_args='{"window": 64}'), Lengths())
-    assert config.self_attention_args == '{"local_window": 8, "bucket_size": 4}'
     # Modules share the width.
     sparse = {"decoder_projections": "conv", "decoder_projections_args": '{"modules": 5}', "output": "multiplicative"}
     config, _ = shrink(preset("vanilla", **sparse), Lengths())

@@ -169,3 +169,24 @@ def test_lsh_attention_of_0_2_keeps_its_scores_and_numbers_of_buckets_and_sru_it
     causal = config_as_written(LanguageModelConfig, {"self_attention": "lsh"}, None)
     assert json.loads(causal.self_attention_args) == {**flat, "num_buckets": 16}
     assert config_as_written(PyramidionConfig, fields, 3) == PyramidionConfig(**fields)
+
+
+@pytest.mark.parametrize("kind", ["lsh", "efficient"])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"window": 3}, {"local_window": 6}),
+        ({}, {}),
+        # Refused by whoever builds the model.
+        ({"window": 3, "local_window": 6}, {"window": 3, "local_window": 6}),
+        ({"window": 3.0}, {"window": 3.0}),
+        ({"window": True}, {"window": True}),
+    ],
+)
+def test_until_0_2_0_a_window_was_half_of_a_local_window(kind: str, options: Any, expected: Any) -> None:
+    fields = {"self_attention": f"{kind},full", "self_attention_args": json.dumps([options, {"window": 3}])}
+    for written in (None, 1, 2):
+        first, second = json.loads(config_as_written(PyramidionConfig, fields, written).self_attention_args)
+        assert expected.items() <= first.items() and ("window" in first) == ("window" in expected)
+        assert second == {"window": 3}
+    assert config_as_written(PyramidionConfig, fields, 3) == PyramidionConfig(**fields)

@@ -1,7 +1,5 @@
 """Efficient attention: keys are summed up before queries read them."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -26,7 +24,6 @@ class EfficientAttention(CoreAttention):
 
     crosses = False
     can_be_causal = False
-    halves: ClassVar = {"window": "local_window"}
     lengths = ("local_window",)
 
     def __init__(self, local_heads: int = 2, local_window: int = 256, dropout: float = 0.0) -> None:

@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +18,7 @@ from pyramidions.nn.functional.replay import replayed
 from pyramidions.nn.sublayer import State
 
 _LAST = 2**31 - 1  # comes after all buckets
+_LONGEST = 1024  # where no length is known
 
 
 @ATTENTION.register("lsh")
@@ -54,7 +54,7 @@ class LSHAttention(CoreAttention):
         hash_factors: 1, or 2 for two smaller hashes, whose numbers of buckets are even and multiply to that many or a
             few more.
         is_flat: divide scores by sqrt(E) once more, as releases up to 0.2.0 did.
-        max_length: positions of the longest text; None for 1,024.
+        max_length: positions of the longest text; None for 1,024, as in language models, whose texts have no longest.
         seed: where the rotations come from in evaluation.
         dropout: probability of dropping an attention weight while training.
 
@@ -66,7 +66,6 @@ class LSHAttention(CoreAttention):
     shares_query_key = True
     crosses = False
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
-    halves: ClassVar = {"window": "local_window"}
     lengths = ("bucket_size", "local_window")
 
     def __init__(
@@ -104,7 +103,7 @@ class LSHAttention(CoreAttention):
         self.chunk_buckets = chunk_buckets
         self.chunks_after = chunks_after
         self.is_flat = is_flat
-        self.max_length = max_length or 1024
+        self.max_length = max_length or _LONGEST
         self.local = LocalHeads(local_heads, local_window, dropout, see_themselves=False)
         self.seed = seed
         self.dropout = check_probability("dropout", dropout)

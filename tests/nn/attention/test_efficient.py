@@ -27,12 +27,11 @@ def test_weights_of_many_keys_are_not_rounded_to_half_precision(autocast: bool) 
 
 
 @pytest.mark.parametrize("kind", ["efficient", "lsh"])
-def test_until_0_2_0_a_window_was_half_of_a_local_window(kind: str) -> None:
-    assert ATTENTION.build(kind, {"window": 3}).local.side == ATTENTION.build(kind, {"local_window": 6}).local.side == 3
+def test_a_local_window_has_both_sides_and_no_other_name(kind: str) -> None:
+    assert ATTENTION.build(kind, {"local_window": 6}).local.side == 3
     assert ATTENTION.build(kind, {}).local.side == 128
-    for options in ({"window": 3, "local_window": 6}, {"window": 3.0}):
-        with pytest.raises(ValueError, match="has no option 'window'"):
-            ATTENTION.build(kind, options)
+    with pytest.raises(ValueError, match="has no option 'window'"):
+        ATTENTION.build(kind, {"window": 3})
 
 
 @pytest.mark.parametrize("window", [2, 4, 6, 100])
