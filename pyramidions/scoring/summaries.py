@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from pyramidions.arguments import shown
 from pyramidions.data.readers import PLAIN
 from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
@@ -34,10 +33,10 @@ class _Items(IndexedLines):
         try:
             self._file.seek(0)
             found = parse_json(self._file.read())
+            if not isinstance(found, list):
+                raise ValueError("it is none")
         except ValueError as error:
             raise UserError(f"{path} must be a list in JSON, but {error}.") from None
-        if not isinstance(found, list):
-            raise UserError(f"{path} must be a list in JSON, but is {shown(found)}.")
         self._items = list(map(json.dumps, found))
 
     def __len__(self) -> int:

@@ -73,7 +73,7 @@ def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path)
         ("x.jsonl", '{"id": "a", "summary": "A"}\n' * 2, r"x\.jsonl: document 'a' comes twice\."),
         ("x.jsonl", '{"id": "a", "summary": ["A"]}\n', r'x\.jsonl, line 1: each line must be {"id": \.\.\., "summary"'),
         ("x.json", '[{"id": "a",\n"summary": ["A"]}]', r'x\.json, item 1: each item must be {"id": \.\.\., "summary"'),
-        ("x.json", '{"id": "a", "summary": "A"}', r"x\.json must be a list in JSON, but is a dict\."),
+        ("x.json", '{"id": "a", "summary": "A"}', r"x\.json must be a list in JSON, but it is none\."),
         ("x.json", '{"id": "a"}\n{"id": "b"}', r"x\.json must be a list in JSON, but it is not JSON \(Extra data"),
         ("x.json", b'["caf\xe9"]', r"x\.json must be a list in JSON, but it is not UTF-8 \(byte 6\)\."),
     ],
