@@ -534,6 +534,8 @@ def test_saves_by_the_clock_change_neither_validations_nor_other_files(
 
     def saves(folder: CheckpointFolder, first: Path) -> None:
         saved.append((folder.path.name, updates(first)))
+        if updates(first) == 7:
+            assert (folder.path / "checkpoint_1_4.pt").exists()
         recorded = torch.load(first, weights_only=True)["cfg"]
         given = OmegaConf.to_container(config(data, folder.path, *flags), enum_to_str=True)
         for group in ("checkpoint", "dataset", "optimization"):
