@@ -90,7 +90,8 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     eval_args = ["--eval-rouge-args", '{"beam": 1, "min_len": 2, "max_len_b": 4}']
     log = run_in(
         folder, command("fairseq-train", "prepared", "--user-dir"),
-        "--cpu", *TINY, *eval_args, "--update-freq", "1", "--max-update", "3", "--validate-interval", "1",
+        "--cpu", *TINY, *eval_args, "--log-format", "json",
+        "--update-freq", "1", "--max-update", "3", "--validate-interval", "1",
     )  # fmt: skip
     assert "sharpness_2" in log and "rouge2" in log
     (folder / "train.log").write_text(log)
