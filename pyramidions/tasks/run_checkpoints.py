@@ -2,11 +2,13 @@
 
 import logging
 import math
+from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.utils import split_paths
 from omegaconf import DictConfig, OmegaConf
 from torch import distributed, nn
@@ -163,6 +165,8 @@ class RunCheckpoints:
             known = self._started.get("config_format") or UNRECORDED
         if model.config_format is None:
             model.config_format = known
+            if known < FORMAT:
+                self._keep_preset(model)
         if (model.config_format, known) != (FORMAT, FORMAT):
             logger.info(
                 "Options of parts mean what they did in format %d (--config-format); %s was written with %d.",
@@ -170,6 +174,15 @@ class RunCheckpoints:
                 self._start or "a new run",
                 known,
             )
+
+    def _keep_preset(self, model: Any) -> None:
+        """Take from the checkpoint what a preset of today says otherwise; what the user said stays."""
+        today = Namespace()
+        ARCH_CONFIG_REGISTRY[model._name](today)
+        for name, value in vars(today).items():
+            if name in self._started and model[name] == value != self._started[name]:
+                logger.info("%s is %r, as in %s, and not %r.", name, self._started[name], self._start, value)
+                model[name] = self._started[name]
 
     def check_parts(self, model: Any) -> None:
         """Compare the kinds of parts of a model's config with those of the run that is resumed.
