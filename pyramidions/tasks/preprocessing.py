@@ -49,12 +49,12 @@ TAGS = "tags"
 class _Dictionary(Dictionary):
     """A dictionary that names a token whatever its tag, which is added as a multiple of the number of symbols."""
 
-    def __init__(self, preprocessing: "Preprocessing") -> None:
-        super().__init__()
-        self._preprocessing = preprocessing
+    #: says whether words have tags; None where a dictionary is loaded by itself
+    preprocessing: "Optional[Preprocessing]" = None
 
     def __getitem__(self, index: int) -> str:
-        return str(super().__getitem__(index % len(self) if self._preprocessing.has_tags else index))
+        has_tags = self.preprocessing is not None and self.preprocessing.has_tags
+        return str(super().__getitem__(index % len(self) if has_tags else index))
 
 
 class Preprocessing:
@@ -82,7 +82,8 @@ class Preprocessing:
         settings: Mapping[str, Setting] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
-        self.dictionary = _Dictionary(self)
+        self.dictionary = _Dictionary()
+        self.dictionary.preprocessing = self
         self.task = task
         both: dict[str, Length | Setting] = {**lengths, **settings}
         self._asked = {name: value.asked for name, value in both.items()}
