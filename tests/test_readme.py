@@ -289,7 +289,7 @@ def test_no_command_is_left_out() -> None:
     checked = [
         ("scripts/quickstart.sh",), ("scripts/test.sh",),  # run as they are
         ("TORCH=torch==2.13.0", "scripts/setup.sh", "train"),  # tests/test_setup.py
-        ("python3.11", "-m", "venv"), ("pip",),  # what scripts/setup.sh does, held by test_packaging
+        ("python3.11", "-m", "venv"), ("source",), ("pip",),  # what scripts/setup.sh does, held by test_packaging
         ("pyramidions", "prepare"), ("pyramidions", "average"), ("pyramidions", "score"),
         ("pyramidions", "recipe"), ("pyramidions", "options"), ("pyramidions", "plot"),
         ("pyramidions", "export"), ("pyramidions", "summarize"), ("pyramidions", "train"),
