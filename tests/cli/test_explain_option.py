@@ -64,7 +64,7 @@ def test_several_documents_and_their_pieces_are_on_one_page(
 def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
     checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ExplanationPage.__init__, "__defaults__", ("", 1))
+    monkeypatch.setattr(ExplanationPage.__init__.__wrapped__, "__defaults__", ("", 1))
     (tmp_path / "a.txt").write_text("One.")
     page = tmp_path / "p.html"
     with pytest.raises(SystemExit) as end:
