@@ -124,7 +124,9 @@ class MatrixProducts:
     ) -> None:
         tried = []
         multiplications = _MULTIPLICATIONS[device] if multiplications is None else multiplications
-        for rows, inner, columns in _PRODUCTS:
+        for most, inner, columns in _PRODUCTS:
+            # A machine without bfloat16 makes few products: one turn may be less than the whole shape.
+            rows = max(1, min(most, round(multiplications / (inner * columns))))
             self._a = torch.randn(rows, inner, device=device, dtype=dtype)
             self._b = torch.randn(inner, columns, device=device, dtype=dtype)
             self._times = max(1, round(multiplications / (rows * inner * columns)))

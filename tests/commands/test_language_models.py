@@ -187,7 +187,7 @@ def test_a_model_scores_and_continues_texts_of_its_own_alphabet_alone(
     prepare_characters(finnish, {WHOLE: TextStream("text", lambda: iter(["päivää " * 99]))}, settings)
     (tmp_path / "prompts.txt").write_text("abc\n")
     prompted = ["--input", tmp_path / "prompts.txt"]
-    sentence = f"The checkpoint is of the alphabet 'en', but {finnish} of 'fi'."
+    sentence = f"The checkpoint is of the alphabet 'en-lines', but {finnish} of 'fi-lines'."
     for command, more in (("eval-lm", [*WINDOW, "--gen-subset", "test"]), ("interactive", prompted)):
         done = run(f"fairseq-{command}", finnish, *TASK, "--path", checkpoint, *more)
         assert done.returncode == 1

@@ -83,8 +83,14 @@ def test_every_architecture_has_these_parts(name: str) -> None:
         made = build(preset(name), 50, marker_idx=4)
     freeze(made, "embeddings,encoder,decoder.0")
     poolers = {f"encoder.poolers.{n}" for n, pooler in made.encoder.poolers.items() if list(pooler.parameters())}
-    norm = {"decoder.norm.weight", "decoder.norm.bias"} if made.decoder.norm is not None else set()
-    assert learning(made) == {f"decoder.layers.{n}" for n in range(1, len(made.decoder.layers))} | poolers | norm
+    own = {
+        f"decoder.{part}.{name.split('.')[0]}"
+        for part in ("norm", "output")
+        if getattr(made.decoder, part) is not None
+        for name, weight in getattr(made.decoder, part).named_parameters()
+        if weight is not made.encoder.embedder.tokens.weight
+    }
+    assert learning(made) == {f"decoder.layers.{n}" for n in range(1, len(made.decoder.layers))} | poolers | own
 
 
 def test_an_extractor_has_no_decoder() -> None:
