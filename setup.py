@@ -106,7 +106,7 @@ setup(
     packages=find_packages(include=["pyramidions", "pyramidions.*"]),
     package_data={
         "pyramidions": [
-            *("py.typed", "data/section_types.json"),
+            *("py.typed", "__init__.pyi", "data/section_types.json"),
             *(f"{room}/*.{ending}" for room in ("inference", "pages", "scoring") for ending in ("html", "css", "js")),
         ]
     },

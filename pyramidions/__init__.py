@@ -6,45 +6,36 @@ criterions and scorers with it; see `pyramidions.plugin`. Elsewhere it imports n
 """
 
 import importlib
+import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-from pyramidions.errors import UserError
-
-if TYPE_CHECKING:
-    from pyramidions.extract.extraction import Extraction
-    from pyramidions.inference.batch_maps import ExtractorMap, SummarizerMap
-    from pyramidions.inference.extractor import Extractor
-    from pyramidions.inference.search import SamplingOptions
-    from pyramidions.inference.segmenter import SegmentedText, Segmenter
-    from pyramidions.inference.summarizer import Summarizer
-    from pyramidions.inference.summary import Summary
+from pyramidions.optional import stand_in
 
 __version__ = "0.3.0.dev0"
-__all__ = [
-    "Extraction",
-    "Extractor",
-    "ExtractorMap",
-    "SamplingOptions",
-    "SegmentedText",
-    "Segmenter",
-    "Summarizer",
-    "SummarizerMap",
-    "Summary",
-    "UserError",
-]
+
+_NAMES = Path(__file__).with_suffix(".pyi").read_text()
+_HOMES = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as", _NAMES, re.MULTILINE)}
+__all__ = list(_HOMES)
 
 if sys.modules.get("fairseq") is not None:
     from pyramidions import plugin as _plugin
 
     del _plugin
 
-if not TYPE_CHECKING:  # A checker that saw this would let any attribute pass.
 
-    def __getattr__(name):
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(importlib.import_module("pyramidions.inference"), name)
+def __getattr__(name: str) -> Any:
+    # A module is imported when one of its names is asked for: torch takes seconds and hundreds of megabytes.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        return stand_in(name, "torch")
 
-    def __dir__():
-        return sorted({*globals(), *__all__})
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -32,6 +32,21 @@ def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained
     return found
 
 
+def stand_in(name: str, library: str) -> type:
+    """Return a class in place of a public name whose library is missing: Python can import it, and a use is refused."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        optional_library(library, f"`{name}`", extra=library)
+
+    def attribute(_: type, asked: str) -> Any:
+        # Python itself asks for names with underscores, and must hear that there are none.
+        if asked.startswith("_"):
+            raise AttributeError(asked)
+        refuse()
+
+    return type("_StandIn", (type,), {"__call__": refuse, "__getattr__": attribute})(name, (), {})
+
+
 def what_brings(name: str, extra: str) -> str:
     """Return a clause with the command that installs a library and the others of its extra.
 

@@ -25,7 +25,7 @@ from pyramidions import (
 from pyramidions.arguments import Range, check, checked
 from pyramidions.extract import HipoRank, TextRank, TfIdf
 from pyramidions.inference import load_extractor, load_language_model, load_model
-from pyramidions.inference.search import DecodingOptions
+from pyramidions.inference.decoding_options import DecodingOptions
 
 NAN, INF, HUGE, BYTES, LIST, MAPPING, THING = math.nan, math.inf, 10**30, b"x", [1], {"a": 1}, object()
 WRONG = {"None": None, "True": True, "1.5": 1.5, "nan": NAN, "inf": INF, "0": 0, "-1": -1, "10**30": HUGE, "'x'": "x"}

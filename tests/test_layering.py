@@ -13,7 +13,7 @@ FAIRSEQ_FACE = (
 )
 # What each layer may import of ours; the longest prefix of a module's name decides.
 MAY_IMPORT = {
-    "pyramidions": ("errors", "extract", "inference"),
+    "pyramidions": ("optional",),
     "pyramidions.__main__": ("cli",),
     "pyramidions.plugin": ("criterions", "models", "scoring", "tasks"),
     "pyramidions.errors": (),

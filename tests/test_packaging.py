@@ -127,18 +127,53 @@ def test_without_torch_texts_are_extracted_prepared_and_scored_and_models_say_wh
         "score extracts.jsonl --data prepared --lead --metrics rouge,meteor,coverage",
     ]
     needs = ["summarize model paper.txt", "segments model paper.txt", "import model -o x.pt", "cost pyramidion"]
-    needs += ["export model x", "extract paper.txt --method ."]
+    needs += ["export model x", "extract paper.txt --method .", "options", "recipe prepared"]
     trains = "train train.jsonl -o model"
-    commands = json.dumps([words.split() for words in (*works, *needs, trains)])
+    commands = json.dumps([words.split() for words in (*works, *needs, trains, "summarize paper.txt")])
     done = run(sys.executable, "-c", WITHOUT_TORCH + RUN, commands, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     heavy, megabytes, ended = json.loads(done.stdout)
     assert heavy == []
     assert megabytes < 250
     assert [code for code, _ in ended[: len(works)]] == [0] * len(works), ended[3]
+    assert ended.pop()[1][0].startswith("Error: MODEL comes before the documents, but paper.txt is a document: ")
     *said, of_train = [line for _, (line,) in ended[len(works) :]]
     assert all(re.match("Error: .*torch.* is not installed: `pip install ", line) for line in said), said
     assert of_train.endswith("scripts/setup.sh train brings them.")
+
+
+API = """
+import pydoc
+import pyramidions
+from pyramidions import *
+from pyramidions.inference import load_model
+
+help_text = pydoc.render_doc(pyramidions)
+assert all(hasattr(pyramidions, name) and name in help_text for name in pyramidions.__all__)
+assert not hasattr(pyramidions, "Summariser")
+assert ExtractorMap("lead")({"text": ["A text of some words."]})["summary"] == ["A text of some words."]
+assert SamplingOptions(top_k=3).top_k == 3
+for use in (
+    lambda: Summarizer.from_pretrained("model"),
+    lambda: load_model("model"),
+    lambda: SummarizerMap("model"),
+    lambda: ExtractorMap("."),
+    lambda: Extractor("."),
+):
+    try:
+        use()
+    except UserError as error:
+        print(error)
+"""
+
+
+def test_without_torch_each_public_name_can_be_imported_and_says_what_to_type_where_it_is_used(tmp_path: Path) -> None:
+    done = run(sys.executable, "-c", WITHOUT_TORCH + API, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    names = ("`Summarizer`", "`load_model`", "`SummarizerMap`", "A trained extractor", "A trained extractor")
+    for name, line in zip(names, said, strict=True):
+        assert line.startswith(f"{name} needs the library torch, which is not installed: `pip install 'torch<3,")
 
 
 def test_importing_the_plugin_leaves_the_root_logger_alone() -> None:

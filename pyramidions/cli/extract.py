@@ -14,10 +14,11 @@ import click
 
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
-from pyramidions.cli.precision_option import AUTO, precision_option
+from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
 from pyramidions.errors import UserError
+from pyramidions.inference.precision import AUTO
 
 if TYPE_CHECKING:
     from pyramidions.cli.summary_lines import SummaryIds

@@ -5,9 +5,7 @@ from typing import Any
 
 import click
 
-# As `pyramidions.inference.precision` has them, which needs torch.
-AUTO = "auto"
-CHOICES = (AUTO, "float32", "bfloat16", "int8")
+from pyramidions.inference.precision import AUTO, PRECISIONS
 
 
 def precision_option(default: str | None) -> Callable[[Any], Any]:
@@ -15,7 +13,7 @@ def precision_option(default: str | None) -> Callable[[Any], Any]:
     shown = "" if default else f"  [default: {AUTO}, of a trained model]"
     return click.option(
         "--precision",
-        type=click.Choice(CHOICES),
+        type=click.Choice((AUTO, *PRECISIONS)),
         default=default,
         show_default=default is not None,
         help="Compute in this precision; int8: weights, on a CPU; auto: bfloat16 where the machine has instructions "

@@ -64,6 +64,8 @@ def segments(
       echo "the tumour cells were incubated" | pyramidions segments checkpoints
       pyramidions segments checkpoints papers.jsonl --json > segments.jsonl
     """
+    # Before what needs torch.
+    check_model(model, "segments")
     from pyramidions.cli.naming import naming_options
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.errors import UserError
@@ -73,7 +75,6 @@ def segments(
     from pyramidions.inference.segment_page import MOST_CHARACTERS, SegmentPage
     from pyramidions.inference.segmenter import Segmenter
 
-    check_model(model, "segments")
     paths, skipped = list_files(files)
     check_page("--page", page, paths, [])
     with closing(ReadingReport(paths, "segmenting")) as report:

@@ -14,10 +14,11 @@ import click
 
 from pyramidions.cli.inputs import check_model
 from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
-from pyramidions.cli.precision_option import AUTO, precision_option
+from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
 from pyramidions.errors import UserError
+from pyramidions.inference.precision import AUTO
 from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
@@ -155,17 +156,19 @@ def summarize(
       pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
       pyramidions summarize my-summarizer corpus.jsonl --shard 3/16 -o shards
     """
+    # Before what needs torch.
+    check_model(model, "summarize")
     from pyramidions.cli.naming import naming_options, option
     from pyramidions.cli.summary_lines import SummaryIds, json_line
+    from pyramidions.inference.decoding_options import SamplingOptions
     from pyramidions.inference.documents import list_files, read_files
     from pyramidions.inference.queries import answerable, each_query
     from pyramidions.inference.reader import check_queries
-    from pyramidions.inference.search import SamplingOptions, decoding_settings
+    from pyramidions.inference.search import decoding_settings
     from pyramidions.inference.share import Turns
     from pyramidions.inference.stream import block_size, explain_documents, summarize_blocks, summarize_documents
     from pyramidions.inference.summarizer import Summarizer
 
-    check_model(model, "summarize")
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long != "extract":

@@ -1,20 +1,18 @@
 """What adds a column to batches by a model, in workers that read it themselves."""
 
 import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import torch
 
 from pyramidions.arguments import broken, checked
 from pyramidions.device import found_device
 from pyramidions.errors import UserError
 from pyramidions.hub import hub_name
-from pyramidions.inference.export_folder import CONFIG
-from pyramidions.inference.model_files import CHECKPOINTS
 
 # The process that imported this; a fork of it has another number.
 _IMPORTED_BY = os.getpid()
@@ -85,7 +83,7 @@ class BatchMap(ABC, Generic[Model]):
         found: list[str | None] = [None] * len(documents)
         if read:
             if self._model is None:
-                if os.getpid() != _IMPORTED_BY:
+                if os.getpid() != _IMPORTED_BY and (torch := sys.modules.get("torch")) is not None:
                     # Workers of `datasets` are forks, where threads of the first process are gone: torch would wait
                     # for them forever.
                     torch.set_num_threads(1)
@@ -122,6 +120,8 @@ def _texts(values: Any, column: str) -> list[str]:
 
 
 def _check_device_name(device: str) -> None:
+    import torch
+
     try:
         kind = torch.device(device).type
     except (RuntimeError, TypeError):
@@ -145,6 +145,9 @@ def stamps(model: str | Path) -> dict[str, tuple[int, int]]:
         raise UserError(f"The model {path} does not exist.")
     if not path.is_dir():
         return stamp(path)
+    from pyramidions.inference.export_folder import CONFIG
+    from pyramidions.inference.model_files import CHECKPOINTS
+
     if (path / CONFIG).exists():
         files = [file for file in sorted(path.iterdir()) if file.is_file()]
     else:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pyramidions.arguments import Count, checked
 from pyramidions.data.section_types import section_types as table_of_types
@@ -12,19 +12,22 @@ from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.inference.batch_map import BatchMap, stamp, stamps
+from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
-from pyramidions.inference.search import DecodingOptions, SamplingOptions, check_decoding
-from pyramidions.inference.summarizer import Summarizer
+from pyramidions.optional import optional_library
 from pyramidions.text.outline import outline
 from pyramidions.text.reading import Long
 from pyramidions.text.text_windows import holds_text
 
+if TYPE_CHECKING:
+    from pyramidions.inference.summarizer import Summarizer
 
-class SummarizerMap(BatchMap[Summarizer]):
+
+class SummarizerMap(BatchMap["Summarizer"]):
     """Adds the summaries of a trained model to batches of documents.
 
-    >>> from pyramidions.inference import SummarizerMap
+    >>> from pyramidions import SummarizerMap
     >>> summarize = SummarizerMap("my-summarizer", column="article", beam=4)       # doctest: +SKIP
     >>> dataset = dataset.map(summarize, batched=True, num_proc=2)                  # doctest: +SKIP
 
@@ -66,6 +69,9 @@ class SummarizerMap(BatchMap[Summarizer]):
         precision: PrecisionName = FLOAT32,
         **decoding: Unpack[DecodingOptions],
     ) -> None:
+        optional_library("torch", "`SummarizerMap`", extra="torch")
+        from pyramidions.inference.search import check_decoding
+
         files = stamps(model)
         check_decoding(**decoding)
         if section_types is not None:
@@ -91,13 +97,15 @@ class SummarizerMap(BatchMap[Summarizer]):
         # As plain values: `datasets` makes the key of its cache of them.
         self._sampling = None if (sampling := decoding.get("sampling")) is None else asdict(sampling)
 
-    def _load(self) -> Summarizer:
+    def _load(self) -> "Summarizer":
+        from pyramidions.inference.summarizer import Summarizer
+
         return Summarizer.from_pretrained(self._path, self._device, self._precision)
 
     def _can_read(self, text: str) -> bool:
         return holds_text(text)
 
-    def _results(self, model: Summarizer, columns: Mapping[str, list[str]]) -> Iterable[str]:
+    def _results(self, model: "Summarizer", columns: Mapping[str, list[str]]) -> Iterable[str]:
         sampling = None if self._sampling is None else SamplingOptions(**self._sampling)
         queries = columns.get("query_column")
         options: dict[str, Any] = {**self._decoding, **self._reading}
@@ -108,7 +116,7 @@ class SummarizerMap(BatchMap[Summarizer]):
 class ExtractorMap(BatchMap[Extractor]):
     """Adds extracts to batches of documents.
 
-    >>> from pyramidions.inference import ExtractorMap
+    >>> from pyramidions import ExtractorMap
     >>> extract = ExtractorMap("hiporank", column="article", words=220)            # doctest: +SKIP
     >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
 
@@ -149,6 +157,8 @@ class ExtractorMap(BatchMap[Extractor]):
         if (str(method) == ORACLE) != (reference_column is not None):
             raise UserError(f"The method {ORACLE!r} and `reference_column` must be given together.")
         learned = isinstance(found := method_or_model(method, "method", ORACLE), Path)
+        if learned:
+            optional_library("torch", "A trained extractor", extra="torch")
         if learned and options:
             raise UserError(
                 f"The method {str(method)!r} has no options, but was given {', '.join(map(repr, options))}."

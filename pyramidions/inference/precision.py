@@ -2,13 +2,14 @@
 
 import platform
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pyramidions.arguments import OneOf, checked
+from pyramidions.device import TorchDevice
 from pyramidions.errors import UserError
-from pyramidions.nn.reduced import Network, in_bfloat16, in_int8
+
+if TYPE_CHECKING:
+    from pyramidions.nn.reduced import Network
 
 FLOAT32, BFLOAT16, INT8, AUTO = "float32", "bfloat16", "int8", "auto"
 PRECISIONS = (FLOAT32, BFLOAT16, INT8)
@@ -34,7 +35,7 @@ class Precision(NamedTuple):
 
 
 @checked
-def found_precision(precision: PrecisionName, device: torch.device) -> Precision:
+def found_precision(precision: PrecisionName, device: TorchDevice) -> Precision:
     """Return the precision to compute in.
 
     Args:
@@ -62,11 +63,13 @@ def found_precision(precision: PrecisionName, device: torch.device) -> Precision
     return Precision(wanted, f"Computes in {wanted}, which may be slower than float32: {why}.")
 
 
-def multiplies(precision: str, device: torch.device) -> bool | None:
+def multiplies(precision: str, device: TorchDevice) -> bool | None:
     """Return whether a device has instructions for products in bfloat16 or int8; None where torch does not tell."""
+    import torch
+
     if device.type == "cuda":
         # ROCm's GPUs number their generations otherwise.
-        return None if torch.version.hip else torch.cuda.get_device_capability(device) >= (8, 0)
+        return None if torch.version.hip else torch.cuda.get_device_capability(device.index) >= (8, 0)
     if device.type != "cpu":
         return None
     told = _capabilities()
@@ -76,6 +79,8 @@ def multiplies(precision: str, device: torch.device) -> bool | None:
 
 def _capabilities() -> Mapping[str, Any]:
     """Return what torch tells about the CPU, by the name of the instructions; empty where it tells nothing."""
+    import torch
+
     ask = getattr(torch.cpu, "get_capabilities", None)
     if ask is not None:
         found: Mapping[str, Any] = ask()
@@ -87,12 +92,16 @@ def _capabilities() -> Mapping[str, Any]:
     return {name: getattr(torch.cpu, ask)() for name, ask in asked.items() if hasattr(torch.cpu, ask)}
 
 
-def in_precision(network: Network, precision: Precision) -> Network:
+def in_precision(network: "Network", precision: Precision) -> "Network":
     """Return a network in evaluation mode in a precision: itself in float32, else a copy.
 
     Raises:
         UserError: int8, and it has no layer with weights of this kind.
     """
+    import torch
+
+    from pyramidions.nn.reduced import in_bfloat16, in_int8
+
     if precision.name == FLOAT32:
         return network.eval()
     if precision.name == BFLOAT16:

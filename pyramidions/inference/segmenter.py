@@ -72,7 +72,7 @@ class SegmentedText:
 class Segmenter:
     """Shows where a language model of characters ends segments: those of its outermost shortened part.
 
-    >>> from pyramidions.inference import Segmenter
+    >>> from pyramidions import Segmenter
     >>> Segmenter.from_pretrained("checkpoints").segment("A long text").segments   # doctest: +SKIP
 
     Args:

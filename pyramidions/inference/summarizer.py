@@ -14,6 +14,7 @@ from pyramidions.data.section_types import SectionTypes
 from pyramidions.device import Device, found_device
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import chunks
+from pyramidions.inference.decoding_options import DecodingOptions
 from pyramidions.inference.explanation import Explanation, trace
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, joined, merge
@@ -21,12 +22,7 @@ from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precis
 from pyramidions.inference.queries import with_queries
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText, check_queries
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.inference.search import (
-    Bounds,
-    DecodingOptions,
-    DecodingSettings,
-    decoding_settings,
-)
+from pyramidions.inference.search import Bounds, DecodingSettings, decoding_settings
 from pyramidions.inference.selection_model import selection
 from pyramidions.inference.settings import settings as about_model
 from pyramidions.inference.summary import Summary
@@ -41,7 +37,7 @@ OnWritten = Callable[[int], object]
 class Summarizer:
     """Writes summaries of long documents.
 
-    >>> from pyramidions.inference import Summarizer
+    >>> from pyramidions import Summarizer
     >>> summarizer = Summarizer.from_pretrained("checkpoints")      # doctest: +SKIP
     >>> summarizer.summarize(["A long paper ...", "Another ..."])   # doctest: +SKIP
 

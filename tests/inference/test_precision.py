@@ -14,7 +14,6 @@ from explanations import page_data
 
 from pyramidions import Extractor
 from pyramidions.cli import main
-from pyramidions.cli.precision_option import CHOICES
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, load_model
 from pyramidions.inference.precision import AUTO, PRECISIONS, found_precision, in_precision, multiplies
@@ -157,10 +156,6 @@ def test_vectors_of_sentences_are_close_in_each_precision(precision: str, checkp
 
 def called(*arguments: object) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pyramidions", input="One two three.")
-
-
-def test_the_commands_offer_what_there_is() -> None:
-    assert (AUTO, *PRECISIONS) == CHOICES
 
 
 @pytest.mark.parametrize(("flags", "name"), [([], "bfloat16"), *((["--precision", name], name) for name in PRECISIONS)])
