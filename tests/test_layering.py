@@ -90,13 +90,14 @@ MAY_IMPORT = {
     "pyramidions.pages": ("pages",),
     "pyramidions.optional": ("errors",),
     "pyramidions.device": ("errors",),
+    "pyramidions.results": (),
     "pyramidions.hub": ("errors", "files", "hub", "optional"),
     "pyramidions.text": ("arguments", "errors", "optional", "strict_json", "text"),
     "pyramidions.pretrained": (
         *("arguments", "data.readers", "errors", "files", "hub", "inference", "models", "nn", "pretrained", "registry"),
         *("strict_json", "text"),
     ),
-    "pyramidions.extract": ("arguments", "errors", "extract", "hub", "registry", "text"),
+    "pyramidions.extract": ("arguments", "errors", "extract", "hub", "registry", "results", "text"),
     "pyramidions.data": ("data", "errors", "extract", "files", "strict_json", "text"),
     "pyramidions.scoring": (
         *("data", "device", "errors", "extract.oracle", "files", "hub", "optional", "pages", "registry"),
@@ -144,6 +145,7 @@ MAY_IMPORT = {
         "optional",
         "pages",
         "registry",
+        "results",
         "scoring",
         "strict_json",
         "inference",

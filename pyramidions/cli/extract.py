@@ -1,9 +1,6 @@
 """`pyramidions extract`."""
 
 import json
-import shutil
-import sys
-import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.naming import naming_options
-from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
+from pyramidions.cli.outputs import PATH, check_summary_outputs, find_layout, format_options, listed, write_lines
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -23,7 +20,6 @@ from pyramidions.inference.precision import AUTO
 if TYPE_CHECKING:
     from pyramidions.cli.summary_lines import SummaryIds
     from pyramidions.extract import SelectionRules, TfIdf
-    from pyramidions.extract.extraction import Extraction
     from pyramidions.extract.vectors import SentenceVectors
     from pyramidions.inference.documents import InputText
     from pyramidions.inference.extraction_stream import Extracted
@@ -68,15 +64,7 @@ if TYPE_CHECKING:
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
 @click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
 @click.option("--reference-field", help="Field with the reference summary, for --method oracle.")
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["list", "text", "json"]),
-    help="list: by section, with [...] between sentences that stand apart; text: on one line; json: an object per "
-    "document.  [default: list on a terminal, else text]",
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("-o", "--out", type=PATH, help="Write to this file; JSON if it ends in .jsonl, or in .json: a list.")
+@format_options
 @shard_option
 @click.option(
     "--explain",
@@ -124,14 +112,11 @@ def extract(
     from pyramidions.inference.extractor import Extractor
     from pyramidions.inference.share import Turns
 
-    as_json = as_json or layout == "json" or holds_json(out)
-    if as_json and layout not in (None, "json"):
-        raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
-    layout = "json" if as_json else layout or ("list" if out is None and _is_terminal() else "text")
+    layout = find_layout(layout, as_json, None if shard else out)
     paths, skipped = list_files(files)
     share = find_share(shard, out, page, paths)
     if share is None:
-        check_summary_outputs(out, page, paths, as_json)
+        check_summary_outputs(out, page, paths, layout == "json")
     if (method == ORACLE) != (reference_field is not None):
         raise UserError(f"--method {ORACLE} and --reference-field must be given together.")
     with closing(ReadingReport(paths, "extracting", 1 if share is None else share.of)) as report:
@@ -260,22 +245,8 @@ def _lines(results: Iterable["Extracted"], paths: list[Path], layout: str) -> It
         else:
             name, text = result.document.origin.name, result.extraction.text
             if layout == "list":
-                text = _listed(result.extraction)
+                text = listed(result.extraction.by_section())
             yield f"{name}:\n{text}\n" if several else text
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def _listed(extraction: "Extraction") -> str:
-    """Return an extract by section, in lines as wide as the terminal."""
-    width = min(shutil.get_terminal_size().columns, 100)
-    parts = [
-        f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
-        for heading, text in extraction.by_section()
-    ]
-    return "\n\n".join(parts)
 
 
 def _json_line(result: "Extracted", ids: "SummaryIds") -> str:

@@ -3,6 +3,9 @@
 import json
 import os
 import re
+import shutil
+import sys
+import textwrap
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -108,6 +111,55 @@ def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: 
     check_output(option, page, "a text", inputs, outputs)
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{option} must end in .html, but is {page}.")
+
+
+def format_options(command: Any) -> Any:
+    """Add --format, --json and --out to a command that writes summaries."""
+    out = "Write to this file, .txt, .md or .jsonl; the last holds JSON, and so does .json: a list."
+    layout = (
+        "list: by section, in lines as wide as the terminal; text: on one line; json: an object per document.  "
+        "[default: list on a terminal, else text]"
+    )
+    for add in (
+        click.option("-o", "--out", type=PATH, help=out),
+        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        click.option("--format", "layout", type=click.Choice(["list", "text", "json"]), help=layout),
+    ):
+        command = add(command)
+    return command
+
+
+def find_layout(layout: str | None, as_json: bool, out: Path | None) -> str:
+    """Return how summaries are written: "list", "text" or "json".
+
+    Args:
+        layout, as_json, out: what --format, --json and --out say.
+
+    Raises:
+        UserError: two of them say different things, or the ending of the file names another format.
+    """
+    if layout not in (None, "json") and (as_json or holds_json(out)):
+        raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
+    if as_json or layout == "json" or holds_json(out):
+        layout = "json"
+    endings = ("", ".json", ".jsonl") if layout == "json" else ("", ".txt", ".md")
+    if out is not None and out.suffix.lower() not in endings:
+        known = "with JSON must end in " if layout == "json" else "must end in .txt, .md, "
+        raise UserError(f"--out {known}.json or .jsonl, or have no ending, but is {out}.")
+    return layout or ("list" if out is None and _is_terminal() else "text")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def listed(parts: Iterable[tuple[str, str]]) -> str:
+    """Return texts, each below the heading of its section if that has one, in lines as wide as the terminal."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    return "\n\n".join(
+        f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
+        for heading, text in parts
+    )
 
 
 def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -96,7 +96,8 @@ def segments(
                 report.note(_cleaned(origin.name, found, segmenter.model.alphabet.language))
             with report.bar_aside():
                 if as_json:
-                    click.echo(json.dumps(_json(ids.of(origin), origin.name, found), ensure_ascii=False))
+                    about = {"id": ids.of(origin), "name": origin.name, **found.to_dict()}
+                    click.echo(json.dumps(about, ensure_ascii=False))
                 else:
                     click.echo(_shown(origin.name, found), color=_is_coloured())
             if made is not None:
@@ -177,18 +178,3 @@ def _figures(found: "SegmentedText") -> Iterator[str]:
     yield met if spaces is None else f"{met}, {spaces:.1%} of spaces are boundaries"
     counts = ", ".join(f"{segment.translate(_VISIBLE)} {count:,}" for segment, count in found.most_frequent(_TOLD))
     yield f"  most frequent: {counts}"
-
-
-def _json(identifier: str, name: str, found: "SegmentedText") -> dict[str, Any]:
-    p = found.probabilities
-    return {
-        "id": identifier,
-        "name": name,
-        "segments": found.segments,
-        "rest": found.rest,
-        "probabilities": None if p is None else [round(each, 4) for each in p.tolist()],
-        "shortening_factor": found.shortening_factor,
-        "boundaries_at_spaces": found.boundaries_at_spaces,
-        "spaces_at_boundaries": found.spaces_at_boundaries,
-        "outside": dict(found.outside),
-    }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.outputs import PATH, check_summary_outputs, holds_json, write_lines
+from pyramidions.cli.outputs import PATH, check_summary_outputs, find_layout, format_options, write_lines
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -66,13 +66,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
     help="Select the sentences for --long extract by hiporank, lead, textrank, or a trained extractor: a checkpoint, a "
     "folder of them, or an exported model.  [default: hiporank]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per document.")
-@click.option(
-    "-o",
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write to this file; JSON if it ends in .jsonl, or in .json: a list.",
-)
+@format_options
 @shard_option
 @click.option(
     "--explain",
@@ -128,6 +122,7 @@ def summarize(
     long: str,
     section_types: Path | None,
     select: str | None,
+    layout: str | None,
     as_json: bool,
     out: Path | None,
     shard: str | None,
@@ -180,11 +175,11 @@ def summarize(
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
     asked = _queries(queries, query_file, query_field)
-    as_json = as_json or holds_json(out)
+    layout = find_layout(layout, as_json, None if shard else out)
     paths, skipped = list_files(files)
     share = find_share(shard, out, page, paths)
     if share is None:
-        check_summary_outputs(out, page, paths, as_json)
+        check_summary_outputs(out, page, paths, layout == "json")
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
         closing(ReadingReport(paths, "summarizing", 1 if share is None else share.of)) as report,
@@ -232,7 +227,7 @@ def summarize(
             results = explain_documents(
                 documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
             )
-        lines = _lines(results, paths, len(first) > 1, as_json, long)
+        lines = _lines(results, paths, len(first) > 1, layout, long)
         write_lines(lines, out, report.bar_aside)
     return 1 if report.failed else 0
 
@@ -282,13 +277,11 @@ def _name(model: Path) -> str:
     return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
 
 
-def _lines(
-    results: Iterable["Summarized"], paths: list[Path], several: bool, as_json: bool, long: str
-) -> Iterator[str]:
+def _lines(results: Iterable["Summarized"], paths: list[Path], several: bool, layout: str, long: str) -> Iterator[str]:
     from pyramidions.cli.summary_lines import SummaryIds, json_line, text_line
 
-    if as_json:
+    if layout == "json":
         ids = SummaryIds(paths)
         return (json_line(result, ids, long) for result in results)
     named = several or len(paths) > 1
-    return (text_line(result, named) for result in results)
+    return (text_line(result, named, layout) for result in results)

@@ -1,10 +1,10 @@
 """What `pyramidions summarize` writes about a document: a JSON object, or text."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pyramidions.cli.outputs import listed
 from pyramidions.data.ids import UniqueIds
 from pyramidions.inference.documents import Origin
 from pyramidions.inference.file_formats import holds_records
@@ -12,7 +12,6 @@ from pyramidions.inference.file_formats import holds_records
 if TYPE_CHECKING:
     from pyramidions.inference.stream import Summarized
     from pyramidions.inference.summary import Summary
-    from pyramidions.inference.supported_sentences import SummarySentence, Supporting
 
 
 class SummaryIds:
@@ -42,60 +41,31 @@ def json_line(result: "Summarized", ids: SummaryIds, long: str) -> str:
         ids: of all documents.
         long: how long documents are read.
     """
+    from pyramidions.inference.summary import as_plain
+
     origin, summaries = result
-    first, query = summaries[0].coverage, summaries[0].query
-    about: dict[str, Any] = {
-        "id": ids.of(origin),
-        "name": origin.name,
-        **({} if query is None else {"query": query}),
-        "summary": " ".join(summary.text for summary in summaries),
-        "long": long,
-        "pieces": len(summaries[0].pieces) or len(summaries),
-        "scores": [summary.score for summary in summaries],
-        "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
-        "read_tokens": sum(summary.read_tokens for summary in summaries),
-    }
-    if first.heading is not None:
-        about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
-    if first.sentences is not None:
-        about["selected_sentences"], about["sentences"] = first.sentences
-        about["selected_by"] = first.selected_by
-    if first.note is not None:
-        about["note"] = first.note
-    if summaries[0].sentences is not None:
-        about["support"] = [_support(sentence) for summary in summaries for sentence in summary.sentences or ()]
+    about = {"id": ids.of(origin), "name": origin.name, "long": long, **as_plain(summaries)}
     return json.dumps(about, ensure_ascii=False)
 
 
-def _support(sentence: "SummarySentence") -> dict[str, Any]:
-    """Return what supports a sentence, by the words that it shares and by attention."""
-
-    def named(supporting: Sequence["Supporting"]) -> list[dict[str, Any]]:
-        return [{"sentence": each.text, "share": round(each.share, 4)} for each in supporting]
-
-    return {
-        "sentence": sentence.text,
-        "supported": sentence.is_supported,
-        "recall": None if sentence.recall is None else round(sentence.recall, 4),
-        "by_words": named(sentence.by_words),
-        "by_attention": None if sentence.by_attention is None else named(sentence.by_attention),
-    }
-
-
-def text_line(result: "Summarized", named: bool) -> str:
+def text_line(result: "Summarized", named: bool, layout: str) -> str:
     """Return a document's summary and notes as text.
 
     Args:
         result: the document and its summaries.
         named: put its name and its query above it, and an empty line below.
+        layout: "text", or "list".
     """
+    from pyramidions.inference.summary import by_section
+
     origin, summaries = result
     notes = _notes(summaries)
     note = f" ({'; '.join(notes)})" if notes else ""
     head = f"{origin.name}{note}:\n" if named or note else ""
     if named and (query := summaries[0].query) is not None:
         head += f"Query: {' '.join(query.split())}\n"
-    return f"{head}{' '.join(summary.text for summary in summaries)}{chr(10) if named else ''}"
+    text = listed(by_section(summaries)) if layout == "list" else " ".join(summary.text for summary in summaries)
+    return f"{head}{text}{chr(10) if named else ''}"
 
 
 def _notes(summaries: list["Summary"]) -> list[str]:

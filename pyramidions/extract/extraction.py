@@ -1,7 +1,6 @@
 """What an extraction finds."""
 
 from collections.abc import Iterator
-from html import escape
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.extract.selection import SelectionRules, select
+from pyramidions.results import as_html, brief
 from pyramidions.text.outline import Outline
 
 
@@ -35,6 +35,8 @@ class Extraction(NamedTuple):
         sentences: that were extracted, in reading order.
         outline: of the whole document.
         scores: (sentences,), of all sentences of the document.
+
+    It equals itself alone, as all results that hold arrays; compare what `to_dict` returns.
     """
 
     sentences: list[Extract]
@@ -55,13 +57,21 @@ class Extraction(NamedTuple):
         """Return the summary and its sentences as values that JSON holds."""
         return {"summary": self.text, "sentences": [sentence._asdict() for sentence in self.sentences]}
 
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __repr__(self) -> str:
-        text = self.text if len(self.text) <= 80 else f"{self.text[:80]}…"
-        return f"<Extraction of {len(self.sentences)} of {len(self.scores)} sentences: {text!r}>"
+        return brief(self, f"{len(self.sentences)} of {len(self.scores)} sentences")
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the summary by section, [...] between sentences that stand apart."""
-        return "".join(f"<h4>{escape(section)}</h4><p>{escape(text)}</p>" for section, text in self.by_section())
+        return as_html(self.by_section())
 
     def by_section(self) -> Iterator[tuple[str, str]]:
         """Yield the heading of each section that has a sentence, and its sentences, [...] between distant ones."""

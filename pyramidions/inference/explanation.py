@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -126,6 +126,17 @@ class Explanation:
     def answering(self, query: str | None) -> "Explanation":
         """Return the explanation with the query that its summary answers."""
         return replace(self, summary=self.summary._replace(query=query))
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary; `html_page` makes a page of it all."""
+        return self.summary._repr_html_()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary, and what supports each of its sentences, as values that JSON holds."""
+        return self.summary._replace(sentences=self.sentences).to_dict()
 
     @property
     def reached(self) -> Tensor | None:

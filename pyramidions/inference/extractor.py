@@ -63,6 +63,9 @@ class Extractor:
         computes = vectors if vectors is not None else self._learned
         self.precision = getattr(computes, "precision", None)
 
+    def __repr__(self) -> str:
+        return f"Extractor({self.method!r})"
+
     @checked
     def extract(
         self,

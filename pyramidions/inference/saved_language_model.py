@@ -13,6 +13,7 @@ from pyramidions.models import LanguageModelConfig, build_language_model
 from pyramidions.models.config import LONGEST_TEXT
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.nn import LanguageModel
+from pyramidions.results import brief_model
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD
 
@@ -33,6 +34,8 @@ class SavedLanguageModel:
     config: LanguageModelConfig
     alphabet: Alphabet
     window: int
+
+    __repr__ = brief_model
 
     def settings(self) -> dict[str, Any]:
         """Return what an export says of it beside its shape."""

@@ -24,6 +24,7 @@ from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_e
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
+from pyramidions.results import brief_model
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 Encoding = TypeVar("Encoding", bound=EncoderConfig)
@@ -54,6 +55,8 @@ class SavedModel:
     max_target_positions: int
     origin: Origin | None = None
     queries: bool = False
+
+    __repr__ = brief_model
 
     def settings(self) -> dict[str, Any]:
         """Return what an export says of it beside its shape."""
@@ -93,6 +96,8 @@ class SavedExtractor:
     extract_words: Count | None = None
     redundancy: Redundancy = "none"
     mmr_weight: Share = MMR_WEIGHT
+
+    __repr__ = brief_model
 
     def settings(self) -> dict[str, Any]:
         """Return what an export says of it beside its shape."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,14 +13,16 @@ import torch
 from pyramidions.arguments import CountOrZero, checked
 from pyramidions.device import Device, found_device
 from pyramidions.errors import UserError
+from pyramidions.files.progress import counted
 from pyramidions.inference.saved_language_model import SavedLanguageModel, load_language_model
 from pyramidions.models.config import NONE
+from pyramidions.results import as_html, brief
 from pyramidions.text.tokenizer import EOS
 
 _SEED = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SegmentedText:
     """A text, and where segments of it end.
 
@@ -63,6 +66,26 @@ class SegmentedText:
         spaces = sum(map(str.isspace, self.text))
         return sum(segment[-1].isspace() for segment in self.segments) / spaces if spaces else None
 
+    def __repr__(self) -> str:
+        return brief(self, counted(len(self.segments), "segment"))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the text, with a bar after each segment."""
+        return as_html([("", "".join(f"{segment}|" for segment in self.segments) + self.rest)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the segments and figures about them as values that JSON holds."""
+        p = self.probabilities
+        return {
+            "segments": self.segments,
+            "rest": self.rest,
+            "probabilities": None if p is None else [round(each, 4) for each in p.tolist()],
+            "shortening_factor": self.shortening_factor,
+            "boundaries_at_spaces": self.boundaries_at_spaces,
+            "spaces_at_boundaries": self.spaces_at_boundaries,
+            "outside": dict(self.outside),
+        }
+
     @checked
     def most_frequent(self, most: CountOrZero) -> list[tuple[str, int]]:
         """Return so many segments with their counts, the most frequent first; of equal counts the earlier first."""
@@ -90,6 +113,9 @@ class Segmenter:
         self.model = model
         self.device = found_device(device)
         model.network.to(self.device)
+
+    def __repr__(self) -> str:
+        return f"Segmenter({self.model})"
 
     @classmethod
     @checked

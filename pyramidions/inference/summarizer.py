@@ -66,6 +66,9 @@ class Summarizer:
         self.precision = found_precision(precision, self.device)
         self._transformer = in_precision(model.transformer, self.precision).to(self.device)
 
+    def __repr__(self) -> str:
+        return f"Summarizer({self.model})"
+
     @classmethod
     @checked
     def from_pretrained(

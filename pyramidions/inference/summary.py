@@ -1,8 +1,10 @@
 """The result of summarizing a document."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from pyramidions.inference.supported_sentences import SummarySentence
+from pyramidions.inference.supported_sentences import SummarySentence, Supporting
+from pyramidions.results import as_html, brief
 
 
 class Coverage(NamedTuple):
@@ -54,3 +56,60 @@ class Summary(NamedTuple):
     def was_cut(self) -> bool:
         """Return whether the document was truncated."""
         return self.read_tokens < self.document_tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as values that JSON holds; scores and sections are those of its pieces, where it has some."""
+        return as_plain(self.pieces or [self]) | {"summary": self.text}
+
+    def __repr__(self) -> str:
+        return brief(self, f"{self.read_tokens:,} of {self.document_tokens:,} tokens")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the summary, by section if the document was summarized so."""
+        has_sections = self.pieces and self.pieces[0].coverage.heading is not None
+        return as_html(by_section(self.pieces if has_sections else [self]))
+
+
+def by_section(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
+    """Return the heading and the summary of each section of a document; one without heading if it was read as one."""
+    if summaries[0].coverage.heading is None:
+        return [("", " ".join(summary.text for summary in summaries))]
+    return [(summary.coverage.heading or "", summary.text) for summary in summaries]
+
+
+def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
+    """Return the summaries of the parts of a document as values that JSON holds."""
+    first, query = summaries[0].coverage, summaries[0].query
+    about: dict[str, Any] = {
+        **({} if query is None else {"query": query}),
+        "summary": " ".join(summary.text for summary in summaries),
+        "pieces": len(summaries[0].pieces) or len(summaries),
+        "scores": [summary.score for summary in summaries],
+        "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
+        "read_tokens": sum(summary.read_tokens for summary in summaries),
+    }
+    if first.heading is not None:
+        about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
+    if first.sentences is not None:
+        about["selected_sentences"], about["sentences"] = first.sentences
+        about["selected_by"] = first.selected_by
+    if first.note is not None:
+        about["note"] = first.note
+    if summaries[0].sentences is not None:
+        about["support"] = [_support(sentence) for summary in summaries for sentence in summary.sentences or ()]
+    return about
+
+
+def _support(sentence: SummarySentence) -> dict[str, Any]:
+    """Return what supports a sentence, by the words that it shares and by attention."""
+
+    def named(supporting: Sequence[Supporting]) -> list[dict[str, Any]]:
+        return [{"sentence": each.text, "share": round(each.share, 4)} for each in supporting]
+
+    return {
+        "sentence": sentence.text,
+        "supported": sentence.is_supported,
+        "recall": None if sentence.recall is None else round(sentence.recall, 4),
+        "by_words": named(sentence.by_words),
+        "by_attention": None if sentence.by_attention is None else named(sentence.by_attention),
+    }

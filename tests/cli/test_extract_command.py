@@ -211,7 +211,7 @@ def test_a_list_is_by_section_and_shows_gaps(monkeypatch: pytest.MonkeyPatch) ->
     plain = "Bees fly very fast. Bees fly very far. Bees fly very high.\n"
     assert extract(*words, "--format", "list", text=APART).stdout == listed
     assert extract(*words, text=APART).stdout == extract(*words, "--format", "text", text=APART).stdout == plain
-    monkeypatch.setattr("pyramidions.cli.extract._is_terminal", lambda: True)
+    monkeypatch.setattr("pyramidions.cli.outputs._is_terminal", lambda: True)
     assert extract(*words, text=APART).stdout == listed
     assert extract(*words, "--format", "json", text=APART).stdout == extract(*words, "--json", text=APART).stdout
 

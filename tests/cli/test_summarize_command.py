@@ -273,6 +273,21 @@ def test_repeated_ngrams_are_forbidden_by_the_name_of_fairseq_and_by_that_of_0_2
     assert new == old != none
 
 
+def test_a_list_of_summaries_is_by_section_and_wrapped(checkpoint: Path, tmp_path: Path) -> None:
+    path = tmp_path / "paper.md"
+    path.write_text("# Introduction\n\nOne two three.\n\n# Results\n\nTwo three four.\n")
+
+    def summarize(*options: str) -> str:
+        words = ["summarize", checkpoint, path, *SHORT, "--long", "sections", *options]
+        return CliRunner().invoke(main, [str(word) for word in words]).stdout
+
+    found = json.loads(summarize("--format", "json"))
+    assert found == json.loads(summarize("--json"))
+    body = "\n\n".join(f"{each['heading']}\n  {each['summary']}" for each in found["sections"])
+    assert summarize("--format", "list").partition(":\n")[2] == f"{body}\n"
+    assert summarize().endswith(f":\n{found['summary']}\n")
+
+
 def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("A word.")
     count = len(Summarizer.from_pretrained(checkpoint).model.tokenizer.encode("A word."))
