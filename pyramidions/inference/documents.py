@@ -256,8 +256,8 @@ def _json_lines(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> It
                 any_found = True
                 if is_read:
                     yield document._replace(number=turns.number)
-    if number == 1 and is_read:
-        raise UserError(f"{printable(path)} holds no line.")
+    if not any_found and is_read:
+        raise UserError(f"{printable(path)} holds no line but blank ones.")
 
 
 def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: int) -> InputText:

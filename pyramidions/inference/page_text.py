@@ -16,17 +16,21 @@ _NO_TEXT = frozenset(["script", "style", "noscript", "template", "nav", "svg", "
 # Elements that hold no sentences if another element is inside: a table with headers, and a listing of code. Tables
 # without headers lay out pages, and whole pages are preformatted.
 _NO_TEXT_WITH = {"table": "th", "pre": "code"}
-# Tags that may stand inside a word, as in H<sub>2</sub>O.
-_INLINE = frozenset(
+# Tags that end a word. Any other may stand inside one, as in H<sub>2</sub>O, those that HTML does not know as well.
+_BLOCK = frozenset(
     [
-        *("a", "abbr", "b", "bdi", "bdo", "cite", "code", "dfn", "em", "font", "i", "ins", "kbd", "mark", "q", "s"),
-        *("samp", "small", "span", "strike", "strong", "sub", "sup", "tt", "u", "var", "wbr"),
+        *("address", "article", "aside", "audio", "blockquote", "body", "br", "canvas", "caption", "center", "col"),
+        *("colgroup", "dd", "details", "dialog", "dir", "div", "dl", "dt", "embed", "fieldset", "figcaption", "figure"),
+        *("footer", "form", "frame", "frameset", "head", "header", "hgroup", "hr", "html", "iframe", "legend", "li"),
+        *("listing", "main", "menu", "nav", "object", "ol", "optgroup", "p", "plaintext", "pre", "search", "section"),
+        *("summary", "table", "tbody", "tfoot", "thead", "title", "tr", "ul", "video", "xmp"),
+        *(f"h{level}" for level in range(1, 7)),
     ]
 )
-_WORD_END = re.compile(rf"(?=</(?!(?:{'|'.join(sorted(_INLINE))})[\s/>])[a-z])", re.IGNORECASE)
+# Those that end a word and stand in a line of text all the same.
+_IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "svg", "td", "textarea", "th"])
+_WORD_END = re.compile(rf"(?=</(?:{'|'.join(sorted(_BLOCK | _IN_LINE))})[\s/>])", re.IGNORECASE)
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-# Elements that stand in a line of text without being part of a word.
-_IN_LINE = frozenset(["button", "img", "input", "label", "option", "select", "td", "textarea", "th"])
 _PIECE = 2**16  # characters that are parsed at a time
 
 
@@ -87,7 +91,7 @@ class _Page:
             self._in_question[-1].has_no_text = True
         if tag in _NO_TEXT_WITH:
             self._in_question.append(_InQuestion(tag, len(self.texts)))
-        if tag not in _INLINE:
+        if tag in _BLOCK or tag in _IN_LINE:
             self._begin(tag)
 
     def end(self, tag: str) -> None:
@@ -95,7 +99,7 @@ class _Page:
         self._skipped -= tag in _NO_TEXT
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
             del self.texts[ended.start :]
-        if tag not in _INLINE:
+        if tag in _BLOCK or tag in _IN_LINE:
             self._finish(tag)
 
     def _begin(self, tag: str) -> None:
@@ -131,7 +135,8 @@ class _HeadedPage(_Page):
     def _finish(self, tag: str) -> None:
         self._preformatted -= tag == "pre"
         self._in_heading -= tag in _HEADINGS
-        self._separate(tag)
+        if tag != "br":
+            self._separate(tag)
 
     def _separate(self, tag: str) -> None:
         in_line = tag in _IN_LINE or self._in_heading or self._skipped

@@ -54,6 +54,11 @@ def test_the_outline_of_a_page_has_its_sections() -> None:
     assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
 
 
+def test_a_line_break_and_unknown_tags_end_no_sentence() -> None:
+    page = "<p>We found<br>that <gene>BRCA1</gene> is\nhigh <cit> .<br><br>So it is.</p>"
+    assert outline(page_text(page, headings=True)).sections == [["We found that BRCA1 is high .", "So it is."]]
+
+
 def test_without_headings_a_page_reads_as_before() -> None:
     assert page_text("<h1>Title</h1><p>One\ntwo.") == "   Title   One\ntwo.   "
 
