@@ -4,6 +4,7 @@ import signal
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from zipfile import ZipFile
 
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
@@ -31,6 +32,8 @@ LIMITS = {
 #: and memory in MiB beside `MEMORY_RATIO` times its size. A small file may unpack to much, and the libraries take time
 #: quadratic in some of what they read.
 SECONDS, MEMORY, MEMORY_RATIO = 60, 1024, 8
+#: What a .docx file may unpack to, in MiB and beside that as a multiple of its size.
+UNPACKED, UNPACKED_RATIO = 16, 32
 # mammoth makes headings of Word's own styles, but not of this one. It knows a style by its name, which Word translates,
 # or by its id.
 _TITLE = "p[style-name='Title'] => h1:fresh\np.Title => h1:fresh"
@@ -136,6 +139,10 @@ def _docx(path: Path, *, headings: bool = False) -> str:
     name = printable(path)
     try:
         with path.open("rb") as file:
+            # The library's time is quadratic in the longest text, so a bomb would take all of its time before it ends.
+            unpacked = sum(part.file_size for part in ZipFile(file).infolist()) // MEBIBYTE
+            if unpacked > (most := UNPACKED + UNPACKED_RATIO * path.stat().st_size // MEBIBYTE):
+                raise UserError(f"{name} must unpack to at most {most:,} MiB, for its size, but has {unpacked:,}.")
             if not headings:
                 return str(mammoth.extract_raw_text(file).value)
             # Pictures would be text of many megabytes; footnotes are no part of the plain text either.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 #: Characters that are parsed at a time: the parser takes many times their memory.
 _PIECE = 2**15
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+#: Brackets that nothing closes, or levels of brackets, that a paragraph may have before the others count as text: the
+#: parser tries each of them to the end of the paragraph, a hundred times.
+_MOST = 10
+_BRACKET = re.compile(r"\\.|[\[\]]")
+_PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
@@ -20,9 +25,29 @@ def markdown_pages(text: str) -> Iterator[str]:
     A page is a piece of the text, so that a large one takes little memory.
     """
     parser = _parser()
-    text = text.replace("\0", "")
+    text = "".join(map(_bounded, _PARAGRAPH_END.split(text.replace("\0", ""))))
     known = _definitions(parser, text)
     return (_rendered(parser, piece, known) for piece in _pieces(text))
+
+
+def _bounded(paragraph: str) -> str:
+    """Return a paragraph in which brackets that nothing closes are escaped, as they are no links, if they are many."""
+    if paragraph.count("[") <= _MOST:
+        return paragraph
+    open_: list[list[int]] = []  # place and levels inside of each bracket
+    too_deep: list[int] = []
+    for found in _BRACKET.finditer(paragraph):
+        if found[0] == "[":
+            open_.append([found.start(), 0])
+        elif found[0] == "]" and open_:
+            place, levels = open_.pop()
+            if levels >= _MOST:
+                too_deep.append(place)
+            if open_:
+                open_[-1][1] = max(open_[-1][1], levels + 1)
+    unclosed = [place for place, _ in open_] if len(open_) > _MOST else []
+    cuts = sorted(unclosed + too_deep)
+    return "\\".join(paragraph[start:end] for start, end in pairwise([0, *cuts, len(paragraph)]))
 
 
 def _parser() -> "MarkdownIt":

@@ -1,11 +1,14 @@
 """Makes the inputs that a case names: a whole one with something wrong, or a file of certain bytes."""
 
+import gzip
 import json
 import os
 import shutil
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import torch
 from small_language_models import saved
@@ -129,12 +132,22 @@ def text(path: Path, whole: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8", errors="surrogatepass")
 
 
+def bomb() -> bytes:
+    """Return a zip archive that unpacks to a thousand times its size."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", bytes(2**25))
+    return file.getvalue()
+
+
 def content(path: Path, whole: Path, kind: str) -> None:
     """Write a file that holds something else than text."""
     path.write_bytes(
         {
             "latin-1": "Das Café.\n".encode("latin-1"),
             "zeros": bytes(1000),
+            "packed blank lines": gzip.compress(b"\n" * 1000),
+            "bomb": bomb(),
             "deep": deep().encode(),
             "deep object": (20_000 * '{"a":').encode(),
             "many digits": b'{"id": "a", "summary": ' + 5000 * b"1" + b"}\n",

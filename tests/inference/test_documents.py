@@ -18,6 +18,8 @@ from bs4 import BeautifulSoup
 from documents import PAGE, docx, pdf, pdf_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_inline import StateInline
 
 from pyramidions.data import records
 from pyramidions.data.readers import Corpus, known_fields
@@ -26,6 +28,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.bounded import at_most
 from pyramidions.inference import documents, file_formats
 from pyramidions.inference.documents import ENDINGS, LIMITS, InputText, list_files, read_documents
+from pyramidions.inference.markdown_page import markdown_pages
 from pyramidions.inference.page_text import page_text
 from pyramidions.inference.share import Turns
 
@@ -226,6 +229,35 @@ def test_blank_lines_are_passed_over_together_and_counted(
     assert len(lines) < 10
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".jsonl.xz"])
+@pytest.mark.parametrize("content", [b"", b"\n", b" \n\t\n" * 1000])
+def test_a_file_of_blank_lines_only_is_told(ending: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"a{ending}"
+    pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+    assert sentence(path, pack(content)) == f"{path} holds no line but blank ones."
+
+
+@pytest.mark.parametrize("pattern", ["[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99])
+def test_brackets_that_nothing_closes_take_markdown_no_time(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, skip = [0], ParserInline.skipToken
+
+    def counted(self: ParserInline, state: StateInline) -> None:
+        steps[0] += 1
+        skip(self, state)
+
+    monkeypatch.setattr(ParserInline, "skipToken", counted)
+    assert len("".join(markdown_pages(pattern * (9000 // len(pattern))))) > 5000
+    assert steps[0] < 9000 * 12
+
+
+def test_brackets_that_nothing_closes_are_text_beside_links_that_stay() -> None:
+    text = "For x in [0, 1) " * 30 + "see [the page](https://a.b), `a` and \\[no link](c)."
+    assert (
+        page_text("".join(markdown_pages(text))).split()
+        == ("For x in [0, 1) " * 30 + "see the page, a and [no link](c).").split()
+    )
+
+
 def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(LIMITS, ".txt", 1)
     for size in (2**20, 2**20 + 1):
@@ -254,6 +286,7 @@ def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
         ("<![if IE]>a<![endif]--><![what[b]]>c<!-- no -->", "ac"),
         ("<script>if (a < b) {</script>text<style>", "text"),
         ("<", "<"),
+        ("<b>B<gene>RCA</gene>1</b> <cit> <gene>p53</gene>, <time>now</time>.", "BRCA1 p53, now."),
         ("<b>S</b>ummary of H<sub>2</sub>O<td>a<td>b", "Summary of H2O a b"),
     ],
 )
