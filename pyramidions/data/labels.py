@@ -40,7 +40,7 @@ def labelled(document: Document, tokenizer: Tokenizer) -> LabelledSource:
     units = outline(document.source).units or (Unit(normalize(document.source), 0),)
     labels = np.array([HEADING if unit.is_heading else SENTENCE for unit in units], np.uint8)
     sentences = np.flatnonzero(labels == SENTENCE)
-    chosen = oracle([units[number].text for number in sentences], document.target)
+    chosen = oracle([units[number].text for number in sentences.tolist()], document.target)
     labels[sentences[chosen]] = CHOSEN
     return LabelledSource(tokenizer.encode_units([unit.text for unit in units]), labels)
 

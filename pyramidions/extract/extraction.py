@@ -99,7 +99,7 @@ def extract(outline: Outline, scores: np.ndarray, rules: SelectionRules) -> Extr
         UserError, ValueError: as `select`.
     """
     sentences = outline.sentences
-    chosen = select([sentence.text for sentence in sentences], fit_for_summary(outline, scores), rules)
+    chosen = select(outline.texts, fit_for_summary(outline, scores), rules)
     found = [
         Extract(sentences[place].text, place, outline.headings[sentences[place].section], float(scores[place]))
         for place in chosen

@@ -25,12 +25,12 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         scores: (sentences,), of its sentences.
     """
     back = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
-    seen: set[str] = set()
+    seen: set[int] = set()  # hashes, for the sake of memory
     fit = np.zeros(len(scores), dtype=bool)
-    for place, sentence in enumerate(outline.sentences):
-        spelt = sentence.text.casefold()
-        fit[place] = not back[sentence.section] and spelt not in seen and _words(spelt) >= LEAST_WORDS
-        seen.add(spelt)
+    for place, (text, section) in enumerate(zip(outline.texts, outline.sentences.sections, strict=True)):
+        spelt = text.casefold()
+        fit[place] = not back[section] and hash(spelt) not in seen and _words(spelt) >= LEAST_WORDS
+        seen.add(hash(spelt))
     fitting = np.where(fit, scores, -np.inf)
     return fitting if (fitting > -np.inf).any() else scores
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from pyramidions.arguments import Range, checked
 from pyramidions.extract.core import RANKERS, Ranker
-from pyramidions.extract.vectors import Matrix, SentenceVectors, TfIdf, dense
+from pyramidions.extract.vectors import Matrix, SentenceVectors, TfIdf, dense, rows, squares
 from pyramidions.text.outline import Outline
 
 _BLOCK = 512  # sentences whose similarities are held at a time
@@ -55,13 +55,13 @@ class HipoRank(Ranker):
         sentences = outline.sentences
         if not sentences:
             return np.zeros(0)
-        x = self.vectors([sentence.text for sentence in sentences])
+        x = self.vectors(outline.texts)
         # Headings without text are no sections.
-        _, sizes = np.unique([sentence.section for sentence in sentences], return_counts=True)
+        _, sizes = np.unique(sentences.sections, return_counts=True)
         ends = np.cumsum(sizes)
-        rows = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-        within = np.concatenate([self._within(x[part]) for part in rows])
-        return within + self.mu * self._among(x, rows)
+        parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+        within = np.concatenate([self._within(rows(x, part)) for part in parts])
+        return within + self.mu * self._among(x, parts)
 
     def _within(self, x: Matrix) -> np.ndarray:
         """Return the mean weighted similarity of each sentence of a section to the others."""
@@ -70,8 +70,8 @@ class HipoRank(Ranker):
         farthest_first = np.argsort(-distance, kind="stable")
         scores = np.zeros(number)
         farther = np.zeros(x.shape[1])  # sum of the sentences that are farther than those of the block
-        for rows in _blocks(distance[farthest_first]):
-            here = farthest_first[rows]
+        for places in _blocks(distance[farthest_first]):
+            here = farthest_first[places]
             block = x[here]
             similarity = dense(block @ block.T)
             np.fill_diagonal(similarity, 0)
@@ -79,27 +79,27 @@ class HipoRank(Ranker):
             scores[here] = dense(block @ farther) + (similarity * not_closer).sum(axis=1)
             farther = farther + dense(block.sum(axis=0)).ravel()
         # By now that is the sum of all sentences.
-        others = dense(x @ farther) - dense((x * x).sum(axis=1)).ravel()
+        others = dense(x @ farther) - squares(x)
         return self._weighted(scores, others) / max(number - 1, 1)
 
-    def _among(self, x: Matrix, rows: list[slice]) -> np.ndarray:
+    def _among(self, x: Matrix, parts: list[slice]) -> np.ndarray:
         """Return the mean weighted similarity of each sentence to the sections, its own among them."""
 
         def direction(section: int) -> np.ndarray:
-            found = dense(x[rows[section]].sum(axis=0)).ravel()
+            found = dense(rows(x, parts[section]).sum(axis=0)).ravel()
             length = float(np.linalg.norm(found))
             return found / length if length else found
 
-        distance = self._distance(len(rows))
+        distance = self._distance(len(parts))
         not_closer = np.zeros(x.shape[1])  # sum of the sections that are at least as far
         scores = np.zeros(x.shape[0])
         for level in np.unique(distance)[::-1]:
             alike = np.flatnonzero(distance == level).tolist()
             not_closer = sum((direction(section) for section in alike), start=not_closer)
             for section in alike:
-                scores[rows[section]] = dense(x[rows[section]] @ not_closer)
+                scores[parts[section]] = dense(rows(x, parts[section]) @ not_closer)
         # By now that is the sum of all sections.
-        return self._weighted(scores, dense(x @ not_closer)) / len(rows)
+        return self._weighted(scores, dense(x @ not_closer)) / len(parts)
 
     def _weighted(self, not_closer: np.ndarray, every: np.ndarray) -> np.ndarray:
         """Return weighted sums of similarities, from those to what is not closer to a boundary and those to all."""

@@ -27,7 +27,7 @@ class Oracle(Ranker):
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:
-        sentences = [sentence.text for sentence in outline.sentences]
+        sentences = outline.texts
         scores = np.full(len(sentences), -np.inf)
         chosen = oracle(sentences, self.reference, words=self.words)
         scores[chosen] = np.arange(len(chosen), 0, -1)

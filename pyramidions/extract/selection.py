@@ -1,5 +1,6 @@
 """Selects sentences by their scores, within a budget and without repetitions."""
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
@@ -98,7 +99,7 @@ class _Selection:
     """Sentences that were selected, and what is left of the budget."""
 
     def __init__(self, sentences: Sequence[str], budget: Budget, lengths: Sequence[int] | None) -> None:
-        self._lengths = [len(sentence.split()) for sentence in sentences] if lengths is None else lengths
+        self._lengths = array("q", (len(sentence.split()) for sentence in sentences)) if lengths is None else lengths
         self._words = np.inf if budget.words is None else budget.words
         self._sentences = np.inf if budget.sentences is None else budget.sentences
         self.indices: list[int] = []

@@ -5,7 +5,7 @@ import numpy as np
 from pyramidions.arguments import checked
 from pyramidions.errors import UserError
 from pyramidions.extract.core import RANKERS, Ranker
-from pyramidions.extract.vectors import SentenceVectors, TfIdf, dense
+from pyramidions.extract.vectors import SentenceVectors, TfIdf, dense, squares
 from pyramidions.text.outline import Outline
 
 _TOLERANCE, _MOST_STEPS = 1e-9, 200
@@ -37,12 +37,11 @@ class TextRank(Ranker):
 
     @checked
     def rank(self, outline: Outline) -> np.ndarray:
-        sentences = [sentence.text for sentence in outline.sentences]
-        number = len(sentences)
+        number = len(outline.sentences)
         if not number:
             return np.zeros(0)
-        x = self.vectors(sentences)
-        own = dense((x * x).sum(axis=1)).ravel()
+        x = self.vectors(outline.texts)
+        own = squares(x)
         shifted = isinstance(x, np.ndarray)
 
         def spread(weights: np.ndarray) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Sentences as vectors."""
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -13,6 +14,7 @@ from pyramidions.errors import UserError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+_BLOCK = 2**14  # sentences that are computed at a time
 _WORD = re.compile(r"\b\w\w+\b")
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.
@@ -51,16 +53,22 @@ class TfIdf:
         from scipy.sparse import csr_array
 
         known = self._known or _known(sentences)
-        found: list[int] = []
-        ends = [0]
+        # (words of all sentences,): the column of each, in 4 bytes, and its weight, in 8.
+        found, ends = array("i"), array("q", [0])
         for sentence in sentences:
             found.extend(known.columns[word] for word in _words(sentence) if word in known.columns)
             ends.append(len(found))
         shape = (len(sentences), max(1, len(known.columns)))
-        x = csr_array((np.ones(len(found)), np.array(found, dtype=np.int32), ends), shape=shape)
+        x = csr_array((np.ones(len(found)), np.asarray(found), ends), shape=shape)
         x.sum_duplicates()
-        x.data = (np.log(x.data) + 1) * known.weights[x.indices]
-        x.data /= np.repeat(np.sqrt((x * x).sum(axis=1)), np.diff(x.indptr))
+        np.log(x.data, out=x.data)
+        x.data += 1
+        for start in range(0, x.shape[0], _BLOCK):
+            ends = x.indptr[start : start + _BLOCK + 1]
+            held = slice(ends[0], ends[-1])
+            x.data[held] *= known.weights[x.indices[held]]
+            lengths = np.sqrt(squares(rows(x, slice(start, start + _BLOCK))))
+            x.data[held] /= np.repeat(lengths, np.diff(ends))
         return x
 
 
@@ -88,6 +96,24 @@ def _known(documents: Iterable[str]) -> _Known:
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.lower())
+
+
+def rows(x: Matrix, part: slice) -> Matrix:
+    """Return rows that follow one another; most of a matrix are not copied."""
+    if isinstance(x, np.ndarray):
+        return x[part]
+    from scipy.sparse import csr_array
+
+    ends = x.indptr[part.start : part.stop + 1]
+    held = slice(ends[0], ends[-1])
+    return csr_array((x.data[held], x.indices[held], ends - ends[0]), shape=(len(ends) - 1, x.shape[1]))
+
+
+def squares(x: Matrix) -> np.ndarray:
+    """Return the squared length of each row."""
+    starts = range(0, x.shape[0], _BLOCK)
+    parts = [rows(x, slice(start, start + _BLOCK)) for start in starts]
+    return np.concatenate([dense((part * part).sum(axis=1)).ravel() for part in parts])
 
 
 def dense(row: Any) -> np.ndarray:

@@ -1,8 +1,9 @@
 """Finds headings among the lines of a text."""
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice, pairwise
+from typing import NamedTuple, TypeAlias
 
 # Titles of sections of papers, reports and meetings, which are headings even where no empty line stands before them.
 _TITLES = re.compile(
@@ -26,6 +27,10 @@ _LONGEST_UNBROKEN = 50
 _SHORT_LINE = 4
 
 
+#: Gives the lines of a text, anew at each call.
+Lines: TypeAlias = Callable[[], Iterable[str]]
+
+
 class Line(NamedTuple):
     """A line of a text.
 
@@ -40,33 +45,32 @@ class Line(NamedTuple):
     begins_item: bool = False
 
 
-def headed_lines(text: str) -> Iterator[Line]:
+def headed_lines(lines: Lines) -> Iterator[Line]:
     """Yield the lines of a text, headings among them.
 
     Headings are those of markdown; and, in plain text, short lines that end in no punctuation, if they are numbered,
     in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text. Two headings of
     markdown make a text markdown, in which nothing else is a heading.
     """
-    lines = text.splitlines()
-    is_markdown = sum(_MARKDOWN.match(line) is not None for line in lines) > 1
-    fenced = False
-    skipped = -1
-    for index, line in enumerate(lines):
-        if index == skipped:
+    is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
+    fenced = skipped = False
+    # Each line with those before and behind it.
+    padded: Iterator[str | None] = chain([None], lines(), [None])
+    for (before, line), (_, following) in pairwise(pairwise(padded)):
+        if line is None or skipped:
+            skipped = False
             continue
         if _FENCE.match(line):
             fenced = not fenced
             continue
-        following = lines[index + 1] if index + 1 < len(lines) else None
         if fenced:
             yield Line(line)
         elif marked := _MARKDOWN.match(line):
             yield Line(marked["title"].rstrip(" \t#"), len(marked["marks"]))
         elif following is not None and _UNDERLINE.match(following) and _is_short(line):
-            skipped = index + 1
+            skipped = True
             yield Line(line.strip(), 1 if "=" in following else 2)
         else:
-            before = lines[index - 1] if index else None
             yield Line(line, 0 if is_markdown else _level(line, before, following), bool(_ITEM.match(line)))
 
 

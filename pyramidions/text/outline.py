@@ -1,15 +1,18 @@
 """The sentences of a document, and the sections that they stand in."""
 
 import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, NamedTuple
 
-from pyramidions.text.headings import Line, headed_lines
+from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.text_windows import sentences, windows
+from pyramidions.text.text_windows import lines, sentences, windows
 
 # A word that a line's end cuts, as in the text of a PDF file.
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]*(?=[a-z])")
@@ -30,6 +33,69 @@ class Unit(NamedTuple):
     is_heading: bool = False
 
 
+class Units(Sequence[Unit]):
+    """Units in little more memory than their UTF-8: they are made when they are asked for.
+
+    Attributes:
+        on_read: told of the characters of each text that `Texts` reads, or None.
+    """
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self.on_read: Callable[[int], object] | None = None
+        self._utf8, self._ends = bytearray(), array("q", [0])
+        self.sections, self._is_heading = array("i"), bytearray()
+        for text, section, is_heading in units:
+            self._utf8 += text.encode("utf-8", "surrogatepass")
+            self._ends.append(len(self._utf8))
+            self.sections.append(section)
+            self._is_heading.append(is_heading)
+        self._places: Sequence[int] = range(len(self.sections))
+
+    @property
+    def sentences(self) -> "Units":
+        """The units that are not headings, in the same memory."""
+        found = copy(self)
+        found._places = array("i", (place for place in self._places if not self._is_heading[place]))
+        found.sections = array("i", map(self.sections.__getitem__, found._places))
+        return found
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return tuple(map(self.__getitem__, range(len(self))[at]))
+        place = self._places[at]
+        return Unit(self.text(place), self.sections[at], bool(self._is_heading[place]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def text(self, place: int) -> str:
+        """Return the text of a unit by its place among all, headings counted."""
+        return self._utf8[self._ends[place] : self._ends[place + 1]].decode("utf-8", "surrogatepass")
+
+
+class Texts(Sequence[str]):
+    """The texts of units."""
+
+    def __init__(self, units: Units) -> None:
+        self._units = units
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._units[at].text if isinstance(at, int) else [unit.text for unit in self._units[at]]
+
+    def __iter__(self) -> Iterator[str]:
+        for place in self._units._places:
+            text = self._units.text(place)
+            if self._units.on_read is not None:
+                self._units.on_read(len(text))
+            yield text
+
+
 @dataclass(frozen=True)
 class Outline:
     """A document cut into headings and sentences.
@@ -39,13 +105,18 @@ class Outline:
         headings: of the sections; "" for text before the first heading.
     """
 
-    units: tuple[Unit, ...]
+    units: Sequence[Unit]
     headings: tuple[str, ...]
 
     @cached_property
-    def sentences(self) -> list[Unit]:
+    def sentences(self) -> Units:
         """The units that are not headings."""
-        return [unit for unit in self.units if not unit.is_heading]
+        return (self.units if isinstance(self.units, Units) else Units(self.units)).sentences
+
+    @property
+    def texts(self) -> Texts:
+        """The sentences."""
+        return Texts(self.sentences)
 
     @property
     def sections(self) -> list[list[str]]:
@@ -61,65 +132,59 @@ class Outline:
         return any(self.headings)
 
 
-def outline(text: str) -> Outline:
+def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
     """Cut a text into headings and sentences.
 
     A sentence ends at an empty line or a heading at the latest. Sections are what the headings of the highest level
     begin, of those levels that occur twice or more; the title of a document is no section.
 
     Args:
-        text: any string; headings are found as `headed_lines` does.
+        text: any string, or what gives its lines; headings are found as `headed_lines` does.
+        on_read: told of the characters of each line.
     """
-    lines = list(headed_lines(text))
-    level = _section_level(lines)
-    units: list[Unit] = []
+    levels: Counter[int] = Counter()
+    units = Units(_units(headed_lines(partial(lines, text) if isinstance(text, str) else text), levels, on_read))
+    repeated = [level for level, count in levels.items() if level and count > 1]
+    section_level = min(repeated or filter(None, levels), default=0)
     headings: list[str] = []
-    for heading, paragraph in _blocks(lines):
-        if heading is None:
-            if not headings:
-                headings.append("")
-            units += (Unit(sentence, len(headings) - 1) for sentence in _sentences(paragraph))
-        elif title := normalize(heading.text):
-            is_title = not units and heading.level < level
-            if heading.level <= level and not is_title:
-                headings.append(title)
-            elif not headings:
-                headings.append("")
-            units.append(Unit(title, len(headings) - 1, is_heading=True))
-    return Outline(tuple(units), tuple(headings))
+    # So far, units have the levels of headings in place of sections.
+    for place, level in enumerate(units.sections):
+        is_title = place == 0 and level < section_level
+        if 0 < level <= section_level and not is_title:
+            headings.append(units[place].text)
+        elif not headings:
+            headings.append("")
+        units.sections[place] = len(headings) - 1
+    return Outline(units, tuple(headings))
 
 
-def _section_level(lines: list[Line]) -> int:
-    levels = Counter(line.level for line in lines if line.level)
-    repeated = [level for level, count in levels.items() if count > 1]
-    return min(repeated or levels, default=0)
-
-
-def _blocks(lines: list[Line]) -> Iterator[tuple[Line | None, str]]:
-    """Yield headings, and in between paragraphs, each with its line breaks."""
+def _units(headed: Iterable[Line], levels: Counter[int], on_read: Callable[[int], object]) -> Iterator[Unit]:
+    """Yield headings, with their level for a section, and sentences, with 0; count the levels of all lines."""
     paragraph: list[str] = []
-    for line in [*lines, Line("")]:
+    for line in chain(headed, [Line("")]):
+        levels[line.level] += 1
+        on_read(len(line.text) + 1)
         if line.level or not line.text.strip() or line.begins_item:
-            if paragraph:
-                yield None, "\n".join(paragraph)
+            yield from _sentences(paragraph)
             paragraph = []
         if line.level:
-            yield line, ""
+            if title := normalize(line.text):
+                yield Unit(title, line.level, is_heading=True)
         elif line.text.strip():
             paragraph.append(line.text)
             if _SENTENCE_END.search(line.text[-20:]):
-                yield None, "\n".join(paragraph)
+                yield from _sentences(paragraph)
                 paragraph = []
 
 
-def _sentences(paragraph: str) -> Iterator[str]:
+def _sentences(paragraph: list[str]) -> Iterator[Unit]:
     begun = ""
-    for some in sentences(windows(_HYPHENATED.sub("", paragraph))):
+    for some in sentences(windows(_HYPHENATED.sub("", "\n".join(paragraph)))) if paragraph else ():
         for sentence in some:
             begun = f"{begun} {sentence}" if begun else sentence
             # The number of an entry in a list is no sentence.
             if any(map(str.isalpha, sentence)):
-                yield begun
+                yield Unit(begun, 0)
                 begun = ""
     if begun:
-        yield begun
+        yield Unit(begun, 0)

@@ -27,6 +27,15 @@ def windows(text: str, most: int = WINDOW) -> Iterator[str]:
     yield text[start:]
 
 
+def lines(text: str, most: int = WINDOW) -> Iterator[str]:
+    """Yield the lines of a text, as `str.splitlines` cuts it, without holding all of them."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + most) + 1 or len(text)
+        yield from text[start:end].splitlines()
+        start = end
+
+
 def holds_text(text: str) -> bool:
     """Return whether the normalised text is not empty."""
     return any(normalize(window) for window in windows(text))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from pyramidions.extract import TfIdf
+from pyramidions.extract import TfIdf, vectors
 
 TEXTS = st.lists(st.lists(st.sampled_from("The cat cat's naïve x 10 ÉTÉ été_2 ...".split()), max_size=9), min_size=1)
 
@@ -24,3 +24,13 @@ def test_weights_are_those_of_scikit_learn_fitted_to_the_sentences_or_to_a_corpu
 def test_sentences_without_words_have_no_length() -> None:
     assert TfIdf()(["a b", "..."]).toarray().tolist() == [[0], [0]]
     assert TfIdf(["the cat"])(["a", "dogs"]).toarray().tolist() == [[0, 0], [0, 0]]
+
+
+def test_weights_are_the_same_however_many_sentences_are_computed_at_a_time(monkeypatch):
+    sentences = [f"word{number % 5} word{number % 7} word{number % 3} and word{number}" for number in range(20)] + [""]
+    at_once = TfIdf()(sentences)
+    monkeypatch.setattr(vectors, "_BLOCK", 3)
+    assert (TfIdf()(sentences) != at_once).nnz == 0
+    for part in (slice(0, 4), slice(2, 21), slice(5, 5), slice(20, 21)):
+        assert vectors.rows(at_once, part).toarray().tolist() == at_once[part].toarray().tolist()
+    assert vectors.squares(at_once).tolist() == (at_once * at_once).sum(axis=1).tolist()

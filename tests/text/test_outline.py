@@ -1,10 +1,13 @@
 """Headings and sentences of a text."""
 
+import pickle
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyramidions.text.normalization import normalize
-from pyramidions.text.outline import Unit, outline
+from pyramidions.text.outline import Outline, Unit, Units, outline
 
 
 def headings(text: str) -> list[str]:
@@ -117,3 +120,23 @@ def test_units_are_normalised_in_order_and_never_empty(text):
     assert all(unit.text and normalize(unit.text) == unit.text for unit in found.units)
     assert all(0 <= unit.section < len(found.headings) for unit in found.units)
     assert [unit.section for unit in found.units] == sorted(unit.section for unit in found.units)
+
+
+def test_an_outline_takes_little_more_memory_than_its_text() -> None:
+    text = "".join(f"Methods {number}\n\nIt is known. A value of {number} was found.\n" for number in range(10_000))
+    lines = text.splitlines()
+    tracemalloc.start()
+    found = outline(lambda: lines)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.units) == 30_000 and list(found.texts)[-1] == "A value of 9999 was found."
+    # 21 bytes a unit beside the text, where two objects took 130.
+    assert held < 2 * len(text) and peak < 2.5 * len(text)
+
+
+def test_units_are_those_that_were_given() -> None:
+    given = (Unit("A", 0, True), Unit("b ü \U0001f600", 0), Unit("\ud800", 1))
+    found = Outline(Units(given), ("A", ""))
+    assert found.units == given and found.units[-2:] == given[-2:] and found.sentences == given[1:]
+    assert found.texts[1] == "\ud800" and found.texts[:1] == ["b ü \U0001f600"]
+    assert found == pickle.loads(pickle.dumps(found))  # noqa: S301

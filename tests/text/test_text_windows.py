@@ -5,12 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyramidions.text.normalization import normalize, split_sentences
-from pyramidions.text.text_windows import WINDOW, holds_text, sentences, windows
+from pyramidions.text.text_windows import WINDOW, holds_text, lines, sentences, windows
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
 # Words that NFKC composes, decomposes and reorders, and that lose characters; all kinds of white space between them.
 WORDS = st.lists(st.text("aé\u0301\u0323\u00a8ﬁ각\u1100\u1161\x00\u200b\u200d中\u064b", max_size=6))
 SPACES = st.lists(st.sampled_from(" \n\t\r\x0b\x1c\x85\xa0\u1680\u2028\u3000"), min_size=40, max_size=40)
+
+
+@given(st.text("ab\n\r\x0b\x0c\x1c\x85\u2028", max_size=20), st.integers(1, 9))
+def test_lines_are_those_of_the_text_at_once(text, most):
+    assert list(lines(text, most)) == text.splitlines()
 
 
 @given(ANY_TEXT, st.integers(1, 9))
