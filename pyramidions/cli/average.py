@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 
 @click.command()
-@click.argument("checkpoints", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--out", required=True, type=click.Path(path_type=Path), help="The checkpoint to write.")
+@click.argument("checkpoints", nargs=-1, required=True, type=PATH)
+@click.option("-o", "--out", required=True, type=PATH, help="The checkpoint to write.")
 def average(checkpoints: tuple[Path, ...], out: Path) -> None:
     """Average the weights of fairseq checkpoints.
 

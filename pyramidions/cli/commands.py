@@ -134,6 +134,7 @@ class Commands(click.Group):
         except click.exceptions.Abort:
             _fail("Interrupted.", 130)
         except click.ClickException as error:
+            error.message = _with_nearest(error.message)  # type: ignore[misc]
             error.show()
             sys.exit(error.exit_code)
         except BrokenPipeError:
@@ -149,13 +150,23 @@ class Commands(click.Group):
             sentence = _sentence(error)
             if debug or sentence is None:
                 raise
-            _fail(sentence, 1)
+            _fail(_with_nearest(sentence), 1)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:
     click.echo(f"Error: {message}", err=True)
     sys.exit(code)
+
+
+def _with_nearest(sentence: str) -> str:
+    """Add to an error that lists choices the one that is nearest to what was given."""
+    _, ours, rest = sentence.partition("must be one of ")
+    names, _, given = rest.rpartition(", but is ") if ours else sentence.partition(" is not one of ")[::-1]
+    quoted = given.split("'")[1:2]
+    choices = names.strip(".").replace("'", "").split(", ")
+    near = get_close_matches(quoted[0], choices, n=1, cutoff=0.7) if names and quoted else []
+    return f"{sentence} Did you mean {near[0]!r}?" if near else sentence
 
 
 def _installed_by(module: str) -> str:

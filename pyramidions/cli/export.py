@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 # As the hub spells them: ISO 639, and names of datasets, old ones without an owner.
@@ -13,14 +14,10 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
 
 
 @click.command()
-@click.argument("checkpoint", type=click.Path(path_type=Path))
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Data folder that the model was trained on, for the model card."
-)
-@click.option(
-    "--scores", type=click.Path(path_type=Path), help="File of `pyramidions score --json`, for the model card."
-)
+@click.argument("checkpoint", type=PATH)
+@click.argument("folder", type=PATH)
+@click.option("--data", type=PATH, help="Data folder that the model was trained on, for the model card.")
+@click.option("--scores", type=PATH, help="File of `pyramidions score --json`, for the model card.")
 @click.option("--license", "licence", help="Licence of the weights, for the model card.")
 @click.option(
     "--language",

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,35 @@ class _Path(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Grouped(click.Command):
+    """A command whose help groups its options by what they are for.
+
+    Args:
+        groups: the title of each group by the name of its first option.
+    """
+
+    def __init__(self, *args: Any, groups: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._groups = groups
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options below the titles of their groups."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        title = "Options"
+        for param in self.get_params(ctx):
+            title = self._groups.get(param.name or "", title)
+            # Newer versions of click list arguments as well, though they have no help.
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
+                found.setdefault(title, []).append(record)
+        for title, records in found.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 #: The type of an argument that is a file or a folder.
 PATH = _Path(path_type=Path)
+#: The same as text: it may also be the name of a dataset.
+PLACE = _Path(path_type=str)
 
 
 def _is_text(begin: bytes) -> bool:
@@ -92,7 +119,10 @@ def check_output(
         raise UserError(f"{option} must not replace one of the inputs, but is {path}.")
     if place in map(os.path.realpath, outputs):
         raise UserError(f"{option} must not replace another output, but is {path}.")
-    # A pipe or a device is written as it is.
+    # A pipe or a device is written as it is; a file appears beside the older one, and replaces it.
+    needed = path if path.exists() and not path.is_file() else Path(place).parent
+    if not os.access(needed, os.W_OK):
+        raise UserError(f"{option} must be a file that can be written, but {needed} is read-only.")
     if path.is_file():
         with path.open("rb") as file:
             begin = file.read(1024)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pyramidions.cli.naming import naming_options
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ _OPTIONS = (
     ),
     click.option(
         "--section-types",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Table of section types and their keywords, for --divide.  [default: that of scientific papers]",
     ),
     click.option(

@@ -12,6 +12,7 @@ from pyramidions.cli.character_options import CharacterOptions, character_option
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.inputs import find_inputs
 from pyramidions.cli.naming import naming_options, option
+from pyramidions.cli.outputs import PATH, PLACE
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
 from pyramidions.errors import UserError
@@ -21,20 +22,22 @@ if TYPE_CHECKING:
 
 
 def _file(name: str) -> Any:
-    return click.option(f"--{name}", metavar="FILE", help=f"Documents of the {name} split; overrides INPUT.")
+    return click.option(
+        f"--{name}", metavar="FILE", type=PLACE, help=f"Documents of the {name} split; overrides INPUT."
+    )
 
 
 @click.command()
-@click.argument("input", required=False)
+@click.argument("input", required=False, type=PLACE)
 @_file("train")
 @_file("valid")
 @_file("test")
 @click.option(
     "--release",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Files of a known corpus on this machine, a folder or a .zip file, instead of those on the hub.",
 )
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Data folder to make.")
+@click.option("--out", required=True, type=PATH, help="Data folder to make.")
 @click.option(
     "--vocab-size",
     default=Settings.vocab_size,
@@ -66,7 +69,7 @@ def _file(name: str) -> Any:
 @click.option("--seed", default=Settings.seed, show_default=True, help="Seed of the choice of these sentences.")
 @click.option(
     "--tokenizer",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Reuse the tokenizer of a model (a checkpoint or an export), a sentencepiece.model, or a tokenizer.json "
     "(byte-level BPE) instead of training one; excludes the options of the vocabulary above.",
 )

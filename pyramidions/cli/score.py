@@ -9,6 +9,7 @@ import click
 
 from pyramidions.cli.metric_options import metric_options
 from pyramidions.cli.naming import naming_options
+from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ LEAD = "lead"
 
 
 @click.command(short_help="Score summaries against the raw references.")
-@click.argument("summaries", type=click.Path(path_type=Path))
-@click.option("--data", type=click.Path(path_type=Path), help="Data folder with the raw references.")
+@click.argument("summaries", type=PATH)
+@click.option("--data", type=PATH, help="Data folder with the raw references.")
 @click.option(
     "--split",
     type=click.Choice(["train", "valid", "test"]),
@@ -27,21 +28,21 @@ LEAD = "lead"
 )
 @click.option(
     "--references",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="References instead of --data: .jsonl of {id, summary} or {id, abstract}, or text with one summary per line.",
 )
 @click.option(
     "--documents",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Documents for metrics that read them: .jsonl of {id, article}, or text with one document per line.  "
     "[default: those of --data]",
 )
 @metric_options
-@click.option("--baseline", multiple=True, type=click.Path(path_type=Path), help="Summaries to compare with.")
+@click.option("--baseline", multiple=True, type=PATH, help="Summaries to compare with.")
 @click.option("--lead", is_flag=True, help="Compare with the first sentences of each document; needs --data.")
 @click.option("--lead-words", type=click.IntRange(1), help="Their length.  [default: mean of train's summaries]")
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a page with the table, plots and documents.")
+@click.option("--json", "out", type=PATH, help="Write all numbers to this file.")
+@click.option("--html", type=PATH, help="Write a page with the table, plots and documents.")
 @click.option("--show", type=click.IntRange(0), metavar="N", help="Show summary and reference of document N.")
 @click.option("--workers", type=click.IntRange(1, 1024), help="Processes that score.  [default: all cores]")
 def score(

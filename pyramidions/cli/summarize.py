@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.outputs import PATH, check_summary_outputs, find_layout, format_options, write_lines
+from pyramidions.cli.outputs import PATH, Grouped, check_summary_outputs, find_layout, format_options, write_lines
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
@@ -32,7 +32,19 @@ if TYPE_CHECKING:
 _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
 
 
-@click.command(context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)})
+_GROUPS = {
+    "field": "What is read",
+    "long": "Documents longer than the model reads",
+    "layout": "What is written",
+    "beam": "How a summary is searched for",
+    "sampling": "How it is sampled instead",
+    "batch_size": "How the model computes",
+}
+
+
+@click.command(
+    cls=Grouped, groups=_GROUPS, context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)}
+)
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
 @click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
@@ -44,7 +56,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
     help="What the summary answers, for models trained with queries; given several times, each document is summarized "
     "once for each query.",
 )
-@click.option("--query-file", type=click.Path(path_type=Path), help="File of such queries, one a line.")
+@click.option("--query-file", type=PATH, help="File of such queries, one a line.")
 @click.option("--query-field", help="Field with the query of a document, in .jsonl files.")
 @click.option(
     "--long",
@@ -57,7 +69,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
 )
 @click.option(
     "--section-types",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Table of section types, for --long sections.  [default: that of scientific papers]",
 )
 @click.option(
@@ -72,7 +84,7 @@ _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
     "--explain",
     "page",
     metavar="PAGE.html",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write a page that shows what the model kept of each document, and what each word of its summary drew on.",
 )
 @click.option("--beam", type=click.IntRange(1), help="Beam size.  [default: the model's]")

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from pyramidions.cli.corpus_options import corpus_options
-from pyramidions.cli.outputs import PATH
+from pyramidions.cli.outputs import PATH, PLACE
 from pyramidions.errors import UserError
 
 
 @click.command(short_help="Train a model on documents, in one command.")
-@click.argument("documents")
+@click.argument("documents", type=PLACE)
 @click.option("-o", "--out", "model", metavar="MODEL", required=True, type=PATH, help="Folder of the model to make.")
 @click.option(
     "--kind",

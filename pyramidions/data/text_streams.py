@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pyramidions.data.readers import require_object, text_of
 from pyramidions.data.records import DAMAGE, UNPACK, Record, file_size, open_records
 from pyramidions.errors import UserError
+from pyramidions.files.lines import encoding_hint
 
 #: Endings of files whose records are read; all other files are plain text.
 RECORD_FILES = (*(f".jsonl{ending}" for ending in UNPACK), ".parquet")
@@ -119,7 +120,8 @@ def _blocks(path: Path) -> Iterator[str]:
                 # What the decoder kept from the block before is in front of what it was given now.
                 at = read + len(block) - len(error.object) + error.start
                 byte = f"byte {at + 1:,} is 0x{error.object[error.start]:02x}"
-                raise UserError(f"{path}: must be UTF-8, but {byte}.") from None
+                hint = encoding_hint(error.object)
+                raise UserError(f"{path}: must be UTF-8, but {byte}{hint}.") from None
             read += len(block)
             if not block:
                 break

@@ -23,7 +23,14 @@ def decode_line(line: bytes, place: str) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
         byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
-        raise UserError(f"{place}: must be UTF-8, but {byte}.") from None
+        raise UserError(f"{place}: must be UTF-8, but {byte}{encoding_hint(line)}.") from None
+
+
+def encoding_hint(content: bytes) -> str:
+    """Say what converts bytes that are no UTF-8, if they seem to be text."""
+    name = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
+    known = name == "UTF-16" or b"\0" not in content
+    return f" (if it is {name}, `iconv -f {name} -t UTF-8` converts it)" * known
 
 
 def read_lines(path: Path) -> list[str]:

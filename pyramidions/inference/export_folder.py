@@ -18,18 +18,33 @@ WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 OF_TRANSFORMERS = ("generation_config.json", "tokenizer_config.json", "spiece.model")
 #: Fields of its config.json. transformers keeps them when it saves another model: only the hashes tell whose it is.
 WRITTEN_BY, HASHES = "pyramidions_version", "pyramidions_sha256"
+#: The families of transformers' models that `pyramidions import` reads.
+IMPORTED = ("bart", "led", "pegasus", "bigbird_pegasus")
 #: In an export of 0.1.0, which lists no files, the first.
 TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 #: All that an export may hold.
 EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
 
 
-class ForTransformersError(UserError):
-    """A model is in the format of transformers."""
+def foreign(place: str | Path, family: Any) -> UserError:
+    """Return the error for a model of transformers: which family it is of, and what can be done with it."""
+    if family in IMPORTED:
+        return UserError(
+            f"{place} holds a model of transformers, of the family {family}: `pyramidions import {place} -o model.pt` "
+            "makes a checkpoint of it."
+        )
+    return UserError(
+        f"{place} must hold a model of one of the families {', '.join(IMPORTED)}, but holds {shown(family)}: import a "
+        "model of these, or run this one in transformers."
+    )
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path, place: str | Path | None = None) -> dict[str, Any]:
     """Read config.json of an export; it has `model`, and maybe `kind` and `sha256` (neither in exports of 0.1.0).
+
+    Args:
+        path: of the file.
+        place: what an error calls the model; the folder if None.
 
     Raises:
         UserError: it is damaged, or of something else.
@@ -39,10 +54,7 @@ def read_config(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}.") from None
     if isinstance(about, dict) and "model_type" in about and "format" not in about:
-        raise ForTransformersError(
-            f"{path.parent} holds a model of transformers: `pyramidions import` makes a checkpoint of it, if it is a "
-            "BART, LED, PEGASUS or BigBird-PEGASUS."
-        )
+        raise foreign(place or path.parent, about["model_type"])
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
     if about["format"] is True or about["format"] not in range(1, FORMAT + 1):

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
+from pyramidions.files.lines import encoding_hint
 from pyramidions.files.parallel import KilledError, in_process
 from pyramidions.inference.markdown_page import markdown_pages
 from pyramidions.inference.page_text import page_text
@@ -93,7 +94,8 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UserError(f"{name} must be UTF-8, but is not at byte {error.start}.") from None
+        hint = encoding_hint(content)
+        raise UserError(f"{name} must be UTF-8, but is not at byte {error.start}{hint}.") from None
 
 
 def _text(path: Path) -> str:

@@ -17,7 +17,6 @@ from pyramidions.inference.export_folder import (
     CONFIG,
     TOKENIZERS,
     WEIGHTS,
-    ForTransformersError,
     check_hashes,
     read_config,
     require,
@@ -102,6 +101,9 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
         return _from_hub(on_hub, wanted)
     if not path.exists():
         raise UserError(f"The model {path} does not exist.")
+    if path.is_file() and (path.parent / CONFIG).exists() and path.suffix in (".safetensors", ".bin"):
+        # What is known of weights stands beside them.
+        path = path.parent
     if path.is_file():
         return _from_checkpoint(path, wanted)
     if (path / CONFIG).exists():
@@ -109,6 +111,11 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
     for name in CHECKPOINTS:
         if (path / name).exists():
             return _from_checkpoint(path / name, wanted)
+    if (path / "model.pt").exists():
+        raise UserError(
+            f"{path} holds model.pt, as fairseq's own BART does: `pyramidions import {path} -o model.pt` makes a "
+            "checkpoint of such a model."
+        )
     raise UserError(
         f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
     )
@@ -150,13 +157,13 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     name = task.get("_name", SUMMARIZER.task) if isinstance(task, Mapping) else SUMMARIZER.task
     kind = next((kind for kind in KINDS.values() if kind.task == name), None)
     tasks = " or ".join(kind.task for kind in wanted)
-    if not isinstance(said, dict) or (kind or SUMMARIZER).vocabulary not in said or not config:
+    vocabulary = (kind or SUMMARIZER).vocabulary
+    if kind is None and config:
+        ours = isinstance(said, dict) and vocabulary in said
+        use = "train it on with --finetune-from-model" if ours else "use fairseq's own commands"
+        raise UserError(f"{path} must be a checkpoint of --task {tasks}, but was trained with --task {name}: {use}.")
+    if kind is None or not isinstance(said, dict) or vocabulary not in said or not config:
         raise UserError(f"{path} must be a checkpoint of --task {tasks}, but is none.")
-    if kind is None:
-        raise UserError(
-            f"{path} must be a checkpoint of --task {tasks}, but was trained with --task {name}: train it on with "
-            "--finetune-from-model."
-        )
     _refuse_other(path, kind, wanted)
     if kind is LANGUAGE_MODEL and isinstance(task, Mapping):
         said = {WINDOW: task.get(WINDOW), **said}
@@ -191,13 +198,7 @@ def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
     config = folder / CONFIG
     if not config.is_file():
         raise UserError(f"{name} on the hub must be a model that `pyramidions export` wrote, but has no {CONFIG}.")
-    try:
-        about = read_config(config)
-    except ForTransformersError:
-        raise UserError(
-            f"{name} on the hub is a model of transformers: `pyramidions import {name}` makes a checkpoint of it, if "
-            "it is a BART, LED, PEGASUS or BigBird-PEGASUS."
-        ) from None
+    about = read_config(config, str(name))
     _refuse_other(Path(str(name)), _kind(about), wanted)
     return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
 

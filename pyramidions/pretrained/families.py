@@ -7,6 +7,7 @@ from typing import Any
 
 from pyramidions.arguments import fits, rule_of, shown
 from pyramidions.errors import UserError
+from pyramidions.inference.export_folder import foreign
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
 from pyramidions.pretrained.source import Source
@@ -94,10 +95,7 @@ def shape_of(source: Source) -> Shape:
     read = _Settings(source)
     family = FAMILIES.get(name := read.one("model_type", str))
     if family is None:
-        raise UserError(
-            f"{source.path} must hold a model of one of the families {', '.join(FAMILIES)}, but holds {shown(name)}: "
-            "import a model of these, or run this one in transformers."
-        )
+        raise foreign(source.path, name)
     for name, expected in _ALWAYS.items():
         read.must_be(name, expected)
     for name, expected in (

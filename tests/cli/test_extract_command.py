@@ -226,3 +226,14 @@ def test_a_file_that_ends_in_json_holds_one_value(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text()) == [json.loads(line) for line in lines]
     done = extract(tmp_path / "a.md", "--format", "text", "-o", tmp_path / "out.json")
     assert "--format must be json with --json, or where --out ends in .json or .jsonl, but is text." in done.stderr
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # For root all folders can be written.
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("pyramidions.inference.documents.read_files", None)
+    for option, name in (("--out", "out.txt"), ("--explain", "page.html")):
+        done = extract(option, tmp_path / name, text=APART)
+        assert done.stderr == f"Error: {option} must be a file that can be written, but {tmp_path} is read-only.\n"

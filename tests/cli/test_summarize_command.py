@@ -3,12 +3,14 @@
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from conftest import SAMPLE
@@ -17,6 +19,7 @@ from fairseq_commands import run
 from torch import Tensor
 
 from pyramidions.cli import main
+from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
 from pyramidions.inference.documents import read_documents
@@ -74,7 +77,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_goes_on(checkpoint: Path, fol
     assert done.returncode == 1 and "Traceback" not in done.stdout
     errors = [line for line in done.stdout.splitlines() if line.startswith("Error: ")]
     assert [error.split()[1].rstrip(":") for error in errors] == names[1:]
-    assert "latin.txt must be UTF-8, but is not at byte 3." in done.stdout
+    assert "latin.txt must be UTF-8, but is not at byte 3 (if it is WINDOWS-1252, `iconv " in done.stdout
     assert "bad.pdf cannot be read as PDF" in done.stdout and "blank.txt holds no text." in done.stdout
     (alone,) = Summarizer.from_pretrained(checkpoint).summarize(["One two three."], beam=1, min_len=3, max_len=3)
     # Of several files given, the name says whose summary it is. A busy machine may show a bar before or after it.
@@ -286,6 +289,15 @@ def test_a_list_of_summaries_is_by_section_and_wrapped(checkpoint: Path, tmp_pat
     body = "\n\n".join(f"{each['heading']}\n  {each['summary']}" for each in found["sections"])
     assert summarize("--format", "list").partition(":\n")[2] == f"{body}\n"
     assert summarize().endswith(f":\n{found['summary']}\n")
+
+
+def test_the_help_groups_options_by_what_they_are_for_and_lists_each_once() -> None:
+    output = CliRunner().invoke(main, ["summarize", "--help"]).output
+    titles = re.findall(r"^(\S.*):$", output, re.MULTILINE)
+    assert titles == [*_GROUPS.values()]
+    options = [option.opts[-1] for option in summarize.params if isinstance(option, click.Option)]
+    assert re.findall(r"^  (?:-\w, )?(--[\w-]+)", output, re.MULTILINE) == [*options, "--help"]
+    assert "`pyramidions import` made" in output
 
 
 def test_a_short_text_says_that_its_summary_is_shorter_than_usual(checkpoint: Path, tmp_path: Path) -> None:

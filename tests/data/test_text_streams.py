@@ -86,9 +86,9 @@ def test_a_text_in_an_archive_is_fetched_when_it_is_read(tmp_path: Path, monkeyp
 def test_bad_files_are_one_sentence(tmp_path: Path) -> None:
     assert error_of(lambda: open_text(tmp_path / "none")) == f"The file {tmp_path / 'none'} does not exist."
     (tmp_path / "latin").write_bytes("one tw\u00f6".encode("latin-1"))
-    assert (
-        error_of(lambda: parts(open_text(tmp_path / "latin")))
-        == f"{tmp_path / 'latin'}: must be UTF-8, but byte 7 is 0xf6."
+    assert error_of(lambda: parts(open_text(tmp_path / "latin"))) == (
+        f"{tmp_path / 'latin'}: must be UTF-8, but byte 7 is 0xf6 (if it is WINDOWS-1252, "
+        "`iconv -f WINDOWS-1252 -t UTF-8` converts it)."
     )
     (tmp_path / "cut.xz").write_bytes(lzma.compress(b"one two " * 9)[:-9])
     assert "cut.xz is damaged after byte" in error_of(lambda: parts(open_text(tmp_path / "cut.xz")))

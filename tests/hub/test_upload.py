@@ -111,9 +111,7 @@ def test_a_summarizer_comes_from_the_hub(
 
 def test_a_model_of_transformers_is_not_downloaded_to_summarize(hub: Hub, bart: Path) -> None:
     hub.add("owner/bart", content(bart))
-    sentence = (
-        "owner/bart on the hub is a model of transformers: `pyramidions import owner/bart` makes a checkpoint of it"
-    )
+    sentence = "owner/bart holds a model of transformers, of the family bart: `pyramidions import owner/bart -o "
     assert fail("summarize", "owner/bart", __file__).startswith(sentence)
     assert hub.downloaded() == {"config.json"}
     hub.add("owner/data", {"README.md": b""})

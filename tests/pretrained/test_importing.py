@@ -13,9 +13,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pyramidions.errors import UserError
+from pyramidions.inference.export_folder import IMPORTED
 from pyramidions.inference.search import decoding_settings
 from pyramidions.nn import BeamSearch
 from pyramidions.pretrained.checkpoint import write_checkpoint
+from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.importing import Imported, import_model
 from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
@@ -384,3 +386,7 @@ def test_sinusoids_of_another_kind_are_refused(saved: dict[str, tuple[Any, Path]
 def test_a_model_without_embedding_is_refused() -> None:
     with pytest.raises(UserError, match=f"must hold the embedding \\({SHARED[0]}\\), but lack it."):
         renamed({Q: torch.ones(2)})
+
+
+def test_a_refusal_names_the_families_that_can_be_imported() -> None:
+    assert tuple(KNOWN) == IMPORTED

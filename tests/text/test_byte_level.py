@@ -123,13 +123,29 @@ def test_an_id_that_no_piece_has_is_refused() -> None:
         BART.decode([4, 340])
 
 
-def test_a_pattern_that_fails_on_a_text_is_told_in_one_sentence() -> None:
+def cut_by(pattern: str) -> Tokenizer:
     about = json.loads(FILE)
-    split = {"type": "Split", "pattern": {"Regex": "(a|aa|a+)+$"}, "behavior": "Isolated", "invert": False}
+    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
     about["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, about["pre_tokenizer"]]}
-    tokenizer = Tokenizer.from_bytes(json.dumps(about).encode())
+    return Tokenizer.from_bytes(json.dumps(about).encode())
+
+
+@pytest.mark.parametrize("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
+def test_a_pattern_that_repeats_a_group_is_refused(pattern: str) -> None:
+    with pytest.raises(UserError, match="The tokenizer must repeat no group in its pattern, but has "):
+        cut_by(pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+", r"\)+|[^\r\n]?\p{L}+(?:'s)?"]
+)
+def test_a_pattern_that_repeats_characters_is_taken(pattern: str) -> None:
+    assert cut_by(pattern).encode("the fox")
+
+
+def test_a_pattern_that_fails_on_a_text_is_told_in_one_sentence() -> None:
     with pytest.raises(UserError, match="The tokenizer must cut any text, but its pattern fails on one."):
-        tokenizer.encode("a" * 60 + "b")
+        cut_by("a*" * 20 + "(?!.)").encode("a" * 60 + "b")
 
 
 def test_a_file_of_null_is_refused() -> None:

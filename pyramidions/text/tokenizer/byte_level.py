@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -196,6 +197,11 @@ def _refuse_others(about: dict[str, Any]) -> None:
     for name, found, wanted in (("model", model, "BPE"), ("pre_tokenizer", last, "ByteLevel")):
         if found.get("type") != wanted:
             raise UserError(f"The tokenizer must be byte-level BPE, but its `{name}` is {found.get('type')}.")
+    for step in steps.get("pretokenizers", [steps]):
+        pattern = (step.get("pattern") or {}).get("Regex", "")
+        # Only such a pattern can try exponentially many ways to match.
+        if re.search(r"(?<!\\)\)(\*|\+|\{\d*,)", pattern):
+            raise UserError(f"The tokenizer must repeat no group in its pattern, but has {json.dumps(pattern)[:80]}.")
     changes = {name: model[name] for name in ("dropout", "continuing_subword_prefix", "end_of_word_suffix")}
     for name, value in {"normalizer": about["normalizer"], **changes}.items():
         if value:
