@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from pyramidions.arguments import shown
 from pyramidions.cli.outputs import PATH
 from pyramidions.errors import UserError
 
@@ -53,7 +54,7 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
 
     Raises:
         UserError: a file is missing, damaged or no checkpoint, or its weights are not finite; or two checkpoints differ
-            in architecture, or in the names or shapes of their weights.
+            in architecture, in the format of their settings, or in the names or shapes of their weights.
     """
     import torch
 
@@ -64,10 +65,10 @@ def average_checkpoints(paths: tuple[Path, ...]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path in paths:
         state = read_checkpoint(path)
-        first = first or {"path": path, "architecture": _architecture(state)}
+        first = first or {"path": path, "architecture": _architecture(state), "format": _format(state)}
         weights = state["model"]
         if sums:
-            _refuse_other(first, sums, path, _architecture(state), weights)
+            _refuse_other(first, sums, path, state)
         for name, owner in _owners(weights).items():
             if name != owner or not weights[name].is_floating_point():
                 sums[name] = sums.get(name, weights[name])
@@ -93,13 +94,23 @@ def _architecture(state: dict[str, Any]) -> str:
     return str(model.get("arch") or model.get("_name") or "unknown")
 
 
-def _refuse_other(
-    first: dict[str, Any], sums: dict[str, Any], path: Path, architecture: str, weights: dict[str, Any]
-) -> None:
+def _format(state: dict[str, Any]) -> Any:
+    """Return the format of a checkpoint's settings, in which equal weights mean equal models; None if it says none."""
+    return ((state.get("cfg") or {}).get("model") or {}).get("config_format")
+
+
+def _refuse_other(first: dict[str, Any], sums: dict[str, Any], path: Path, state: dict[str, Any]) -> None:
+    architecture, weights = _architecture(state), state["model"]
     if architecture != first["architecture"]:
         raise UserError(
             f"All checkpoints must have one architecture, but {first['path']} is a {first['architecture']} "
             f"and {path} a {architecture}."
+        )
+    if _format(state) != first["format"]:
+        formats = [shown(each) for each in (first["format"], _format(state))]
+        raise UserError(
+            f"All checkpoints must be of one format of settings, which releases differ in, but {first['path']} is of "
+            f"{formats[0]} and {path} of {formats[1]}."
         )
     if other := sorted(sums.keys() ^ weights.keys()):
         raise UserError(

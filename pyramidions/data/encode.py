@@ -20,7 +20,7 @@ from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import EOS, Tokenizer
-from pyramidions.text.word_tags import TAGS, word_tags
+from pyramidions.text.word_tags import NUM_TAGS, word_tags
 
 CHUNK = 16  # documents that a worker gets at a time
 # A shard ends at either limit. It is held in memory, and is the most that an interruption costs.
@@ -86,7 +86,7 @@ def encode(
     digest, documents = InputHash(), iter(corpus)
     if shards.documents:
         _pass_over(documents, digest, shards, corpus, split, expected)
-    ids = model.vocab_size * (1 if tags is None else TAGS)
+    ids = model.vocab_size * (1 if tags is None else NUM_TAGS)
     dtype = id_type(ids)
     with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
         # The documents stay here and meet their ids again, so that no worker sends them back.

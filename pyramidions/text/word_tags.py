@@ -14,12 +14,12 @@ from pyramidions.text.tokenizer.sentencepiece import NAME_END_SURFACE
 #: none, and the last entity is any other.
 _UNIVERSAL = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
 _ONTONOTES = "CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON PRODUCT QUANTITY TIME"
-PARTS_OF_SPEECH = tuple(_UNIVERSAL.split())
-ENTITIES = (*_ONTONOTES.split(), "WORK_OF_ART", "PER", "MISC", "other")
+PART_NAMES = tuple(_UNIVERSAL.split())
+ENTITY_NAMES = (*_ONTONOTES.split(), "WORK_OF_ART", "PER", "MISC", "other")
 #: Number of pairs.
-TAGS = (1 + len(PARTS_OF_SPEECH)) * (1 + len(ENTITIES))
-_PART = {name: number for number, name in enumerate(PARTS_OF_SPEECH, 1)}
-_ENTITY = {"": 0} | {name: number for number, name in enumerate(ENTITIES, 1)}
+NUM_TAGS = (1 + len(PART_NAMES)) * (1 + len(ENTITY_NAMES))
+_PART = {name: number for number, name in enumerate(PART_NAMES, 1)}
+_ENTITY = {"": 0} | {name: number for number, name in enumerate(ENTITY_NAMES, 1)}
 
 
 @cache
@@ -47,7 +47,7 @@ def about_pipeline(name: str) -> dict[str, str]:
 
 
 def word_tags(surfaces: Sequence[str], name: str) -> np.ndarray:
-    """Return the tag of the word that each token of a text begins in, below `TAGS`; 0 for markers: (tokens,).
+    """Return the tag of the word that each token of a text begins in, below `NUM_TAGS`; 0 for markers: (tokens,).
 
     Args:
         surfaces: tokens, as `Tokenizer.surfaces` gives them; sentences or lines begin at empty ones.
@@ -64,8 +64,8 @@ def word_tags(surfaces: Sequence[str], name: str) -> np.ndarray:
     for unit, doc in zip(units, pipeline(name).pipe(texts), strict=True):
         of = np.zeros(len(doc.text) + 1, np.uint32)
         for token in doc:
-            entity = _ENTITY.get(token.ent_type_, len(ENTITIES))
-            of[token.idx : token.idx + len(token)] = _PART.get(token.pos_, 0) * (1 + len(ENTITIES)) + entity
+            entity = _ENTITY.get(token.ent_type_, len(ENTITY_NAMES))
+            of[token.idx : token.idx + len(token)] = _PART.get(token.pos_, 0) * (1 + len(ENTITY_NAMES)) + entity
         at = 0
         for place in unit:
             surface = spelt[place]

@@ -16,7 +16,7 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.models import build, preset
 from pyramidions.nn import tags as embeddings
-from pyramidions.text.word_tags import ENTITIES, PARTS_OF_SPEECH, TAGS
+from pyramidions.text.word_tags import ENTITY_NAMES, NUM_TAGS, PART_NAMES
 
 TURNS = "Ann: Bees fly over London.\nBob: Who reads 1 paper?\n"
 EXPECTED = {"Bees": "NOUN", "fly": "VERB", "London": "PROPN", "Bob": "PROPN", "paper": "NOUN"}
@@ -25,8 +25,8 @@ PLACES = {"London": "GPE", "Bob": "ROLE"}
 
 def tag(word: str) -> int:
     part, entity = EXPECTED.get(word), PLACES.get(word)
-    of_entity = 0 if entity is None else 1 + (*ENTITIES[:-1], "ROLE").index(entity)
-    return (0 if part is None else 1 + PARTS_OF_SPEECH.index(part)) * (1 + len(ENTITIES)) + of_entity
+    of_entity = 0 if entity is None else 1 + (*ENTITY_NAMES[:-1], "ROLE").index(entity)
+    return (0 if part is None else 1 + PART_NAMES.index(part)) * (1 + len(ENTITY_NAMES)) + of_entity
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +64,12 @@ def test_each_token_has_the_tag_of_its_word(prepared: DataFolder) -> None:
         words.append((word, number))
     for name in EXPECTED:
         assert (name, tag(name)) in [(re.sub(r"\W", "", each), number) for each, number in words]
-    assert 0 < max(tags) < TAGS
+    assert 0 < max(tags) < NUM_TAGS
     assert prepared.manifest["settings"]["tags"] == {"lang": "en", "name": "pipeline", "version": "0.0.0"}
 
 
 def test_inventories_are_those_that_embeddings_have() -> None:
-    assert (1 + len(PARTS_OF_SPEECH), 1 + len(ENTITIES)) == (embeddings.PARTS_OF_SPEECH, embeddings.ENTITIES)
+    assert (1 + len(PART_NAMES), 1 + len(ENTITY_NAMES)) == (embeddings.PARTS_OF_SPEECH, embeddings.ENTITIES)
 
 
 def test_training_begins_as_without_tags_and_tags_then_change_the_output() -> None:

@@ -13,7 +13,7 @@ from small_tokenizers import bart
 
 from pyramidions.errors import UserError
 from pyramidions.scoring.encoders.embedder import embedder
-from pyramidions.scoring.encoders.heads import ANSWERS, TAGS, VECTORS
+from pyramidions.scoring.encoders.heads import ANSWERS, ENTITY_LABELS, VECTORS
 from pyramidions.scoring.encoders.loading import load
 
 SIZE = bart().get_vocab_size()
@@ -178,7 +178,7 @@ def test_a_model_that_reads_from_left_to_right_is_no_encoder(tmp_path: Path) -> 
     assert refusal(folder).endswith(f"but {folder} is a bert, whose tokens do not see those to the right.")
 
 
-@pytest.mark.parametrize("head", [ANSWERS, TAGS])
+@pytest.mark.parametrize("head", [ANSWERS, ENTITY_LABELS])
 def test_an_encoder_without_the_head_is_refused(tmp_path: Path, head: Any) -> None:
     folder = save_bert(tmp_path / "model", "BertForMaskedLM")
     assert refusal(folder, head) == (

@@ -8,7 +8,7 @@ import torch
 from pyramidions.errors import UserError
 from pyramidions.scoring.encoders.batches import batches_by_length
 from pyramidions.scoring.encoders.embedder import truncation
-from pyramidions.scoring.encoders.heads import TAGS
+from pyramidions.scoring.encoders.heads import ENTITY_LABELS
 from pyramidions.scoring.encoders.loading import Loaded, library_version, load
 from pyramidions.scoring.reading import Span
 
@@ -39,7 +39,7 @@ class EntityTagger:
         if _OUTSIDE not in labels or len(labels) < 2:
             shown = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
             raise UserError(
-                f"`{TAGS.option}` must have the label {_OUTSIDE} for words outside of entities, and labels of "
+                f"`{ENTITY_LABELS.option}` must have the label {_OUTSIDE} for words outside of entities, and labels of "
                 f"entities, but {place} has {shown}."
             )
 
@@ -50,7 +50,7 @@ class EntityTagger:
         Raises:
             UserError: as `load` does.
         """
-        return cls(load(place, TAGS, device), str(place))
+        return cls(load(place, ENTITY_LABELS, device), str(place))
 
     def signature(self) -> str:
         """Name the model."""

@@ -31,6 +31,6 @@ ANSWERS = Head(
     "AutoModelForQuestionAnswering",
     "ForQuestionAnswering",
 )
-TAGS = Head(
+ENTITY_LABELS = Head(
     "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", "ForTokenClassification"
 )
