@@ -178,8 +178,7 @@ class Planner:
         machines = self.machines
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            # `pyramidions plot` reads JSON.
-            *(*overrides, f"common.user_dir={_quoted(self.plugin)}", "common.log_format=json"),
+            *(*overrides, f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]

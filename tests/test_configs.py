@@ -316,7 +316,7 @@ def test_fairseq_trains_a_step_of_a_config(row: str | None, data: DataFolder, tm
     )
     assert done.returncode == 0, done.stdout
     assert (tmp_path / "run" / "checkpoint_last.pt").exists()
-    assert "num_updates 1 " in done.stdout
+    assert '"train_num_updates": "1"' in done.stdout
     assert not list(Path.cwd().glob("*.log"))
 
 

@@ -151,7 +151,7 @@ def test_the_release_of_arxiv_and_its_hydra_run(folder: Path) -> None:
         *("task.max_source_positions=64", "task.max_target_positions=80", "dataset.disable_validation=true"),
         *("optimization.max_update=1", "optimization.update_freq=[1]", "task.stopping_patience=0"),
     ]
-    assert "num_updates 1 " in run_in(folder, command("fairseq-hydra-train"), *small)
+    assert '"train_num_updates": "1"' in run_in(folder, command("fairseq-hydra-train"), *small)
 
 
 def test_a_language_model_of_characters_is_trained_and_its_segments_are_shown(tmp_path: Path) -> None:

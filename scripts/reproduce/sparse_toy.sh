@@ -48,7 +48,7 @@ for problem in copy addition; do
         fairseq-train --user-dir "$plugin" --task toy_sequences --problem "$problem" --arch "$arch" \
             --criterion pooled_cross_entropy --optimizer adam --lr 0.0005 --lr-scheduler inverse_sqrt "${size[@]}" \
             --valid-subset valid,test --best-checkpoint-metric symbols_right --maximize-best-checkpoint-metric \
-            --no-epoch-checkpoints --num-workers 0 --log-format simple --seed 1 \
+            --no-epoch-checkpoints --num-workers 0 --log-format json --seed 1 \
             --distributed-world-size 1 "${cpu[@]}" --save-dir "$folder" |
             tee -a "$folder/train.log"
     done
@@ -56,6 +56,7 @@ done
 echo
 echo "Share of symbols, and of whole sequences, that are right in the test; configs/sparse.csv has the published ones."
 for folder in "$out"/*-toy_*; do
-    grep "on 'test' subset" "$folder/train.log" | tail -n 1 |
-        sed -E "s/.*(symbols_right [0-9.]+).*(sequences_right [0-9.]+).*/${folder##*/}: \1, \2/"
+    grep '"test_symbols_right"' "$folder/train.log" | tail -n 1 |
+        sed -E 's/.*"test_(symbols_right)": "([0-9.]+)".*"test_(sequences_right)": "([0-9.]+)".*/\1 \2, \3 \4/' |
+        sed "s/^/${folder##*/}: /"
 done

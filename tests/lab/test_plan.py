@@ -58,7 +58,7 @@ def test_one_machine_trains_with_a_process_a_gpu_that_fairseq_starts() -> None:
         "+table2=03_vanilla_8k",
     ]
     assert command[6:] == [
-        *("common.user_dir=/plugin", "common.log_format=json", "task.data=/out/data/arxiv"),
+        *("common.user_dir=/plugin", "task.data=/out/data/arxiv"),
         *("checkpoint.save_dir=/out/arxiv/table2/03_vanilla_8k/checkpoints", "dataset.batch_size=4"),
         *("optimization.update_freq=[8]", "distributed_training.distributed_world_size=8"),
     ]
