@@ -1,6 +1,7 @@
 """--shard: a run that reads a share of the inputs, and writes a file of a folder that `pyramidions join` joins."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,6 +59,9 @@ def find_share(shard: str | None, out: Path | None, page: Path | None, paths: li
         raise UserError(f"With --shard, --out must be a folder, but is {out}; `pyramidions join` writes such a file.")
     if not out.absolute().parent.is_dir():
         raise UserError(f"--out must be a folder in a folder that exists, but is {out}.")
+    needed = out if out.exists() else out.absolute().parent
+    if not os.access(needed, os.W_OK):
+        raise UserError(f"--out must be a folder that can be written, but {needed} is read-only.")
     return share
 
 

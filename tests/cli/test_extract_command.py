@@ -1,6 +1,7 @@
 """`pyramidions extract`: documents in, sentences out."""
 
 import json
+import os
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -232,8 +233,11 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # For root all folders can be written.
-    monkeypatch.setattr("os.access", lambda path, mode: False)
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
     monkeypatch.setattr("pyramidions.inference.documents.read_files", None)
     for option, name in (("--out", "out.txt"), ("--explain", "page.html")):
         done = extract(option, tmp_path / name, text=APART)
         assert done.stderr == f"Error: {option} must be a file that can be written, but {tmp_path} is read-only.\n"
+    (tmp_path / "paper.md").write_text(APART)
+    done = extract(tmp_path / "paper.md", "--shard", "1/1", "--out", tmp_path / "shards")
+    assert done.stderr == f"Error: --out must be a folder that can be written, but {tmp_path} is read-only.\n"
