@@ -79,18 +79,17 @@ def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(
     assert page_data(page.read_text(encoding="utf-8"))["left_out"] == 1
 
 
-@pytest.mark.parametrize(
-    "targets", [["--explain", "a.txt"], ["--out", "a.txt"], ["--out", "p.html", "--explain", "../here/p.html"]]
-)
+@pytest.mark.parametrize("targets", [["--explain", "a.txt"], ["--out", "a.txt"], ["--out", "p", "--explain", "p.html"]])
 def test_no_document_and_no_other_output_is_replaced(targets: list[str], checkpoint: Path, tmp_path: Path) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "a.txt").write_text("One.")
+    (folder / "p.html").symlink_to("p")
     done = run("pyramidions", "summarize", checkpoint, "a.txt", *SHORT, *targets, folder=folder)
     taken = "one of the inputs" if targets[-1] == "a.txt" else "another output"
     sentence = f"{targets[-2]} must not replace {taken}, but is {targets[-1]}."
     assert (done.returncode, done.stdout) == (1, f"Error: {sentence}\n")
-    assert [path.name for path in folder.iterdir()] == ["a.txt"] and (folder / "a.txt").read_text() == "One."
+    assert {path.name for path in folder.iterdir()} == {"a.txt", "p.html"} and (folder / "a.txt").read_text() == "One."
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(
