@@ -133,7 +133,7 @@ def extract(
         told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail, "note": report.note}
 
         def read(turns: Turns) -> Iterator["InputText"]:
-            fields: dict[str, Any] = {"reference_field": reference_field, "headings": True}
+            fields: dict[str, Any] = {"reference_field": reference_field, "headings": True, "by_line": True}
             return read_files(paths, field, id_field, **fields, refuse=report.fail, turns=turns)
 
         def line_blocks(turns: Turns) -> LineBlocks:
@@ -159,6 +159,7 @@ def extract(
         if page is not None:
             results = explain_extracts(results, page, extractor, rules, refuse=report.fail)
         write_lines(_lines(results, paths, layout), out, report.bar_aside)
+        report.finish()
     return 1 if report.failed else 0
 
 

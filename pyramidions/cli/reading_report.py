@@ -67,8 +67,13 @@ class ReadingReport:
             self._bar.refresh()
 
     def bar_aside(self) -> AbstractContextManager[Any]:
-        """Clear the bar while something else is written."""
-        return nullcontext() if self._bar is None else self._bar.external_write_mode()
+        """Clear the bar of a terminal while something else is written; in a file it would be drawn anew each time."""
+        drawn = self._bar is not None and sys.stderr.isatty()
+        return self._bar.external_write_mode() if drawn else nullcontext()
+
+    def finish(self) -> None:
+        """Count what could not be read as well."""
+        self.add(2 * (self._total - self._done))
 
     def close(self) -> None:
         """Leave the bar as it stands."""

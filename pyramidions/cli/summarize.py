@@ -241,6 +241,7 @@ def summarize(
             )
         lines = _lines(results, paths, len(first) > 1, layout, long)
         write_lines(lines, out, report.bar_aside)
+        report.finish()
     return 1 if report.failed else 0
 
 

@@ -14,7 +14,7 @@ from pyramidions.errors import UserError
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_BLOCK = 2**14  # sentences that are computed at a time
+_BLOCK = 2**12  # sentences that are computed at a time
 _WORD = re.compile(r"\b\w\w+\b")
 
 #: (sentences, features): rows of length 1, or 0 for a sentence without features.
@@ -54,7 +54,7 @@ class TfIdf:
 
         known = self._known or _known(sentences)
         # (words of all sentences,): the column of each, in 4 bytes, and its weight, in 8.
-        found, ends = array("i"), array("q", [0])
+        found, ends = array("i"), array("i", [0])
         for sentence in sentences:
             found.extend(known.columns[word] for word in _words(sentence) if word in known.columns)
             ends.append(len(found))

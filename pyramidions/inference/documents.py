@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -12,9 +13,10 @@ from pyramidions.data.records import DAMAGE, OPENERS, pass_blank_lines
 from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
-from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records
+from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
 from pyramidions.inference.share import Turns
 from pyramidions.strict_json import NumberError, parse_json
+from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
 
 ENDINGS = tuple(LIMITS)
@@ -57,6 +59,7 @@ class InputText(NamedTuple):
         query: what its summary answers; None without queries.
         number: its place among all inputs (files, and lines of .jsonl files), from 1. With several queries, each input
             counts once for each of them.
+        lines: of a plain text of any length, in place of its text; they are read when they are asked for.
     """
 
     origin: Origin
@@ -65,6 +68,13 @@ class InputText(NamedTuple):
     reference: str | None = None
     query: str | None = None
     number: int = 1
+    lines: Lines | None = None
+
+    @property
+    def holds_text(self) -> bool:
+        """Whether there is more than white space."""
+        # All lines are read, since one that is no UTF-8 is told before the document is.
+        return sum(map(holds_text, (self.text,) if self.lines is None else self.lines())) > 0
 
 
 class Files(NamedTuple):
@@ -111,6 +121,7 @@ def read_files(
     headings: bool = False,
     reference_field: str | None = None,
     query_field: str | None = None,
+    by_line: bool = False,
     refuse: Refuse,
     turns: Turns | None = None,
 ) -> Iterator[InputText]:
@@ -118,15 +129,16 @@ def read_files(
 
     Args:
         paths: of the files.
-        field, id_field, headings, reference_field, query_field: as in `read_documents`.
+        field, id_field, headings, reference_field, query_field, by_line: as in `read_documents`.
         refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
         turns: numbers the inputs, and says which are read; all if None.
     """
     turns = turns or Turns()
     for path in paths:
         try:
-            fields = {"reference_field": reference_field, "query_field": query_field}
-            yield from read_documents(path, field, id_field, headings=headings, **fields, refuse=refuse, turns=turns)
+            fields: dict[str, Any] = {"reference_field": reference_field, "query_field": query_field}
+            fields |= {"headings": headings, "by_line": by_line}
+            yield from read_documents(path, field, id_field, **fields, refuse=refuse, turns=turns)
         except UserError as error:
             refuse(error)
         except OSError as error:
@@ -141,6 +153,7 @@ def read_documents(
     headings: bool = False,
     reference_field: str | None = None,
     query_field: str | None = None,
+    by_line: bool = False,
     refuse: Refuse,
     turns: Turns | None = None,
 ) -> Iterator[InputText]:
@@ -155,6 +168,7 @@ def read_documents(
             `sections` where it has some (`sectioned_text`), unless ``field`` is the field of a summary.
         reference_field: of the objects in a .jsonl file, with the summary by a person; None to read none.
         query_field: likewise, with the query, for files that end in .jsonl only.
+        by_line: give the lines of a .txt file in place of its text.
         refuse: told of a document without text, and of each line that is no document, unless it is the first.
         turns: as in `read_files`. Only what is read is refused.
 
@@ -166,9 +180,9 @@ def read_documents(
             ending says; of a .jsonl file, the first line decides.
         OSError: the file cannot be read at all.
     """
-    fields = _Fields(field, id_field, reference_field, query_field, headings)
+    fields = _Fields(field, id_field, reference_field, query_field, headings, by_line)
     for document in _documents(path, fields, refuse, turns or Turns()):
-        if holds_text(document.text):
+        if document.holds_text:
             yield document
         else:
             refuse(UserError(f"{document.origin.name} holds no text."))
@@ -182,6 +196,7 @@ class _Fields(NamedTuple):
     reference: str | None
     query: str | None
     headings: bool
+    by_line: bool
 
 
 def _documents(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
@@ -202,7 +217,9 @@ def _documents(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Ite
         size = regular_size(path)
         if fields.query is not None:
             raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
-        yield InputText(Origin(name, None, 1), file_text(path, headings=fields.headings), size, number=turns.number)
+        lines = partial(text_lines, path) if fields.by_line and file_ending(path) == ".txt" else None
+        text = file_text(path, headings=fields.headings) if lines is None else ""
+        yield InputText(Origin(name, None, 1), text, size, number=turns.number, lines=lines)
 
 
 def _standard_input() -> InputText:

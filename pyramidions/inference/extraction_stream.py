@@ -20,6 +20,10 @@ from pyramidions.text.outline import Outline
 
 #: Inputs that a trained extractor reads together.
 BLOCK = 32
+#: Characters between two steps of the progress bar.
+_STEP = 2**16
+#: How often the sentences of a document are read: twice for tf-idf, and once to tell which are fit, and to count words.
+_TIMES = 4
 
 
 class Extracted(NamedTuple):
@@ -29,9 +33,40 @@ class Extracted(NamedTuple):
     extraction: Extraction
 
 
+class _Half:
+    """Counts half of the work on a document, by the characters that are read; `on_progress` gets bytes.
+
+    Args:
+        size: of the document, in bytes.
+        times: that its characters are read.
+        on_progress: progress callback.
+    """
+
+    def __init__(self, size: int, times: int, on_progress: Progress) -> None:
+        self._left: float = size
+        self._times = times
+        self._on_progress = on_progress
+        self._waiting = 0
+
+    def add(self, characters: int) -> None:
+        """Count characters; the bar need not know each sentence."""
+        self._waiting += characters
+        if self._waiting > _STEP:
+            self._move(min(self._waiting / self._times, self._left))
+
+    def finish(self) -> None:
+        """Count what is left."""
+        self._move(self._left)
+
+    def _move(self, size: float) -> None:
+        self._waiting, self._left = 0, self._left - size
+        self._on_progress(size)
+
+
 class _Read(NamedTuple):
     document: InputText
     outline: Outline
+    done: _Half
 
 
 def extract_documents(
@@ -90,11 +125,11 @@ def extract_blocks(
                 yield read.outline, read.document.reference
 
         for scores in extractor.rank(outlines(), rules.budget):
-            document, outline = waiting.popleft()
+            document, outline, done = waiting.popleft()
             found = extract(outline, scores, rules)
+            done.finish()
             counts.add(outline, found, rules.budget.words)
             yield Extracted(document, found)
-            on_progress(document.size)
 
     for number, block in blocks(documents, BLOCK):
         yield number, extracted(block)
@@ -131,16 +166,20 @@ class _Counts:
 
 def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:
     for document in documents:
-        on_progress(document.size)
+        reading = _Half(document.size, 1, on_progress)
         try:
             if method == ORACLE and document.reference is None:
                 raise UserError(f"The method {ORACLE!r} needs a reference summary, which only a .jsonl file has.")
-            outline = document_outline(document.text)
+            outline = document_outline(document.lines or document.text, reading.add)
         except UserError as error:
             refuse(UserError(f"{document.origin.name}: {error}"))
             continue
+        finally:
+            reading.finish()
         # The outline has all of the text that is needed.
-        yield _Read(document._replace(text=""), outline)
+        ranking = _Half(document.size, _TIMES, on_progress)
+        outline.sentences.on_read = ranking.add
+        yield _Read(document._replace(text="", lines=None), outline, ranking)
 
 
 def explain_extracts(

@@ -1,6 +1,6 @@
 """Extractive summaries of texts, in a few lines of Python."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
 from pyramidions.optional import optional_library
+from pyramidions.text.headings import Lines
 from pyramidions.text.outline import Outline, outline
 
 # Only a trained extractor needs torch.
@@ -139,13 +140,16 @@ class Extractor:
             yield ranker.rank(found)
 
 
-def document_outline(text: str) -> Outline:
+def document_outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None) -> Outline:
     """Return the outline of a document that can be extracted from.
+
+    Args:
+        text, on_read: as in `outline`.
 
     Raises:
         UserError: it is empty, or holds headings only.
     """
-    found = outline(text)
+    found = outline(text, on_read)
     if not found.units:
         raise UserError("A document must hold text, but holds none.")
     if not found.sentences:

@@ -1,6 +1,7 @@
 """Reads the text of files, by format."""
 
 import signal
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -96,6 +97,24 @@ def decoded(content: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         hint = encoding_hint(content)
         raise UserError(f"{name} must be UTF-8, but is not at byte {error.start}{hint}.") from None
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a .txt file, of which none but the last is held.
+
+    Raises:
+        UserError, OSError: as `file_text`.
+    """
+    require_at_most(LIMITS[".txt"], path.stat().st_size, printable(path))
+    read = 0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                raise UserError(f"{printable(path)} must be UTF-8, but is not at byte {read + error.start}.") from None
+            yield from (text if read else text.removeprefix("\ufeff")).splitlines()
+            read += len(line)
 
 
 def _text(path: Path) -> str:

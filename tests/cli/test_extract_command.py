@@ -2,8 +2,10 @@
 
 import json
 import os
+import tracemalloc
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +14,12 @@ from click.testing import CliRunner, Result
 from documents import PAGE, docx, pdf
 
 from pyramidions import Extractor
-from pyramidions.cli import main
+from pyramidions.cli import main, reading_report
+from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.errors import UserError
 from pyramidions.extract import TfIdf
-from pyramidions.inference import LearnedRanker, SavedExtractor
+from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stream
+from pyramidions.inference.documents import read_files
 from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
@@ -241,3 +246,50 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
     (tmp_path / "paper.md").write_text(APART)
     done = extract(tmp_path / "paper.md", "--shard", "1/1", "--out", tmp_path / "shards")
     assert done.stderr == f"Error: --out must be a folder that can be written, but {tmp_path} is read-only.\n"
+
+
+def test_each_byte_of_a_text_takes_at_most_four_of_memory(tmp_path: Path) -> None:
+    # Held as one, the text would take four bytes a letter by itself.
+    tail = "were larger than expected, considering measurements that followed earlier experiments."
+    lines = [f"The {n % 97} values{n % 89} of \U0001f600 {tail}\n" for n in range(8000)]
+    peaks = []
+    for count in (10, 4000, 8000):
+        (tmp_path / "long.txt").write_text("".join(lines[:count]))
+        tracemalloc.start()
+        assert extract(tmp_path / "long.txt", "--sentences", 1, "-o", tmp_path / "out.txt").exit_code == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # What blocks of a fixed size take is the same for both.
+    assert peaks[2] - peaks[1] < 4 * len("".join(lines[4000:]).encode())
+    assert (tmp_path / "out.txt").read_text() == f"{Extractor().extract(''.join(lines), sentences=1).text}\n"
+
+
+def test_progress_is_counted_within_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extraction_stream, "_STEP", 20)
+    (tmp_path / "a.txt").write_text(PAPER * 3)
+    (tmp_path / "b.txt").write_text("# Only\n\n# Headings\n")
+    steps: list[float] = []
+    extractor, told = Extractor(), {"refuse": lambda _: None, "note": lambda _: None}
+    documents = read_files([tmp_path / "a.txt", tmp_path / "b.txt"], None, by_line=True, refuse=print)
+    found = list(
+        extraction_stream.extract_documents(documents, extractor, extractor.rules(), on_progress=steps.append, **told)
+    )
+    assert len(found) == 1 and len(steps) > 20 and max(steps) < len(PAPER)
+    # A document is read and extracted from; one that is refused is read.
+    assert sum(steps) == 2 * len(PAPER * 3) + len("# Only\n\n# Headings\n")
+
+
+def test_a_bar_in_a_file_is_not_drawn_anew_at_each_note_and_ends_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reading_report, "PATIENCE", 0.0)
+    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
+    (tmp_path / "a.txt").write_text("One two three.")
+    with closing(ReadingReport([tmp_path / "a.txt"], "extracting")) as report:
+        while report._bar is None:
+            pass
+        for _ in range(5):
+            report.fail(UserError("It is not read."))
+        report.finish()
+    shown = capfd.readouterr().err
+    assert "14.0/14.0" in shown and shown.count("Error: It is not read.") == 5 and shown.count("extracting: ") == 2

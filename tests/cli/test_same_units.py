@@ -43,7 +43,7 @@ def extracted(release: Path, run, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
     """By the ids of the documents, the outlines that `pyramidions extract` reads."""
     outlines, outlined = [], extraction_stream.document_outline
     monkeypatch.setattr(
-        extraction_stream, "document_outline", lambda text: outlines.append(outlined(text)) or outlines[-1]
+        extraction_stream, "document_outline", lambda *given: outlines.append(outlined(*given)) or outlines[-1]
     )
     done = run("extract", release, "--method", "lead", "--field", "article_text", "--json")
     assert done.exit_code == 0, done.output
