@@ -112,7 +112,8 @@ def text_lines(path: Path) -> Iterator[str]:
             try:
                 text = line.decode()
             except UnicodeDecodeError as error:
-                raise UserError(f"{printable(path)} must be UTF-8, but is not at byte {read + error.start}.") from None
+                place = f"byte {read + error.start}{encoding_hint(line)}"
+                raise UserError(f"{printable(path)} must be UTF-8, but is not at {place}.") from None
             yield from (text if read else text.removeprefix("\ufeff")).splitlines()
             read += len(line)
 
