@@ -139,11 +139,11 @@ def test_blocks_before_a_kill_are_not_computed_again(
     seen: list[str] = []
     outline = extraction_stream.document_outline
 
-    def stops(text: str) -> object:
+    def stops(text: str, *others: object) -> object:
         seen.append(text)
         if len(seen) == 50:
             raise KeyboardInterrupt
-        return outline(text)
+        return outline(text, *others)
 
     monkeypatch.setattr(extraction_stream, "document_outline", stops)
     assert run(*command).exit_code == 130
