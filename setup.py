@@ -63,6 +63,9 @@ TRAIN = [
     *PRETRAINED,
 ]
 
+# What builds the site of docs/.
+DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.29,<2", "mkdocs-click>=0.8,<1"]
+
 # What `prepare --tags` runs.
 TAGS = ["spacy>=3.8,<3.9"]
 
@@ -77,6 +80,7 @@ DEV = [
     "hypothesis>=6.150,<7",
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
     *TAGS,
+    *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
     "beautifulsoup4>=4.12,<5",  # reads .html as ours does, in a test
     "scikit-learn>=1.5,<2",  # weighs words as ours does, in a test
@@ -117,6 +121,7 @@ setup(
         "pretrained": PRETRAINED,
         "metrics": METRICS,
         "tags": TAGS,
+        "docs": DOCS,
         "bench": BENCH,
         "dev": DEV,
     },

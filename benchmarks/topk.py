@@ -2,7 +2,7 @@
 
     python benchmarks/topk.py --out benchmarks/results/topk-cpu
     python benchmarks/topk.py --device cuda --out benchmarks/results/topk-cuda
-    python benchmarks/topk.py --point            # the one size that the README quotes, with the limit of the memory
+    python benchmarks/topk.py --point            # one size, with the limit of the memory
 
 Time is of forward and backward on a batch, the median of runs in which the operators take turns; quality is the
 normalised Chamfer cosine similarity (nCCS) to hard top-k, for E uniform in [-1, 1] and scores uniform in [0, 1].

@@ -134,7 +134,7 @@ cat <<'NOTE'
 What this shows: extracts are summaries worth reading, and the pipeline works on this machine, from papers to scores.
 What it does not show: how good a DeepPyramidion is. A model this small, trained for minutes on the beginnings of 200
 papers, learns the vocabulary and the shape of an abstract and hardly anything about the paper in front of it. The
-README says how to train on a whole corpus.
+tutorial in docs/ says how to train on a whole corpus.
 NOTE
 cat <<NEXT
 

@@ -1,9 +1,12 @@
-"""What docs/ says is there is there: links, files, commands and flags; and the parts it adds keep their contracts."""
+"""What README and docs/ name is there: links, files, commands and flags; the parts they add keep their contracts."""
 
+import importlib.util
 import itertools
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -34,8 +37,7 @@ from pyramidions.nn.upsampling import UPSAMPLING
 from pyramidions.registry import Registry
 
 ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-PAGES = sorted(path.name for path in DOCS.glob("*.md"))
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 PLUGIN = str(ROOT / "pyramidions")
 TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
 CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
@@ -44,14 +46,14 @@ FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
 ]
-# What a shell brings.
-SHELL = {"cat", "wait"}
+# What a shell or Python brings; tests/test_packaging.py and tests/test_setup.py hold the lines of an installation.
+SHELL = {"cat", "wait", "source", "pip", "python3.11", "torchrun"}
 
 pages = pytest.mark.parametrize("page", PAGES)
 
 
 def text(page: str) -> str:
-    return (DOCS / page).read_text(encoding="utf-8")
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -121,9 +123,9 @@ def known_flags() -> set[str]:
 
 @pages
 def test_every_link_leads_somewhere(page: str) -> None:
-    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+    for link in re.findall(r"\]\((?!https://)([^)\s]+)\)", prose(page)):
         file, _, anchor = link.partition("#")
-        target = (DOCS / file).resolve() if file else DOCS / page
+        target = ((ROOT / page).parent / file).resolve() if file else ROOT / page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
 
@@ -168,7 +170,8 @@ def test_every_command_parses(page: str) -> None:
             scores = program == "fairseq-eval-lm"
             parser = options.get_eval_lm_parser() if scores else options.get_interactive_generation_parser()
             args = options.parse_args_and_arch(parser, input_args=words)
-            assert args.task == "character_language_modeling" and args.user_dir == PLUGIN
+            assert args.task in ("character_language_modeling", "long_document_summarization")
+            assert args.user_dir == PLUGIN
         elif program == "fairseq-hydra-train":
             with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
                 assert compose("base", overrides=[word for word in words if word.startswith("+")]).model
@@ -176,6 +179,8 @@ def test_every_command_parses(page: str) -> None:
             recipe, corpus, *_ = words
             assert (ROOT / "configs" / "pretrained" / f"{recipe}.yaml").is_file()
             assert (ROOT / "configs" / "corpus" / f"{corpus}.yaml").is_file()
+        elif program in ("scripts/quickstart.sh", "scripts/setup.sh", "scripts/test.sh"):
+            assert (ROOT / program).is_file() and set(words) <= {"train", "dev"}
         elif program.startswith("scripts/reproduce/"):
             script = (ROOT / program).read_text()
             if "run.sh" not in script:
@@ -196,11 +201,30 @@ def test_no_line_is_too_long(page: str) -> None:
 
 
 def test_the_index_names_every_page() -> None:
-    assert {f"{name}" for name in PAGES} - {"README.md"} <= set(re.findall(r"\]\(([^)]+)\)", text("README.md")))
+    links = set(re.findall(r"\]\(([^)]+)\)", text("docs/README.md")))
+    assert {page.removeprefix("docs/") for page in PAGES if page not in ("README.md", "docs/README.md")} <= links
+
+
+def test_the_readme_is_read_in_five_minutes_and_counts_kinds_right() -> None:
+    assert len(text("README.md").encode()) <= 10_000
+    counts = f"{len(PRESETS)} presets, {len(ATTENTION.names)} kinds of attention and {len(POOLING.names)} of pooling"
+    assert counts in text("README.md")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="mkdocs is not installed: pip install '.[docs]'")
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    # What is generated is there: a command, a class, a file that a page links to.
+    assert "--redundancy" in (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
+    assert "from_pretrained" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    assert (tmp_path / "repository" / "pyramidions" / "registry.py").is_file()
 
 
 def test_the_architecture_names_every_kind_and_field() -> None:
-    named = set(spans("architecture.md"))
+    named = set(spans("docs/architecture.md"))
     for registry in REGISTRIES:
         assert set(registry.names) <= named, registry.axis
     numbers = {"embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers", "max_source_positions"}
@@ -214,7 +238,7 @@ def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """Run the Python of adding-a-part.md; return its names, and forget its parts afterwards."""
     tables: list[dict[str, Any]] = [registry._makers for registry in REGISTRIES]
     before = [dict(table) for table in tables]
-    (tmp_path / "page.py").write_text("\n".join(blocks("adding-a-part.md", "python")), encoding="utf-8")
+    (tmp_path / "page.py").write_text("\n".join(blocks("docs/adding-a-part.md", "python")), encoding="utf-8")
     yield runpy.run_path(str(tmp_path / "page.py"))
     for table, kept in zip(tables, before, strict=True):
         table.clear()
