@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 class SummarizerMap(BatchMap["Summarizer"]):
     """Adds the summaries of a trained model to batches of documents.
 
-    >>> from pyramidions import SummarizerMap
-    >>> summarize = SummarizerMap("my-summarizer", column="article", beam=4)       # doctest: +SKIP
-    >>> dataset = dataset.map(summarize, batched=True, num_proc=2)                  # doctest: +SKIP
+    Examples:
+        >>> from pyramidions import SummarizerMap
+        >>> summarize = SummarizerMap("my-summarizer", column="article", beam=4)       # doctest: +SKIP
+        >>> dataset = dataset.map(summarize, batched=True, num_proc=2)                  # doctest: +SKIP
 
     A worker gets the path of the model and the options, and reads the model when its first batch comes; a forked
     worker, as those of ``num_proc`` are, computes in one thread. A sampled summary depends on the place of the
@@ -116,9 +117,10 @@ class SummarizerMap(BatchMap["Summarizer"]):
 class ExtractorMap(BatchMap[Extractor]):
     """Adds extracts to batches of documents.
 
-    >>> from pyramidions import ExtractorMap
-    >>> extract = ExtractorMap("hiporank", column="article", words=220)            # doctest: +SKIP
-    >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
+    Examples:
+        >>> from pyramidions import ExtractorMap
+        >>> extract = ExtractorMap("hiporank", column="article", words=220)            # doctest: +SKIP
+        >>> dataset = dataset.map(extract, batched=True, num_proc=2)                    # doctest: +SKIP
 
     A worker gets the method, or the path of a trained extractor, and the options; it reads the model when its first
     batch comes.

@@ -28,9 +28,10 @@ WORDS = 220  #: of a summary, unless a budget is given or a trained extractor ha
 class Extractor:
     """Picks the sentences of a document that make a summary.
 
-    >>> from pyramidions import Extractor
-    >>> extraction = Extractor("hiporank").extract("A long paper ...", words=220)   # doctest: +SKIP
-    >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
+    Examples:
+        >>> from pyramidions import Extractor
+        >>> extraction = Extractor("hiporank").extract("A long paper ...", words=220)   # doctest: +SKIP
+        >>> [sentence.text for sentence in extraction.sentences]                         # doctest: +SKIP
 
     Args:
         method: "hiporank", "textrank", "lead", "oracle", or where a trained extractor lies: a checkpoint, a folder of

@@ -95,8 +95,9 @@ class SegmentedText:
 class Segmenter:
     """Shows where a language model of characters ends segments: those of its outermost shortened part.
 
-    >>> from pyramidions import Segmenter
-    >>> Segmenter.from_pretrained("checkpoints").segment("A long text").segments   # doctest: +SKIP
+    Examples:
+        >>> from pyramidions import Segmenter
+        >>> Segmenter.from_pretrained("checkpoints").segment("A long text").segments   # doctest: +SKIP
 
     Args:
         model: the model.

@@ -37,9 +37,10 @@ OnWritten = Callable[[int], object]
 class Summarizer:
     """Writes summaries of long documents.
 
-    >>> from pyramidions import Summarizer
-    >>> summarizer = Summarizer.from_pretrained("checkpoints")      # doctest: +SKIP
-    >>> summarizer.summarize(["A long paper ...", "Another ..."])   # doctest: +SKIP
+    Examples:
+        >>> from pyramidions import Summarizer
+        >>> summarizer = Summarizer.from_pretrained("checkpoints")      # doctest: +SKIP
+        >>> summarizer.summarize(["A long paper ...", "Another ..."])   # doctest: +SKIP
 
     Args:
         model: a trained model.
