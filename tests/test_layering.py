@@ -165,6 +165,7 @@ MAY_IMPORT = {
     "pyramidions.curves": ("errors",),
     "pyramidions.cli.options": ("criterions", "errors", "models", "tasks"),
     "pyramidions.cli": (
+        "arguments",
         "corpora",
         "curves",
         "data",
