@@ -73,8 +73,11 @@ class InputText(NamedTuple):
     @property
     def holds_text(self) -> bool:
         """Whether there is more than white space."""
-        # All lines are read, since one that is no UTF-8 is told before the document is.
-        return sum(map(holds_text, (self.text,) if self.lines is None else self.lines())) > 0
+        found = False
+        # All lines are read: one that is not UTF-8 must be refused before the document is.
+        for line in (self.text,) if self.lines is None else self.lines():
+            found = found or holds_text(line)
+        return found
 
 
 class Files(NamedTuple):
