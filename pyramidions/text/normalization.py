@@ -6,7 +6,9 @@ reads the same wherever it comes in.
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import islice, pairwise
 
 import sentencex
 
@@ -21,6 +23,8 @@ _INVISIBLE = re.compile(
     "\u2066-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0001\U000e0020-\U000e007f]"
 )
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_MARK = re.compile(r"[^\w\s]")
+_MOST_MARKS = 8000  # more than in 100,000 characters of a paper
 
 
 def normalize(text: str) -> str:
@@ -68,13 +72,30 @@ def split_lines(text: str) -> list[str]:
 
 def split_line(text: str, language: str = "en", *, spaced: bool = True) -> list[str]:
     """Split a text of one line with single spaces into sentences, as it stands; see `split_sentences`."""
-    sentences: list[str] = []
+    sentences: list[list[str]] = []
     ended = True
-    for piece in sentencex.segment(language, text):
+    for piece in _segments(text, language):
         # A boundary without a space, as in `index.php?page`, is none.
         if ended or not spaced or piece.startswith(" "):
-            sentences.append(piece)
+            sentences.append([piece])
         else:
-            sentences[-1] += piece
+            sentences[-1].append(piece)
         ended = piece.endswith(" ")
-    return [sentence.strip() for sentence in sentences if sentence.strip()]
+    return [sentence for pieces in sentences if (sentence := "".join(pieces).strip())]
+
+
+def _segments(text: str, language: str) -> Iterator[str]:
+    """Cut a text where the library ends sentences. A part with many marks is given to it alone.
+
+    The library's time is quadratic in the number of marks: a megabyte of nothing else would take minutes.
+    """
+    cuts = [mark.start() for mark in islice(_MARK.finditer(text), _MOST_MARKS, None, _MOST_MARKS)]
+    begun = ""
+    for start, end in pairwise([0, *cuts, len(text)]):
+        *ended, last = sentencex.segment(language, begun + text[start:end]) or [""]
+        yield from ended
+        # A sentence goes on behind the cut, unless it is as long as the whole part.
+        begun = last if ended else ""
+        if not ended:
+            yield last
+    yield begun

@@ -1,3 +1,6 @@
+import time
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,3 +49,26 @@ def test_blank_text_has_no_sentence():
 @given(st.text("aB .?!\n\"'()<cit>e.g1", max_size=200))
 def test_sentences_joined_are_the_normalised_text(text):
     assert " ".join(split_sentences(text)) == normalize(text)
+
+
+@pytest.mark.parametrize("marks", [4, 10, 50])
+def test_sentences_stay_whole_where_a_part_with_many_marks_ends(monkeypatch, marks):
+    text = "We measured 3.5 kb, twice. Why? Because \u201cit helps\u201d; see below! " * 20
+    whole = split_sentences(text)
+    monkeypatch.setattr("pyramidions.text.normalization._MOST_MARKS", marks)
+    assert len(whole) == 60
+    assert split_sentences(text) == whole
+
+
+@pytest.mark.parametrize("hostile", ["![", "'", '\u3002\u201c"', "\u2018''"])
+def test_time_is_linear_in_marks(monkeypatch, hostile):
+    monkeypatch.setattr("pyramidions.text.normalization._MOST_MARKS", 1000)
+
+    def seconds(size):
+        text = hostile * (size // len(hostile))
+        start = time.process_time()
+        split_sentences(text)
+        return time.process_time() - start
+
+    # 16 times as long: 16 if linear, 256 if quadratic.
+    assert min(seconds(64_000) / seconds(4_000) for _ in range(3)) < 64
