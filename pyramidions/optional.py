@@ -26,10 +26,18 @@ def optional_library(name: str, user: str, *parts: str, extra: str = "pretrained
         for part in parts:
             import_module(f"{name}.{part}")
     except ModuleNotFoundError:
-        raise UserError(
-            f"{user} needs the library {name}, which is not installed: {what_brings(name, extra)}."
-        ) from None
+        raise UserError(_missing(name, user, extra)) from None
     return found
+
+
+def without_torch(error: ModuleNotFoundError, user: str) -> ModuleNotFoundError:
+    """Return the error of an import, which says what to install if torch is missing.
+
+    Args:
+        error: of the import.
+        user: what needs torch.
+    """
+    return error if error.name != "torch" else ModuleNotFoundError(_missing("torch", user, "torch"), name="torch")
 
 
 def stand_in(name: str, library: str) -> type:
@@ -45,6 +53,10 @@ def stand_in(name: str, library: str) -> type:
         refuse()
 
     return type("_StandIn", (type,), {"__call__": refuse, "__getattr__": attribute})(name, (), {})
+
+
+def _missing(name: str, user: str, extra: str) -> str:
+    return f"{user} needs the library {name}, which is not installed: {what_brings(name, extra)}."
 
 
 def what_brings(name: str, extra: str) -> str:

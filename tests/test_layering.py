@@ -83,7 +83,7 @@ MAY_IMPORT = {
         *("nn.memory", "nn.output", "nn.decoder"),
     ),
     "pyramidions.nn": ("nn", "registry"),
-    "pyramidions.models": ("arguments", "errors", "nn", "registry", "strict_json", "models"),
+    "pyramidions.models": ("arguments", "errors", "nn", "optional", "registry", "strict_json", "models"),
     "pyramidions.environment": (),
     "pyramidions.measure": ("environment", "errors", "nn", "models", "measure"),
     "pyramidions.files": ("errors", "files"),

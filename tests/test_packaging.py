@@ -176,6 +176,14 @@ def test_without_torch_each_public_name_can_be_imported_and_says_what_to_type_wh
         assert line.startswith(f"{name} needs the library torch, which is not installed: `pip install 'torch<3,")
 
 
+def test_without_torch_the_import_of_models_says_what_to_type(tmp_path: Path) -> None:
+    done = run(sys.executable, "-c", f"{WITHOUT_TORCH}import pyramidions.models", cwd=tmp_path)
+    sentence = (
+        "ModuleNotFoundError: `pyramidions.models` needs the library torch, which is not installed: `pip install "
+    )
+    assert done.stderr.splitlines()[-1].startswith(sentence)
+
+
 def test_importing_the_plugin_leaves_the_root_logger_alone() -> None:
     code = "import logging, pyramidions.plugin, fairseq; print(logging.root.level, logging.root.handlers)"
     done = run(sys.executable, "-c", code)

@@ -25,12 +25,16 @@ def fit_for_summary(outline: Outline, scores: np.ndarray) -> np.ndarray:
         scores: (sentences,), of its sentences.
     """
     back = [_BACK_MATTER.fullmatch(heading) is not None for heading in outline.headings]
-    seen: set[int] = set()  # hashes, for the sake of memory
+    hashes = np.empty(len(scores), dtype=np.int64)  # a set of texts would take many times their memory
     fit = np.zeros(len(scores), dtype=bool)
     for place, (text, section) in enumerate(zip(outline.texts, outline.sentences.sections, strict=True)):
         spelt = text.casefold()
-        fit[place] = not back[section] and hash(spelt) not in seen and _words(spelt) >= LEAST_WORDS
-        seen.add(hash(spelt))
+        fit[place] = not back[section] and _words(spelt) >= LEAST_WORDS
+        hashes[place] = hash(spelt)
+    # The first of equal ones stays in front.
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    fit[order[1:][hashes[1:] == hashes[:-1]]] = False
     fitting = np.where(fit, scores, -np.inf)
     return fitting if (fitting > -np.inf).any() else scores
 

@@ -60,15 +60,26 @@ class HipoRank(Ranker):
         _, sizes = np.unique(sentences.sections, return_counts=True)
         ends = np.cumsum(sizes)
         parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
-        within = np.concatenate([self._within(rows(x, part)) for part in parts])
-        return within + self.mu * self._among(x, parts)
+        within = [self._within(rows(x, part)) for part in parts]
+        scores = self._among(x, parts)
+        scores *= self.mu
+        for part, each in zip(parts, within, strict=True):
+            scores[part] += each
+        return scores
 
     def _within(self, x: Matrix) -> np.ndarray:
         """Return the mean weighted similarity of each sentence of a section to the others."""
-        number = x.shape[0]
-        distance = self._distance(number)
+        scores, others = self._not_closer(x)
+        others -= squares(x)
+        scores = self._weighted(scores, others)
+        scores /= max(x.shape[0] - 1, 1)
+        return scores
+
+    def _not_closer(self, x: Matrix) -> tuple[np.ndarray, np.ndarray]:
+        """Return the summed similarity of each sentence to those that are not closer to a boundary, and to all."""
+        distance = self._distance(x.shape[0])
         farthest_first = np.argsort(-distance, kind="stable")
-        scores = np.zeros(number)
+        scores = np.zeros(x.shape[0])
         farther = np.zeros(x.shape[1])  # sum of the sentences that are farther than those of the block
         for places in _blocks(distance[farthest_first]):
             here = farthest_first[places]
@@ -79,8 +90,7 @@ class HipoRank(Ranker):
             scores[here] = dense(block @ farther) + (similarity * not_closer).sum(axis=1)
             farther = farther + dense(block.sum(axis=0)).ravel()
         # By now that is the sum of all sentences.
-        others = dense(x @ farther) - squares(x)
-        return self._weighted(scores, others) / max(number - 1, 1)
+        return scores, dense(x @ farther)
 
     def _among(self, x: Matrix, parts: list[slice]) -> np.ndarray:
         """Return the mean weighted similarity of each sentence to the sections, its own among them."""
@@ -99,11 +109,20 @@ class HipoRank(Ranker):
             for section in alike:
                 scores[parts[section]] = dense(rows(x, parts[section]) @ not_closer)
         # By now that is the sum of all sections.
-        return self._weighted(scores, dense(x @ not_closer)) / len(parts)
+        scores = self._weighted(scores, dense(x @ not_closer))
+        scores /= len(parts)
+        return scores
 
     def _weighted(self, not_closer: np.ndarray, every: np.ndarray) -> np.ndarray:
-        """Return weighted sums of similarities, from those to what is not closer to a boundary and those to all."""
-        return self.lambda_2 * not_closer + self.lambda_1 * (every - not_closer)
+        """Return weighted sums of similarities, from those to what is not closer to a boundary and those to all.
+
+        Both arrays are overwritten, for the sake of memory.
+        """
+        every -= not_closer
+        every *= self.lambda_1
+        not_closer *= self.lambda_2
+        not_closer += every
+        return not_closer
 
     def _distance(self, number: int) -> np.ndarray:
         """Return how far each of several places is from a boundary (equation 1)."""

@@ -111,9 +111,11 @@ def rows(x: Matrix, part: slice) -> Matrix:
 
 def squares(x: Matrix) -> np.ndarray:
     """Return the squared length of each row."""
-    starts = range(0, x.shape[0], _BLOCK)
-    parts = [rows(x, slice(start, start + _BLOCK)) for start in starts]
-    return np.concatenate([dense((part * part).sum(axis=1)).ravel() for part in parts])
+    found = np.empty(x.shape[0])
+    for start in range(0, x.shape[0], _BLOCK):
+        part = rows(x, slice(start, start + _BLOCK))
+        found[start : start + _BLOCK] = dense((part * part).sum(axis=1)).ravel()
+    return found
 
 
 def dense(row: Any) -> np.ndarray:

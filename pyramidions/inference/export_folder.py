@@ -1,6 +1,6 @@
 """The folder of an exported model: what may lie in it, and whether it is whole."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ from pyramidions.arguments import shown
 from pyramidions.data.manifest import file_hash
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import read_regular
-from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER
+from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.older_releases import FORMAT
 from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
@@ -26,8 +26,20 @@ TOKENIZERS = (SentencePieceTokenizer.file_name, ByteLevelTokenizer.file_name)
 EXPORTED = (WEIGHTS, CONFIG, CARD, *TOKENIZERS, *OF_TRANSFORMERS)
 
 
-def foreign(place: str | Path, family: Any) -> UserError:
-    """Return the error for a model of transformers: which family it is of, and what can be done with it."""
+def foreign(place: str | Path, family: Any, wanted: Collection[ModelKind] = (SUMMARIZER,)) -> UserError:
+    """Return the error for a model of transformers: which family it is of, and what can be done with it.
+
+    Args:
+        place: of the model.
+        family: as its config says.
+        wanted: kinds of models that would do. Of an imported model, a summarizer is made.
+    """
+    if SUMMARIZER not in wanted:
+        tasks = " or ".join(kind.task for kind in wanted)
+        return UserError(
+            f"{place} must hold a model of --task {tasks}, but holds one of transformers, of the family "
+            f"{shown(family)}."
+        )
     if family in IMPORTED:
         return UserError(
             f"{place} holds a model of transformers, of the family {family}: `pyramidions import {place} -o model.pt` "
@@ -39,12 +51,15 @@ def foreign(place: str | Path, family: Any) -> UserError:
     )
 
 
-def read_config(path: Path, place: str | Path | None = None) -> dict[str, Any]:
+def read_config(
+    path: Path, place: str | Path | None = None, wanted: Collection[ModelKind] = (SUMMARIZER,)
+) -> dict[str, Any]:
     """Read config.json of an export; it has `model`, and maybe `kind` and `sha256` (neither in exports of 0.1.0).
 
     Args:
         path: of the file.
         place: what an error calls the model; the folder if None.
+        wanted: kinds of models that would do, for the error about a model of transformers.
 
     Raises:
         UserError: it is damaged, or of something else.
@@ -54,7 +69,7 @@ def read_config(path: Path, place: str | Path | None = None) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}.") from None
     if isinstance(about, dict) and "model_type" in about and "format" not in about:
-        raise foreign(place or path.parent, about["model_type"])
+        raise foreign(place or path.parent, about["model_type"], wanted)
     if not isinstance(about, dict) or "format" not in about:
         raise UserError(f"{path} must be as written by `pyramidions export`.")
     if about["format"] is True or about["format"] not in range(1, FORMAT + 1):

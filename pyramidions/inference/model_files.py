@@ -198,14 +198,14 @@ def _from_hub(name: HubName, wanted: tuple[ModelKind, ...]) -> FoundFile:
     config = folder / CONFIG
     if not config.is_file():
         raise UserError(f"{name} on the hub must be a model that `pyramidions export` wrote, but has no {CONFIG}.")
-    about = read_config(config, str(name))
+    about = read_config(config, str(name), wanted)
     _refuse_other(Path(str(name)), _kind(about), wanted)
     return _from_export(fetch(name, [WEIGHTS, *TOKENIZERS], commit).path, wanted)
 
 
 def _from_export(folder: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     require(folder, CONFIG)
-    about = read_config(folder / CONFIG)
+    about = read_config(folder / CONFIG, wanted=wanted)
     kind = _kind(about)
     require(folder, WEIGHTS, *([] if kind is LANGUAGE_MODEL else [_tokenizer_file(about)]))
     _refuse_other(folder, kind, wanted)

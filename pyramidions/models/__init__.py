@@ -1,10 +1,15 @@
 """Configs, presets and builders, without fairseq; it sees `pyramidion`, `pyramidion_extractor` and `pyramidion_lm`."""
 
-from pyramidions.models.builder import build, build_extractor, build_language_model
-from pyramidions.models.config import ExtractorConfig, PyramidionConfig
-from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS, language_model_preset
-from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
+from pyramidions.optional import without_torch
+
+try:
+    from pyramidions.models.builder import build, build_extractor, build_language_model
+    from pyramidions.models.config import ExtractorConfig, PyramidionConfig
+    from pyramidions.models.lm_config import LanguageModelConfig
+    from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS, language_model_preset
+    from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
+except ModuleNotFoundError as error:
+    raise without_torch(error, "`pyramidions.models`") from None
 
 __all__ = [
     "EXTRACTOR_PRESETS",

@@ -97,3 +97,11 @@ def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
     assert module._is_coloured()
     monkeypatch.setenv("NO_COLOR", "1")
     assert not module._is_coloured()
+
+
+def test_a_model_of_transformers_is_refused_with_the_task_that_segments_need(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bart"}')
+    assert segments(tmp_path, text=TEXT).stderr == (
+        f"Error: {tmp_path} must hold a model of --task character_language_modeling, but holds one of transformers, of "
+        "the family 'bart'.\n"
+    )
