@@ -68,7 +68,6 @@ def _prepare(root: Path, *flags: str) -> "DataFolder":
     for split, count in (("train", 24), ("valid", 6), ("test", 10)):
         with lzma.open(SAMPLE / f"{split}.jsonl.xz", "rt") as papers, (root / f"{split}.jsonl").open("w") as few:
             few.writelines(line for _, line in zip(range(count), papers, strict=False))
-    # In a process of its own: sentencepiece may crash in the fork of one in which torch has computed.
     done = run("pyramidions", "prepare", root, "--out", root / "data", "--vocab-size", 800, *flags)
     assert done.returncode == 0, done.stdout
     return DataFolder(root / "data")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq_commands import USER_DIR
-from forked_commands import run
+from fairseq_commands import USER_DIR, run
 
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.text_streams import TextStream
