@@ -66,6 +66,9 @@ TRAIN = [
 # What builds the site of docs/.
 DOCS = ["mkdocs-material>=9.5,<10", "mkdocstrings[python]>=0.29,<2", "mkdocs-click>=0.8,<1"]
 
+# What `--engine ray` spreads documents over machines with.
+RAY = ["ray[data]>=2.51,<3"]
+
 # What `prepare --tags` runs.
 TAGS = ["spacy>=3.8,<3.9"]
 
@@ -79,6 +82,7 @@ DEV = [
     "pytest-timeout>=2.4,<3",  # a test that hangs says where
     "hypothesis>=6.150,<7",
     "selenium>=4.20,<5",  # drives Chromium in the tests of pages
+    *RAY,
     *TAGS,
     *DOCS,
     *METRICS,  # transformers' LED and BART are also what ours are compared with, in tests
@@ -120,6 +124,7 @@ setup(
         "train": TRAIN,
         "pretrained": PRETRAINED,
         "metrics": METRICS,
+        "ray": RAY,
         "tags": TAGS,
         "docs": DOCS,
         "bench": BENCH,

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from fault_materials import PLUGIN, Materials, import_bart, prepare_characters, write_shard
+from fault_materials import PLUGIN, Materials, import_bart, prepare_characters
 from fault_runs import run
 from fault_subjects import COMMANDS, Call, Subject, absent_or_like, at_ends, same
 from fault_trainings import trainings
 
 _SHORT = ["--beam", "1", "--max-len", "20"]
+_LINES = "summaries.jsonl"
 _METHODS = ("hiporank", "textrank", "lead", "oracle")
 _MODELS = {"model": "fairseq-train", "extractor": "extractor", "language model": "hourglass_unigram"}
 
@@ -58,24 +59,26 @@ def _reading(materials: Materials) -> list[Subject]:
     def summarize(out: Path) -> list[str]:
         return ["summarize", model(), str(materials.papers), "--json", *_SHORT, "-o", str(out / "summary.jsonl")]
 
-    def shard(out: Path) -> list[str]:
-        return write_shard(materials, model(), 1, out / "shards")
-
-    def join(out: Path) -> list[str]:
-        return ["join", str(out / "summaries.jsonl"), str(materials.shards(model()))]
+    def resumed(out: Path) -> list[str]:
+        corpus = str(materials.corpus / "train.jsonl")
+        return ["summarize", model(), corpus, *_SHORT, "--batch-size", "1", "-o", str(out / _LINES), "--resume"]
 
     def segments(out: Path) -> list[str]:
-        return ["segments", model("language model"), str(materials.text / "texts.jsonl"), "--page", str(out / "p.html")]
+        return [
+            "segments",
+            model("language model"),
+            str(materials.text / "texts.jsonl"),
+            "--explain",
+            str(out / "p.html"),
+        ]
 
     def score(out: Path) -> list[str]:
         pages = ["--json", str(out / "scores.json"), "--html", str(out / "scores.html"), "--workers", "1"]
         return ["score", str(materials.summaries), "--data", str(materials.data()), *pages]
 
-    part = "shards/00001-of-00002"  # written as .partial
     return [
         _command("summarize", summarize, "summary.jsonl"),
-        _command("summarize-shard", shard, f"{part}.shard", calls=at_ends(part)),
-        _command("join", join, "summaries.jsonl"),
+        _command("summarize-resume", resumed, _LINES, calls=at_ends(f"{_LINES}.partial", f"{_LINES}.progress")),
         _command(
             *("explain", lambda out: [*summarize(out), "--explain", str(out / "page.html")]),
             *("summary.jsonl", "page.html"),

@@ -87,15 +87,6 @@ class Materials:
         """The last checkpoint of a training."""
         return self.made(name, lambda folder: _succeed(train(folder))) / LAST
 
-    def shards(self, model: str) -> Path:
-        """Both shards of summaries of the papers to train on."""
-
-        def make(folder: Path) -> None:
-            for number in (1, 2):
-                _succeed(["pyramidions", *write_shard(self, model, number, folder / "shards")])
-
-        return self.made("shards", make) / "shards"
-
     @cached_property
     def pretrained(self) -> Path:
         """A tiny BART with random weights."""
@@ -139,13 +130,6 @@ def prepare_characters(materials: Materials, out: Path) -> list[str]:
     text = str(materials.text / "text.txt")
     sizes = ["--valid-characters", "500", "--test-characters", "500", "--pieces", "60"]
     return ["prepare", text, "--characters", "en", *sizes, "--out", str(out)]
-
-
-def write_shard(materials: Materials, model: str, number: int, out: Path) -> list[str]:
-    """Return the words that write one of two shards: three blocks of four papers each."""
-    short = ["--beam", "1", "--max-len", "20", "--batch-size", "1"]
-    corpus = str(materials.corpus / "train.jsonl")
-    return ["summarize", model, corpus, "--json", *short, "--shard", f"{number}/2", "-o", str(out)]
 
 
 def import_bart(materials: Materials, out: Path) -> list[str]:

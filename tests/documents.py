@@ -2,6 +2,12 @@
 
 import io
 import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyramidions.errors import UserError
+from pyramidions.inference.documents import Fields, InputText, read_files
 
 PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
 
@@ -66,3 +72,14 @@ def docx(*paragraphs: str, body: str = "") -> bytes:
         for name, part in parts.items():
             archive.writestr(name, part)
     return content.getvalue()
+
+
+def read_documents(
+    path: Path, text: str | None = None, refuse: Callable[[UserError], object] | None = None, **fields: Any
+) -> Iterator[InputText]:
+    """Yield the documents of a file; where nobody is told of errors, they are raised."""
+
+    def stop(error: UserError) -> None:
+        raise error
+
+    return read_files([path], Fields(text, **fields), refuse or stop)

@@ -524,27 +524,3 @@ def test_an_experiment_without_its_corpus_leaves_no_folder(tmp_path: Path) -> No
     )
     assert done.returncode == 1 and done.stdout == sentence
     assert not (tmp_path / "work").exists()
-
-
-def test_only_commands_that_write_shards_are_timed(tmp_path: Path) -> None:
-    done = run("python", BENCHMARKS / "workers.py", "--documents", tmp_path, "--", "score", "--language", "de")
-    assert done.returncode == 2 and done.stdout.endswith(
-        "error: The command after -- must be summarize or extract, but is score.\n"
-    )
-
-
-@pytest.mark.slow
-def test_one_process_is_timed_beside_two_shards(tmp_path: Path) -> None:
-    documents = tmp_path / "documents.jsonl"
-    documents.write_text("".join(f'{{"text": "A bee. Flight {number}."}}\n' for number in range(70)))
-    command = ["--documents", documents, "--repeats", 2, "--out", tmp_path / "workers.json"]
-    done = run("python", BENCHMARKS / "workers.py", *command, "--", "extract", "--method", "lead", "--sentences", 1)
-    assert done.returncode == 0, done.stdout
-    assert "70 of 70 joined summaries are those of 1 process" in done.stdout
-    written = json.loads((tmp_path / "workers.json").read_text())
-    both = "2 processes and join"
-    names = ["1 process", "2 processes", both, "1 process / 2 processes", f"1 process / {both}"]
-    assert [figure["name"] for figure in written["figures"]] == names
-    seconds = written["seconds"]
-    assert {name: len(turns) for name, turns in seconds.items()} == dict.fromkeys([*names[:3], "join"], 2)
-    assert seconds[both] == [sum(turn) for turn in zip(seconds["2 processes"], seconds["join"], strict=True)]

@@ -122,7 +122,7 @@ def test_without_torch_texts_are_extracted_prepared_and_scored_and_models_say_wh
     works = [
         "extract paper.txt --explain page.html",
         'extract test.jsonl -o extracts.jsonl --method-args {"mu":0.5}',
-        "extract test.jsonl -o shards --shard 1/1",
+        "extract test.jsonl -o resumed.jsonl --resume",
         "prepare . --out prepared --vocab-size 38",
         "score extracts.jsonl --data prepared --lead --metrics rouge,meteor,coverage",
     ]

@@ -26,7 +26,6 @@ _COMMANDS = {
     "export": "pyramidions.cli.export:export",
     "extract": "pyramidions.cli.extract:extract",
     "import": "pyramidions.cli.import_model:import_command",
-    "join": "pyramidions.cli.join:join",
     "loss": "pyramidions.cli.loss:loss",
     "options": "pyramidions.cli.options:options",
     "plot": "pyramidions.cli.plot:plot",

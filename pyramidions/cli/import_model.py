@@ -213,13 +213,13 @@ def _pairs(compare: Path, limit: int) -> list["Document"]:
 
 
 def _texts(documents: Path, limit: int) -> list[str]:
-    from pyramidions.inference.documents import list_files, read_files
+    from pyramidions.inference.documents import Fields, list_files, read_files
 
     def refuse(error: UserError) -> None:
         raise error
 
     paths = list_files([documents]).paths
-    found = [document.text for document in islice(read_files(paths, None, refuse=refuse), limit)]
+    found = [document.text for document in islice(read_files(paths, Fields(), refuse), limit)]
     if not found:
         raise UserError(f"--calibrate must have documents, but {documents} has none.")
     return found

@@ -8,12 +8,12 @@ import sys
 import textwrap
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pyramidions.cli.worker import Layout
 from pyramidions.errors import UserError
 
 
@@ -130,12 +130,6 @@ def check_output(
             raise UserError(f"{option} must not replace a file of another kind, but {path} is not {kind}.")
 
 
-def check_summary_outputs(out: Path | None, page: Path | None, inputs: list[Path], as_json: bool) -> None:
-    """Refuse outputs of a command that writes summaries, and a page if asked for, as `check_output` does."""
-    check_output("--out", out, "an older file of summaries" if as_json else "a text", inputs)
-    check_page("--explain", page, inputs, [] if out is None else [out])
-
-
 def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: Iterable[Path]) -> None:
     """Refuse a page that `check_output` refuses, or that has another ending."""
     check_output(option, page, "a text", inputs, outputs)
@@ -143,87 +137,42 @@ def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: 
         raise UserError(f"{option} must end in .html, but is {page}.")
 
 
-def format_options(command: Any) -> Any:
-    """Add --format, --json and --out to a command that writes summaries."""
-    out = "Write to this file, .txt, .md or .jsonl; the last holds JSON, and so does .json: a list."
-    layout = (
-        "list: by section, in lines as wide as the terminal; text: on one line; json: an object per document.  "
-        "[default: list on a terminal, else text]"
-    )
-    for add in (
-        click.option("-o", "--out", type=PATH, help=out),
-        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
-        click.option("--format", "layout", type=click.Choice(["list", "text", "json"]), help=layout),
-    ):
-        command = add(command)
-    return command
-
-
-def find_layout(layout: str | None, as_json: bool, out: Path | None) -> str:
-    """Return how summaries are written: "list", "text" or "json".
+def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool) -> Layout:
+    """Return how results are written.
 
     Args:
         layout, as_json, out: what --format, --json and --out say.
+        named: as in `Layout`.
 
     Raises:
         UserError: two of them say different things, or the ending of the file names another format.
     """
-    if layout not in (None, "json") and (as_json or holds_json(out)):
+    holds_json = out is not None and out.suffix.lower() in (".json", ".jsonl")
+    if layout not in (None, "json") and (as_json or holds_json):
         raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
-    if as_json or layout == "json" or holds_json(out):
+    if as_json or layout == "json" or holds_json:
         layout = "json"
     endings = ("", ".json", ".jsonl") if layout == "json" else ("", ".txt", ".md")
     if out is not None and out.suffix.lower() not in endings:
         known = "with JSON must end in " if layout == "json" else "must end in .txt, .md, "
         raise UserError(f"--out {known}.json or .jsonl, or have no ending, but is {out}.")
-    return layout or ("list" if out is None and _is_terminal() else "text")
+    shown = out is None and _is_terminal()
+    width = min(shutil.get_terminal_size().columns, 100)
+    # no-color.org
+    coloured = shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Layout(layout or ("list" if shown else "text"), named, width, coloured)
 
 
 def _is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def listed(parts: Iterable[tuple[str, str]]) -> str:
-    """Return texts, each below the heading of its section if that has one, in lines as wide as the terminal."""
-    width = min(shutil.get_terminal_size().columns, 100)
+def listed(parts: Iterable[tuple[str, str]], width: int) -> str:
+    """Return texts in lines of a width, each below the heading of its section if that has one."""
     return "\n\n".join(
         f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
         for heading, text in parts
     )
-
-
-def write_lines(lines: Iterable[str], out: Path | None, bar_aside: Callable[[], AbstractContextManager[Any]]) -> None:
-    """Write lines as they come: to a file that appears whole or not at all, else to standard output.
-
-    Args:
-        lines: without their ends.
-        out: the file; standard output if None.
-        bar_aside: clears a progress bar while a line is written to standard output.
-    """
-    from pyramidions.files.atomic import atomic_file, written_together
-
-    # A page that the lines come with appears with the file.
-    with written_together():
-        if out is None:
-            for line in lines:
-                with bar_aside():
-                    click.echo(line)
-            return
-        with atomic_file(out) as file:
-            if out.suffix.lower() == ".json":
-                # One value: a list of the objects.
-                file.write(b"[")
-                for number, line in enumerate(lines):
-                    file.write(f"{',' if number else ''}\n{line}".encode())
-                file.write(b"\n]\n")
-                return
-            for line in lines:
-                file.write(f"{line}\n".encode())
-
-
-def holds_json(out: Path | None) -> bool:
-    """Return whether the name of an output asks for JSON: an object a line, or a list of them."""
-    return out is not None and out.suffix.lower() in (".json", ".jsonl")
 
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:

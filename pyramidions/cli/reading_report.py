@@ -23,14 +23,12 @@ class ReadingReport:
     Args:
         paths: of all files that are read.
         work: what the progress bar calls the work.
-        shards: of which one is read; about so much less is to be done.
     """
 
-    def __init__(self, paths: list[Path], work: str, shards: int = 1) -> None:
+    def __init__(self, paths: list[Path], work: str) -> None:
         self.failed = False
         self._work = work
         self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
-        self._total //= shards
         self._done = 0.0
         self._bar: Any = None
         self._closed = threading.Event()

@@ -1,11 +1,6 @@
 """`pyramidions segments`."""
 
-import json
-import os
-import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,14 +8,20 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.outputs import PATH, check_page
-from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.job import Asked, Job, job_command, reading_options, writing_options
+from pyramidions.cli.outputs import PATH
+from pyramidions.cli.worker import Layout, Report, Result, Worker
+from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
+    from pyramidions.inference.documents import InputText
     from pyramidions.inference.segmenter import SegmentedText, Segmenter
 
+# What 0.2.0 called it.
+_RENAMED = {"page": "explain"}
 _MARK = "|"
+_TOGETHER = 16  # texts whose segments are written at once
 #: the most frequent segments that are told
 _TOLD = 10
 #: characters outside the alphabet that are told by name
@@ -28,28 +29,17 @@ _NAMED = 8
 _VISIBLE = str.maketrans(" \n", "␣␤")
 
 
-@click.command(short_help="Show the segments that a language model draws in texts.")
+@click.command(
+    short_help="Show the segments that a language model draws in texts.",
+    context_settings={"token_normalize_func": lambda name: _RENAMED.get(name, name)},
+)
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
-@click.option(
-    "--page",
-    metavar="PAGE.html",
-    type=PATH,
-    help="Write a page with each text, its characters shaded by the probability of a boundary.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object per text.")
-@click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
-@click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
+@reading_options
+@writing_options("with each text, its characters shaded by the probability of a boundary")
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
-def segments(
-    model: Path,
-    files: tuple[Path, ...],
-    page: Path | None,
-    as_json: bool,
-    field: str | None,
-    id_field: str | None,
-    device: str | None,
-) -> int:
+@job_command
+def segments(asked: Asked, model: Path, device: str | None) -> int:
     """Show where a language model of characters ends segments.
 
     MODEL is a checkpoint of --task character_language_modeling and --arch hourglass_..., or a folder of them (the best
@@ -60,57 +50,62 @@ def segments(
 
     \b
     Example:
-      pyramidions segments checkpoints paper.txt --page page.html
+      pyramidions segments checkpoints paper.txt --explain page.html
       echo "the tumour cells were incubated" | pyramidions segments checkpoints
-      pyramidions segments checkpoints papers.jsonl --json > segments.jsonl
+      pyramidions segments checkpoints papers.jsonl -o segments.jsonl
     """
     # Before what needs torch.
     check_model(model, "segments")
     from pyramidions.cli.naming import naming_options
-    from pyramidions.cli.summary_lines import SummaryIds
-    from pyramidions.errors import UserError
-    from pyramidions.files.atomic import write_file
-    from pyramidions.inference.document_page import full
-    from pyramidions.inference.documents import list_files, read_files
-    from pyramidions.inference.segment_page import MOST_CHARACTERS, SegmentPage
-    from pyramidions.inference.segmenter import Segmenter
+    from pyramidions.inference.documents import Fields
 
-    paths, skipped = list_files(files)
-    check_page("--page", page, paths, [])
-    with closing(ReadingReport(paths, "segmenting")) as report:
-        with naming_options("device"):
-            segmenter = Segmenter.from_pretrained(model, device)
-        report.skip(skipped)
-        made = None if page is None else SegmentPage(_settings(model, segmenter))
-        ids, any_found = SummaryIds(paths), False
-        for document in read_files(paths, field, id_field, refuse=report.fail):
+    fields = Fields(asked.field, asked.id_field)
+    with (
+        naming_options("device"),
+        Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job,
+    ):
+        make = partial(Segmenting, job.layout, model, device, explains=asked.page is not None)
+        return job.run(make, device != "cpu")
+
+
+class Segmenting(Worker):
+    """Finds segments.
+
+    Args:
+        layout: of the results.
+        model, device: of `Segmenter.from_pretrained`.
+        explains: gather a page.
+    """
+
+    def __init__(self, layout: Layout, model: Path, device: str | None, explains: bool) -> None:
+        from pyramidions.inference.segment_page import MOST_CHARACTERS, SegmentPage
+        from pyramidions.inference.segmenter import Segmenter
+
+        self._segmenter = Segmenter.from_pretrained(model, device)
+        self._layout = layout
+        if explains:
+            self.page = self._page = SegmentPage(_settings(model, self._segmenter))
+            self.most_shown = f"{MOST_CHARACTERS:,} characters"
+
+    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+        """Yield the segments of each text."""
+        for document in documents:
             origin, size = document.origin, document.size
+            report.add(size)
             try:
-                report.add(size)
-                found = segmenter.segment(document.text, origin.name, partial(_add_share, report, size))
+                found = self._segmenter.segment(document.text, origin.name, partial(_add_share, report, size))
             except UserError as error:
                 report.fail(error)
                 continue
-            any_found = True
             if found.outside:
-                report.note(_cleaned(origin.name, found, segmenter.model.alphabet.language))
-            with report.bar_aside():
-                if as_json:
-                    about = {"id": ids.of(origin), "name": origin.name, **found.to_dict()}
-                    click.echo(json.dumps(about, ensure_ascii=False))
-                else:
-                    click.echo(_shown(origin.name, found), color=_is_coloured())
-            if made is not None:
-                made.add(origin.name, found)
-        # Without any text, an older page stays.
-        if page is not None and made is not None and any_found:
-            write_file(page, made.html().encode())
-            if made.left_out:
-                report.fail(full(page, made.left_out, f"{MOST_CHARACTERS:,} characters"))
-    return 1 if report.failed else 0
+                report.note(_cleaned(origin.name, found, self._segmenter.model.alphabet.language))
+            if self.page is not None:
+                self._page.add(origin.name, found)
+            is_json = self._layout.kind == "json"
+            yield Result(origin, found.to_dict() if is_json else _shown(origin.name, found, self._layout))
 
 
-def _add_share(report: ReadingReport, size: int, share: float) -> None:
+def _add_share(report: Report, size: int, share: float) -> None:
     report.add(share * size)
 
 
@@ -128,11 +123,6 @@ def _settings(path: Path, segmenter: "Segmenter") -> dict[str, str]:
     }
 
 
-def _is_coloured() -> bool:
-    """Return whether standard output is a terminal whose user wants colours (no-color.org)."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 def _cleaned(name: str, found: "SegmentedText", language: str) -> str:
     count = counted(sum(found.outside.values()), "character")
     named = ", ".join(f"“{each}” {times:,}" for each, times in found.outside.most_common(_NAMED))
@@ -140,14 +130,14 @@ def _cleaned(name: str, found: "SegmentedText", language: str) -> str:
     return f"{name}: {count} outside the alphabet {language!r} became spaces: {named}{more}."
 
 
-def _shown(name: str, found: "SegmentedText") -> str:
+def _shown(name: str, found: "SegmentedText", layout: Layout) -> str:
     """Return a text with a bar after each segment, and its figures."""
+    width = layout.width if layout.kind == "list" else None
     mark = click.style(_MARK, fg="magenta", bold=True)
-    # Only a terminal has a width.
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     lines = ["".join(f"{part}{mark}" for part in line) for line in _lines(found.segments, width)]
     lines = [*lines[:-1], lines[-1] + found.rest] if lines else [found.rest]
-    return "\n".join([click.style(f"{name}:", bold=True), *lines, *_figures(found), ""])
+    text = "\n".join([click.style(f"{name}:", bold=True), *lines, *_figures(found), ""])
+    return text if layout.coloured else click.unstyle(text)
 
 
 def _lines(segments: list[str], width: int | None) -> Iterator[list[str]]:

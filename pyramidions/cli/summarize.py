@@ -1,32 +1,25 @@
 """`pyramidions summarize`."""
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.outputs import PATH, Grouped, check_summary_outputs, find_layout, format_options, write_lines
+from pyramidions.cli.job import Asked, Job, job_command, reading_options, writing_options
+from pyramidions.cli.outputs import PATH, Grouped, listed
 from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.reading_report import ReadingReport
-from pyramidions.cli.sharding import LineBlocks, find_share, shard_option, write_shard
+from pyramidions.cli.worker import Layout, Report, Result, Worker
 from pyramidions.errors import UserError
 from pyramidions.inference.precision import AUTO
 from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
     from pyramidions.inference.documents import InputText
-    from pyramidions.inference.saved_model import SavedModel
-    from pyramidions.inference.search import DecodingSettings
     from pyramidions.inference.stream import Summarized
-
+    from pyramidions.inference.summary import Summary
 
 # What 0.2.0 called it.
 _RENAMED = {"no-repeat-ngram": "no-repeat-ngram-size"}
@@ -47,8 +40,7 @@ _GROUPS = {
 )
 @click.argument("model", type=PATH)
 @click.argument("files", nargs=-1, type=PATH)
-@click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]")
-@click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]")
+@reading_options
 @click.option(
     "--query",
     "queries",
@@ -78,15 +70,7 @@ _GROUPS = {
     help="Select the sentences for --long extract by hiporank, lead, textrank, or a trained extractor: a checkpoint, a "
     "folder of them, or an exported model.  [default: hiporank]",
 )
-@format_options
-@shard_option
-@click.option(
-    "--explain",
-    "page",
-    metavar="PAGE.html",
-    type=PATH,
-    help="Write a page that shows what the model kept of each document, and what each word of its summary drew on.",
-)
+@writing_options("that shows what the model kept of each document, and what each word of its summary drew on")
 @click.option("--beam", type=click.IntRange(1), help="Beam size.  [default: the model's]")
 @click.option(
     "--min-len",
@@ -123,22 +107,16 @@ _GROUPS = {
 @click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(AUTO)
+@job_command
 def summarize(
+    asked: Asked,
     model: Path,
-    files: tuple[Path, ...],
-    field: str | None,
-    id_field: str | None,
     queries: tuple[str, ...],
     query_file: Path | None,
     query_field: str | None,
     long: str,
     section_types: Path | None,
     select: str | None,
-    layout: str | None,
-    as_json: bool,
-    out: Path | None,
-    shard: str | None,
-    page: Path | None,
     sampling: bool,
     batch_size: int,
     device: str | None,
@@ -161,94 +139,169 @@ def summarize(
       pyramidions summarize my-answerer meeting.txt --query "Why was the remote control made yellow?"
       pyramidions summarize checkpoints corpus.jsonl --json -o summaries.jsonl
       pyramidions summarize my-summarizer paper.pdf --sampling --top-p 0.9 --seed 7
-      pyramidions summarize my-summarizer corpus.jsonl --shard 3/16 -o shards
+      pyramidions summarize my-summarizer corpus.jsonl -o summaries.jsonl --engine ray --resume
     """
     # Before what needs torch.
     check_model(model, "summarize")
     from pyramidions.cli.naming import naming_options, option
-    from pyramidions.cli.summary_lines import SummaryIds, json_line
-    from pyramidions.inference.decoding_options import SamplingOptions
-    from pyramidions.inference.documents import list_files, read_files
-    from pyramidions.inference.queries import answerable, each_query
-    from pyramidions.inference.reader import check_queries
-    from pyramidions.inference.search import decoding_settings
-    from pyramidions.inference.share import Turns
-    from pyramidions.inference.stream import block_size, explain_documents, summarize_blocks, summarize_documents
-    from pyramidions.inference.summarizer import Summarizer
+    from pyramidions.inference.documents import Fields
+    from pyramidions.inference.stream import inputs_together
 
     if section_types is not None and long != "sections":
         raise UserError("--section-types is an option of --long sections, which is not given.")
     if select is not None and long != "extract":
         raise UserError("--select is an option of --long extract, which is not given.")
-    if page is not None and long == "merge":
+    if asked.page is not None and long == "merge":
         raise UserError("--explain cannot trace a summary of summaries back to the document: --long must not be merge.")
     of_sampling = {name: decoding.pop(name) for name in ("temperature", "top_k", "top_p", "seed")}
     of_sampling = {name: value for name, value in of_sampling.items() if value is not None}
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
-    asked = _queries(queries, query_file, query_field)
-    layout = find_layout(layout, as_json, None if shard else out)
-    paths, skipped = list_files(files)
-    share = find_share(shard, out, page, paths)
-    if share is None:
-        check_summary_outputs(out, page, paths, layout == "json")
+    for_all = _queries(queries, query_file, query_field)
+    fields = Fields(asked.field, asked.id_field, query=query_field, headings=long in BY_HEADINGS)
+    reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": query_file}
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),
-        closing(ReadingReport(paths, "summarizing", 1 if share is None else share.of)) as report,
+        Job(
+            *(asked, "summarizing", fields),
+            together=inputs_together(batch_size),
+            several=len(for_all) > 1,
+            reads=reads,
+        ) as job,
     ):
-        summarizer = Summarizer.from_pretrained(model, device, precision)
-        check_queries(summarizer.model.queries, bool(asked or query_field))
-        for query in asked:
-            summarizer.reader.asking(query)
-        sampled = SamplingOptions(**of_sampling) if sampling else None
-        settings = decoding_settings(summarizer.model, **decoding, sampling=sampled)
-        report.skip(skipped)
-        options: dict[str, Any] = {"long": long, "types": section_types, "select": select, "on_progress": report.add}
+        make = partial(
+            Summarizing,
+            job.layout,
+            model,
+            device,
+            precision,
+            decoding,
+            of_sampling if sampling else None,
+            for_all,
+            query_field is not None,
+            long,
+            section_types,
+            select,
+            batch_size,
+            explains=asked.page is not None,
+        )
+        return job.run(make, device != "cpu")
 
-        def read(turns: Turns) -> Iterator["InputText"]:
-            fields: dict[str, Any] = {"headings": long in BY_HEADINGS, "query_field": query_field}
-            found = read_files(paths, field, id_field, **fields, refuse=report.fail, turns=turns)
-            if asked:
-                return each_query(found, asked)
-            return answerable(found, summarizer.reader, report.fail) if query_field else found
 
-        together: dict[str, Any] = {"batch_size": batch_size, "queries": max(len(asked), 1)}
+class Summarizing(Worker):
+    """Writes summaries.
 
-        def line_blocks(turns: Turns) -> LineBlocks:
-            ids = SummaryIds(paths, number_repeated=False)
-            for number, results in summarize_blocks(read(turns), summarizer, settings, **together, **options):
-                yield number, (json_line(result, ids, long) for result in results)
+    Args:
+        layout: of the results.
+        model, device, precision: of `Summarizer.from_pretrained`.
+        decoding: of `decoding_settings`.
+        sampling: of `SamplingOptions`, or None for a search.
+        queries: each document is summarized once for each of them.
+        own_queries: each document has one of its own.
+        long, types, select: of `Summarizer.long_reader`.
+        batch_size: documents or parts that the model reads at once.
+        explains: gather a page.
+    """
 
-        if share is not None and out is not None:
-            report.note(summarizer.precision.said)
-            said = {"batch_size": batch_size, "long": long, "queries": _fingerprint(asked)}
-            said |= {"device": summarizer.device.type, "precision": summarizer.precision.name}
-            fields = {"field": field, "id_field": id_field, "query_field": query_field}
-            about = {**_settings(summarizer.model, settings, section_types, select), **said, **fields}
-            size = block_size(batch_size)
-            return write_shard(share, out, paths, size, line_blocks, report, command="summarize", settings=about)
-        documents = read(Turns())
-        # The names of documents are written if there are several.
-        first = list(islice(documents, 2))
-        if not first:
-            return 1 if report.failed else 0
-        documents = _after(partial(report.note, summarizer.precision.said), chain(first, documents))
-        if page is None:
-            results = summarize_documents(documents, summarizer, settings, **together, **options)
+    def __init__(
+        self,
+        layout: Layout,
+        model: Path,
+        device: str | None,
+        precision: str,
+        decoding: Mapping[str, Any],
+        sampling: Mapping[str, Any] | None,
+        queries: Sequence[str],
+        own_queries: bool,
+        long: str,
+        types: Path | None,
+        select: str | None,
+        batch_size: int,
+        explains: bool,
+    ) -> None:
+        from pyramidions.inference.decoding_options import SamplingOptions
+        from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
+        from pyramidions.inference.reader import check_queries
+        from pyramidions.inference.search import decoding_settings
+        from pyramidions.inference.summarizer import Summarizer
+
+        self._summarizer = Summarizer.from_pretrained(model, device, precision)
+        check_queries(self._summarizer.model.queries, bool(queries) or own_queries)
+        for query in queries:
+            self._summarizer.reader.asking(query)
+        sampled = None if sampling is None else SamplingOptions(**sampling)
+        self._decoding = decoding_settings(self._summarizer.model, **decoding, sampling=sampled)
+        self._reader = self._summarizer.long_reader(long, types, select)
+        self._layout = layout
+        self._queries = queries
+        self._own_queries = own_queries
+        self._long = long
+        self._batch_size = batch_size
+        self.said = self._summarizer.precision.said
+        if explains:
+            self.page = self._page = ExplanationPage(_name(model))
+            self.most_shown = f"{MOST_TOKENS:,} tokens"
+
+    def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
+        """Yield the summary of each document, or one for each query."""
+        from pyramidions.inference.queries import answerable, each_query
+        from pyramidions.inference.stream import explain_documents, summarize_documents
+
+        if self._queries:
+            documents = each_query(documents, self._queries)
+        elif self._own_queries:
+            documents = answerable(documents, self._summarizer.reader, report.fail)
+        given = documents, self._summarizer, self._reader, self._decoding
+        if self.page is not None:
+            found = explain_documents(*given, self._page, on_progress=report.add)
         else:
-            results = explain_documents(
-                documents, summarizer, settings, page, model=_name(model), refuse=report.fail, **options
-            )
-        lines = _lines(results, paths, len(first) > 1, layout, long)
-        write_lines(lines, out, report.bar_aside)
-        report.finish()
-    return 1 if report.failed else 0
+            found = summarize_documents(*given, batch_size=self._batch_size, on_progress=report.add)
+        for each in found:
+            yield Result(each.origin, self._body(each))
+
+    def _body(self, found: "Summarized") -> dict[str, Any] | str:
+        from pyramidions.inference.summary import as_plain, by_section
+
+        if self._layout.kind == "json":
+            return {"long": self._long, **as_plain(found.summaries)}
+        summaries, named = found.summaries, self._layout.named
+        notes = _notes(summaries)
+        note = f" ({'; '.join(notes)})" if notes else ""
+        head = f"{found.origin.name}{note}:\n" if named or note else ""
+        if named and (query := summaries[0].query) is not None:
+            head += f"Query: {' '.join(query.split())}\n"
+        text = " ".join(summary.text for summary in summaries)
+        if self._layout.kind == "list":
+            text = listed(by_section(summaries), self._layout.width)
+        return f"{head}{text}{chr(10) if named else ''}"
 
 
-def _after(note: Callable[[], None], documents: "Iterable[InputText]") -> "Iterator[InputText]":
-    """Yield documents, the first one after a note: what is wrong before anything is read is said alone."""
-    note()
-    yield from documents
+def _notes(summaries: list["Summary"]) -> list[str]:
+    """Return what a reader of a summary should know of how it was made."""
+    first = summaries[0].coverage
+    read = sum(summary.read_tokens for summary in summaries)
+    whole = sum(summary.document_tokens for summary in summaries)
+    notes = [] if first.note is None else [first.note]
+    if first.heading is not None:
+        headings = ", ".join(str(summary.coverage.heading) for summary in summaries)
+        notes.append(f"by section: {headings}")
+    elif summaries[0].pieces:
+        notes.append(f"the summary of the summaries of {len(summaries[0].pieces)} pieces")
+    elif len(summaries) > 1:
+        notes.append(f"in {len(summaries)} pieces, summarized one by one")
+    if first.heading is None and (short := summaries[-1].shortened_to) is not None:
+        notes.append(f"{'the last piece' if len(summaries) > 1 else 'the text'} is short: at most {short} tokens")
+    if first.sentences is not None:
+        number, of = first.sentences
+        notes.append(f"{number:,} of {of:,} sentences, selected by {first.selected_by}, were read")
+    elif first.heading is not None:
+        cut = [summary.coverage.heading for summary in summaries if summary.was_cut]
+        notes += [f"only the beginning of {', '.join(map(str, cut))} was read"] if cut else []
+        if left_out := sum(summary.coverage.left_out for summary in summaries):
+            notes.append(f"{left_out:,} of {whole + left_out:,} tokens stand in none of these sections")
+    elif read < whole:
+        notes.append(f"only the first {read:,} of {whole:,} tokens were read")
+    return notes
 
 
 def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str | None) -> list[str]:
@@ -261,40 +314,6 @@ def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str
     return list(queries) if query_file is None else read_queries(query_file)
 
 
-def _fingerprint(queries: list[str]) -> str | None:
-    """Return a SHA-256 of the queries for all documents, of which there may be many; None without any."""
-    return hashlib.sha256(json.dumps(queries).encode()).hexdigest() if queries else None
-
-
-def _settings(
-    model: "SavedModel", decoding: "DecodingSettings", section_types: Path | None, select: str | None
-) -> dict[str, Any]:
-    """Return how the shards of a run write summaries."""
-    from pyramidions.data.manifest import file_hash
-    from pyramidions.inference.fingerprints import method_fingerprint, model_fingerprint
-
-    plain = decoding._asdict()
-    sampling = plain.pop("sampling")
-    return {
-        "model": model_fingerprint(model),
-        **plain,
-        "sampling": sampling is not None,
-        **({} if sampling is None else asdict(sampling)),
-        "section_types": None if section_types is None else file_hash(section_types),
-        "select": None if select is None else method_fingerprint(select),
-    }
-
-
 def _name(model: Path) -> str:
     """Return the name of a model for the page; that of a checkpoint needs its folder's name."""
     return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name
-
-
-def _lines(results: Iterable["Summarized"], paths: list[Path], several: bool, layout: str, long: str) -> Iterator[str]:
-    from pyramidions.cli.summary_lines import SummaryIds, json_line, text_line
-
-    if layout == "json":
-        ids = SummaryIds(paths)
-        return (json_line(result, ids, long) for result in results)
-    named = several or len(paths) > 1
-    return (text_line(result, named, layout) for result in results)

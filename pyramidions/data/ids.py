@@ -2,12 +2,8 @@
 
 import hashlib
 from itertools import count
-from typing import TYPE_CHECKING
 
 from pyramidions.errors import UserError
-
-if TYPE_CHECKING:
-    from pyramidions.files.disk_set import DiskSet
 
 
 class UniqueIds:
@@ -15,12 +11,12 @@ class UniqueIds:
 
     Args:
         number_repeated: make a repeated id `a` unique, as `a#2`, `a#3` and so on, instead of refusing it.
-        seen: holds the ids that were given; a set in memory if None.
+        seen: ids that were given before.
     """
 
-    def __init__(self, number_repeated: bool, seen: "set[str] | DiskSet | None" = None) -> None:
+    def __init__(self, number_repeated: bool, seen: set[str] | None = None) -> None:
         self._number_repeated = number_repeated
-        self._seen = set() if seen is None else seen
+        self._seen = set(seen or ())
         self._last: dict[str, int] = {}
 
     def __len__(self) -> int:

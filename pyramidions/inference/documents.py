@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -14,7 +15,6 @@ from pyramidions.data.sections import sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
 from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
-from pyramidions.inference.share import Turns
 from pyramidions.strict_json import NumberError, parse_json
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
@@ -88,10 +88,10 @@ class Files(NamedTuple):
 
 
 def list_files(given: Iterable[Path]) -> Files:
-    """Return files and, in place of each folder, the files inside that `read_documents` reads.
+    """Return files and, in place of each folder, the files inside that `read_files` reads.
 
     Hidden files and folders inside, whose names begin with a dot, are passed over. A folder without files that are read
-    stays in the list; `read_documents` refuses it. Without any path, standard input is the only file.
+    stays in the list; `read_files` refuses it. Without any path, standard input is the only file.
     """
     files = Files([], [])
     for path in given:
@@ -116,113 +116,149 @@ def _is_readable(path: Path) -> bool:
     return file_ending(path) in ENDINGS and path.is_file()
 
 
-def read_files(
-    paths: Iterable[Path],
-    field: str | None,
-    id_field: str | None = None,
-    *,
-    headings: bool = False,
-    reference_field: str | None = None,
-    query_field: str | None = None,
-    by_line: bool = False,
-    refuse: Refuse,
-    turns: Turns | None = None,
-) -> Iterator[InputText]:
-    """Yield the documents of several files, of which some may not be readable.
+class Fields(NamedTuple):
+    """What is read of files, and of the objects in .jsonl files.
+
+    Attributes:
+        text: field with the text or a list of sentences; if None, the first of `TEXT_FIELDS` that an object has.
+        id: field with the id; if None, the field that `prepare` takes, where an object has it.
+        reference: field with the summary by a person; None to read none.
+        query: likewise, with the query, for files that end in .jsonl only.
+        headings: write headings in markdown, as `file_text` does; the text of an object is that of its `sections` where
+            it has some (`sectioned_text`), unless ``text`` is the field of a summary.
+        by_line: give the lines of a .txt file in place of its text.
+    """
+
+    text: str | None = None
+    id: str | None = None
+    reference: str | None = None
+    query: str | None = None
+    headings: bool = False
+    by_line: bool = False
+
+
+class Input(NamedTuple):
+    """A file, or a line of a .jsonl file, that is not parsed yet.
+
+    Attributes:
+        path: of the file.
+        size: bytes that it takes.
+        number: its place among all inputs, from 1.
+        line: its place in the file, from 1; None for a whole file.
+        content: of the line.
+        error: why it cannot be read; None if it can.
+    """
+
+    path: Path
+    size: int = 0
+    number: int = 0
+    line: int | None = None
+    content: bytes = b""
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file, and the line."""
+        return printable(self.path) if self.line is None else f"{printable(self.path)}:{self.line}"
+
+
+def list_inputs(paths: Iterable[Path], fields: Fields) -> Iterator[Input]:
+    """Yield what `read_inputs` reads: files, and in place of each .jsonl file its lines that are not blank.
+
+    Of a .jsonl file, the first line decides: where that is no document, the file is one input with an error.
+    """
+    found = chain.from_iterable(_inputs(path, fields) for path in paths)
+    return (each._replace(number=number) for number, each in enumerate(found, 1))
+
+
+def read_inputs(inputs: Iterable[Input], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
+    """Yield the documents of inputs, of which some may not be readable.
 
     Args:
-        paths: of the files.
-        field, id_field, headings, reference_field, query_field, by_line: as in `read_documents`.
-        refuse: told of each file that cannot be read, and of what `read_documents` refuses in the others.
-        turns: numbers the inputs, and says which are read; all if None.
+        inputs: of `list_inputs`.
+        fields: as there.
+        refuse: told of each input that cannot be read, or holds no text.
     """
-    turns = turns or Turns()
-    for path in paths:
+    for each in inputs:
         try:
-            fields: dict[str, Any] = {"reference_field": reference_field, "query_field": query_field}
-            fields |= {"headings": headings, "by_line": by_line}
-            yield from read_documents(path, field, id_field, **fields, refuse=refuse, turns=turns)
+            document = _document(each, fields)
+            if not document.holds_text:
+                raise UserError(f"{document.origin.name} holds no text.")
         except UserError as error:
             refuse(error)
         except OSError as error:
-            refuse(UserError(f"{path}: {error.strerror}."))
-
-
-def read_documents(
-    path: Path,
-    field: str | None,
-    id_field: str | None = None,
-    *,
-    headings: bool = False,
-    reference_field: str | None = None,
-    query_field: str | None = None,
-    by_line: bool = False,
-    refuse: Refuse,
-    turns: Turns | None = None,
-) -> Iterator[InputText]:
-    """Yield the documents of a file: one, or those of the lines of a .jsonl file.
-
-    Args:
-        path: a file that ends in one of `ENDINGS`, or `STANDARD_INPUT`.
-        field: of the objects in a .jsonl file, with the text or a list of sentences; if None, the first of
-            `TEXT_FIELDS` that an object has.
-        id_field: likewise, with the id; if None, the field that `prepare` takes, where an object has it.
-        headings: write headings in markdown, as `file_text` does; the text of an object in a .jsonl file is that of its
-            `sections` where it has some (`sectioned_text`), unless ``field`` is the field of a summary.
-        reference_field: of the objects in a .jsonl file, with the summary by a person; None to read none.
-        query_field: likewise, with the query, for files that end in .jsonl only.
-        by_line: give the lines of a .txt file in place of its text.
-        refuse: told of a document without text, and of each line that is no document, unless it is the first.
-        turns: as in `read_files`. Only what is read is refused.
-
-    Yields:
-        Documents that hold text.
-
-    Raises:
-        UserError: the file is a folder or not a regular file, has another ending, is too large, or is not what its
-            ending says; of a .jsonl file, the first line decides.
-        OSError: the file cannot be read at all.
-    """
-    fields = _Fields(field, id_field, reference_field, query_field, headings, by_line)
-    for document in _documents(path, fields, refuse, turns or Turns()):
-        if document.holds_text:
-            yield document
+            refuse(UserError(f"{each.path}: {error.strerror}."))
         else:
-            refuse(UserError(f"{document.origin.name} holds no text."))
+            yield document
 
 
-class _Fields(NamedTuple):
-    """What is read of an object in a .jsonl file."""
-
-    text: str | None
-    id: str | None
-    reference: str | None
-    query: str | None
-    headings: bool
-    by_line: bool
+def read_files(paths: Iterable[Path], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
+    """Yield the documents of several files, as `read_inputs` does."""
+    return read_inputs(list_inputs(paths, fields), fields, refuse)
 
 
-def _documents(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
-    name = printable(path)
-    if holds_records(path) and path.is_file():
-        yield from _json_lines(path, fields, refuse, turns)
-    elif not turns.is_next():
+def _inputs(path: Path, fields: Fields) -> Iterator[Input]:
+    is_file = os.path.isfile(path)  # noqa: PTH113, never raises
+    if not (is_file and holds_records(path)):
+        yield Input(path, path.stat().st_size if is_file else 0)
         return
-    elif path == STANDARD_INPUT:
-        yield _standard_input()._replace(number=turns.number)
-    elif _is_folder(path):
+    try:
+        yield from _lines(path, fields)
+    except OSError as error:
+        yield Input(path, error=f"{path}: {error.strerror}.")
+
+
+def _lines(path: Path, fields: Fields) -> Iterator[Input]:
+    any_found, number, read = False, 0, 0
+    with path.open("rb") as packed:
+        file = OPENERS[file_ending(path)](packed)
+        while True:
+            number += 1
+            try:
+                number += pass_blank_lines(file)
+                place = f"{printable(path)}:{number}"
+                if not (line := _line(file, place)):
+                    break
+                size, read = packed.tell() - read, packed.tell()
+                if not line.strip():
+                    continue
+                found = Input(path, size, line=number, content=line)
+                if not any_found:
+                    _json_document(found, fields)
+            except DAMAGE as error:
+                yield Input(path, error=f"{printable(path)} is damaged after line {number - 1} ({error}).")
+                return
+            except UserError as error:
+                yield Input(path, line=number, error=str(error))
+                if not any_found:
+                    return
+                continue
+            any_found = True
+            yield found
+    if not any_found:
+        yield Input(path, error=f"{printable(path)} holds no line but blank ones.")
+
+
+def _document(found: Input, fields: Fields) -> InputText:
+    path, name = found.path, found.name
+    if found.error is not None:
+        raise UserError(found.error)
+    if found.line is not None:
+        return _json_document(found, fields)
+    if path == STANDARD_INPUT:
+        return _standard_input()._replace(number=found.number)
+    if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
-    else:
-        # A path that does not exist is told before one with another ending.
-        path.stat()
-        if file_ending(path) not in ENDINGS:
-            raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
-        size = regular_size(path)
-        if fields.query is not None:
-            raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
-        lines = partial(text_lines, path) if fields.by_line and file_ending(path) == ".txt" else None
-        text = file_text(path, headings=fields.headings) if lines is None else ""
-        yield InputText(Origin(name, None, 1), text, size, number=turns.number, lines=lines)
+    # A path that does not exist is told before one with another ending.
+    path.stat()
+    if file_ending(path) not in ENDINGS:
+        raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
+    size = regular_size(path)
+    if fields.query is not None:
+        raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
+    lines = partial(text_lines, path) if fields.by_line and file_ending(path) == ".txt" else None
+    text = file_text(path, headings=fields.headings) if lines is None else ""
+    return InputText(Origin(name, None, 1), text, size, number=found.number, lines=lines)
 
 
 def _standard_input() -> InputText:
@@ -238,51 +274,10 @@ def _is_folder(path: Path) -> bool:
     return False
 
 
-def _json_lines(path: Path, fields: _Fields, refuse: Refuse, turns: Turns) -> Iterator[InputText]:
-    """Yield the documents line by line; a file with an invalid first line is refused."""
-    any_found, number = False, 0
-    with path.open("rb") as packed:
-        file, read = OPENERS[file_ending(path)](packed), 0
-        while True:
-            number, is_read, document = number + 1, turns.is_next(), None
-            try:
-                if passed := pass_blank_lines(file):
-                    number += passed
-                    turns.number += passed - 1
-                    is_read = turns.is_next()
-                place = f"{printable(path)}:{number}"
-                line = _line(file, place)
-                size, read = packed.tell() - read, packed.tell()
-                # The first line decides for all, whoever reads it.
-                if line.strip() and (is_read or not any_found):
-                    document = _json_document(line, place, number, fields, size)
-            except DAMAGE as error:
-                if is_read:
-                    refuse(UserError(f"{printable(path)} is damaged after line {number - 1} ({error})."))
-                return
-            except UserError as error:
-                if any_found:
-                    if is_read:
-                        refuse(error)
-                    continue
-                if is_read:
-                    raise
-                return
-            if not line:
-                # A file without any line is an input all the same.
-                turns.number -= number > 1
-                break
-            if document is not None:
-                any_found = True
-                if is_read:
-                    yield document._replace(number=turns.number)
-    if not any_found and is_read:
-        raise UserError(f"{printable(path)} holds no line but blank ones.")
-
-
-def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: int) -> InputText:
-    record = _record(line, place)
-    origin = Origin(place, _id(record, place, fields.id), number)
+def _json_document(found: Input, fields: Fields) -> InputText:
+    place = found.name
+    record = _record(found.content, place)
+    origin = Origin(place, _id(record, place, fields.id), found.line or 1)
     field = fields.text or next((name for name in TEXT_FIELDS if name in record), None)
     of_sections = None
     if fields.headings and field not in (PLAIN.target, RELEASE.target, fields.reference):
@@ -292,9 +287,10 @@ def _json_document(line: bytes, place: str, number: int, fields: _Fields, size: 
     return InputText(
         origin,
         text,
-        size,
+        found.size,
         None if reference is None else _other(record, place, reference, "a summary", "--reference-field"),
         None if query is None else _other(record, place, query, "a query", "--query-field"),
+        found.number,
     )
 
 

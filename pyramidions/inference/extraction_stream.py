@@ -1,21 +1,15 @@
 """Extracts of a stream of documents, in bounded memory."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pyramidions.errors import UserError
 from pyramidions.extract import SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE
-from pyramidions.files.atomic import atomic_file
-from pyramidions.files.progress import counted
-from pyramidions.inference.document_page import full
 from pyramidions.inference.documents import InputText, Progress, Refuse
-from pyramidions.inference.extraction_page import MOST_SENTENCES, ExtractionPage
 from pyramidions.inference.extractor import Extractor, document_outline
-from pyramidions.inference.share import blocks
 from pyramidions.text.outline import Outline
 
 #: Inputs that a trained extractor reads together.
@@ -76,7 +70,6 @@ def extract_documents(
     *,
     on_progress: Progress,
     refuse: Refuse,
-    note: Callable[[str], object],
 ) -> Iterator[Extracted]:
     """Extract from documents; a trained extractor reads some of them at once, and no more are held.
 
@@ -86,82 +79,22 @@ def extract_documents(
         rules: by which they are selected.
         on_progress: progress callback.
         refuse: told of each document without a sentence, or without the reference that the oracle needs.
-        note: told at the end what a reader of the extracts should know.
 
     Yields:
         The other documents with their extracts, in order.
     """
-    found = extract_blocks(documents, extractor, rules, on_progress=on_progress, refuse=refuse, note=note)
-    for _, results in found:
-        yield from results
+    waiting: deque[_Read] = deque()
 
+    def outlines() -> Iterator[tuple[Outline, str | None]]:
+        for read in _outlined(documents, extractor.method, on_progress, refuse):
+            waiting.append(read)
+            yield read.outline, read.document.reference
 
-def extract_blocks(
-    documents: Iterable[InputText],
-    extractor: Extractor,
-    rules: SelectionRules,
-    *,
-    on_progress: Progress,
-    refuse: Refuse,
-    note: Callable[[str], object],
-) -> Iterator[tuple[int, Iterator[Extracted]]]:
-    """Extract from documents block by block: none is rated with one of another block.
-
-    Args:
-        documents, extractor, rules, on_progress, refuse, note: as in `extract_documents`.
-
-    Yields:
-        Number and results of each block of `BLOCK` inputs that has some; they must be read before the next block is
-        asked for.
-    """
-    counts = _Counts()
-
-    def extracted(block: Iterator[InputText]) -> Iterator[Extracted]:
-        waiting: deque[_Read] = deque()
-
-        def outlines() -> Iterator[tuple[Outline, str | None]]:
-            for read in _outlined(block, extractor.method, on_progress, refuse):
-                waiting.append(read)
-                yield read.outline, read.document.reference
-
-        for scores in extractor.rank(outlines(), rules.budget):
-            document, outline, done = waiting.popleft()
-            found = extract(outline, scores, rules)
-            done.finish()
-            counts.add(outline, found, rules.budget.words)
-            yield Extracted(document, found)
-
-    for number, block in blocks(documents, BLOCK):
-        yield number, extracted(block)
-    for sentence in counts.sentences(extractor.method):
-        note(sentence)
-
-
-class _Counts:
-    """Counts the documents of which a reader of the extracts should know something."""
-
-    def __init__(self) -> None:
-        self._total = self._without_headings = self._empty = self._over = 0
-
-    def add(self, outline: Outline, found: Extraction, words: int | None) -> None:
-        """Count a document, of whose extract there may be so many words."""
-        self._total += 1
-        self._without_headings += not outline.has_sections
-        self._empty += not found.sentences
-        self._over += words is not None and len(found.text.split()) > words
-
-    def sentences(self, method: str) -> Iterator[str]:
-        """Yield what should be known."""
-        if self._without_headings and method == "hiporank":
-            yield f"{self._these(self._without_headings)} had no headings and counted as one section."
-        if self._empty:
-            yield f"{self._these(self._empty)} shared no word with the reference: the summary is empty."
-        if self._over:
-            these = self._these(self._over)
-            yield f"{these} had no sentence within the budget: the summary is the best one, which is longer."
-
-    def _these(self, count: int) -> str:
-        return "The document" if self._total == 1 else f"{count:,} of {counted(self._total, 'document')}"
+    for scores in extractor.rank(outlines(), rules.budget):
+        document, outline, done = waiting.popleft()
+        found = extract(outline, scores, rules)
+        done.finish()
+        yield Extracted(document, found)
 
 
 def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:
@@ -180,32 +113,3 @@ def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress
         ranking = _Half(document.size, _TIMES, on_progress)
         outline.sentences.on_read = ranking.add
         yield _Read(document._replace(text="", lines=None), outline, ranking)
-
-
-def explain_extracts(
-    results: Iterable[Extracted], target: Path, extractor: Extractor, rules: SelectionRules, *, refuse: Refuse
-) -> Iterator[Extracted]:
-    """Put extracts on a page, which is written after the last.
-
-    Args:
-        results: of `extract_documents`.
-        target: the page.
-        extractor, rules: as there; the page names them.
-        refuse: told of documents that found no room on the page.
-
-    Yields:
-        The results.
-
-    Raises:
-        OSError: the page cannot be written.
-    """
-    bounds = {name: f"{most:,}" for name, most in rules.budget._asdict().items() if most is not None}
-    page = ExtractionPage(extractor.method, settings={**bounds, "redundancy": rules.redundancy})
-    # Opened before the work, so that a path that cannot be written is reported at once.
-    with atomic_file(target) as file:
-        for result in results:
-            page.add(result.document.origin.name, result.extraction, result.document.reference)
-            yield result
-        file.write(page.html().encode())
-    if page.left_out:
-        refuse(full(target, page.left_out, f"{MOST_SENTENCES:,} sentences"))

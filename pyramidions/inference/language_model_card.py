@@ -43,7 +43,7 @@ def language_model_card(
         front_matter(fields),
         f"# {plain(name)}\n\nPredicts characters, and draws segments in texts; a language model with dynamic pooling "
         "(Nawrot et al. 2023).",
-        f"```bash\npyramidions segments {shell_word(name)} paper.txt --page page.html\n```",
+        f"```bash\npyramidions segments {shell_word(name)} paper.txt --explain page.html\n```",
         f"## Model\n\n{table(('', ''), _rows(model).items())}",
         f"## Training data\n\n{'Not said.' if data is None else _data(model, data)}",
         f"## Licence\n\n{plain(licence or '') or 'Not said.'}",

@@ -3,22 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pyramidions.data.section_types import SectionTypes
-from pyramidions.errors import UserError
-from pyramidions.files.atomic import atomic_file
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.document_page import full
-from pyramidions.inference.documents import InputText, Origin, Progress, Refuse
+from pyramidions.inference.documents import InputText, Origin, Progress
 from pyramidions.inference.explanation import Explanation
-from pyramidions.inference.explanation_page import MOST_TOKENS, ExplanationPage
+from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.inference.long_documents import LongReader, Part, Write, merge
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.search import DecodingSettings
-from pyramidions.inference.share import blocks
 from pyramidions.inference.summarizer import OnWritten, Summarizer
 from pyramidions.inference.summary import Summary
 
@@ -46,13 +40,10 @@ class _SizedPart(NamedTuple):
 def summarize_documents(
     documents: Iterable[InputText],
     summarizer: Summarizer,
+    reader: LongReader,
     decoding: DecodingSettings,
     *,
     batch_size: int,
-    queries: int = 1,
-    long: str = "truncate",
-    types: SectionTypes | Path | None = None,
-    select: str | Path | None = None,
     on_progress: Progress,
 ) -> Iterator[Summarized]:
     """Summarize documents, reading a few batches at a time.
@@ -60,63 +51,30 @@ def summarize_documents(
     Args:
         documents: any number of them.
         summarizer: writes the summaries.
-        decoding: how it writes them.
+        reader: of the summarizer (`Summarizer.long_reader`); says how a document is read that is longer than the model
+            reads.
+        decoding: how summaries are written.
         batch_size: documents or parts that are read at once.
-        queries: how many documents are made of each input, one for each query.
-        long, types, select: how a document is read that is longer than the model reads, see `Summarizer.long_reader`.
         on_progress: progress callback.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.long_reader` and `Summarizer.write`.
+        UserError: as `Summarizer.write`.
     """
-    options: dict[str, Any] = {"long": long, "types": types, "select": select, "on_progress": on_progress}
-    options |= {"batch_size": batch_size, "queries": queries}
-    for _, results in summarize_blocks(documents, summarizer, decoding, **options):
-        yield from results
-
-
-def block_size(batch_size: int) -> int:
-    """Return how many inputs are summarized together, so that documents of like length can share batches."""
-    return BATCHES * batch_size
-
-
-def summarize_blocks(
-    documents: Iterable[InputText],
-    summarizer: Summarizer,
-    decoding: DecodingSettings,
-    *,
-    batch_size: int,
-    queries: int = 1,
-    long: str = "truncate",
-    types: SectionTypes | Path | None = None,
-    select: str | Path | None = None,
-    on_progress: Progress,
-) -> Iterator[tuple[int, Iterator[Summarized]]]:
-    """Summarize documents block by block: none is computed with one of another block.
-
-    Args:
-        documents, summarizer, decoding, batch_size, queries, long, types, select, on_progress: as in
-            `summarize_documents`.
-
-    Yields:
-        Number and results of each block of `block_size` inputs that has some; they must be read before the next block
-        is asked for.
-
-    Raises:
-        UserError: as `summarize_documents`.
-    """
-    reader = summarizer.long_reader(long, types, select)
-    at_once = block_size(batch_size)
+    at_once = inputs_together(batch_size)
 
     def write(tokenized: list[TokenizedText], on_written: OnWritten | None = None) -> list[Summary]:
         return summarizer.write(tokenized, decoding, batch_size, on_written)
 
-    for number, block in blocks(documents, at_once * queries):
-        results = _summarized(_parts(block, reader, on_progress), write, at_once, on_progress)
-        yield number, results if long != "merge" else _merged(results, reader, write, at_once)
+    results = _summarized(_parts(documents, reader, on_progress), write, at_once, on_progress)
+    yield from results if reader.long != "merge" else _merged(results, reader, write, at_once)
+
+
+def inputs_together(batch_size: int) -> int:
+    """Return how many inputs are summarized together, so that documents of like length can share batches."""
+    return BATCHES * batch_size
 
 
 def _merged(results: Iterable[Summarized], reader: LongReader, write: Write, at_once: int) -> Iterator[Summarized]:
@@ -151,45 +109,28 @@ def _count(on_progress: Progress, sizes: list[float], place: int) -> None:
 def explain_documents(
     documents: Iterable[InputText],
     summarizer: Summarizer,
+    reader: LongReader,
     decoding: DecodingSettings,
-    target: Path,
+    page: ExplanationPage,
     *,
-    model: str,
-    long: str = "truncate",
-    types: SectionTypes | Path | None = None,
-    select: str | Path | None = None,
     on_progress: Progress,
-    refuse: Refuse,
 ) -> Iterator[Summarized]:
-    """Summarize documents one by one and put them on a page, which is written after the last.
+    """Summarize documents one by one and put them on a page.
 
     Args:
-        documents: at least one.
-        summarizer, decoding, long, types, select, on_progress: as in `summarize_documents`.
-        target: the page.
-        model: what the page calls the model.
-        refuse: told of documents that found no room on the page.
+        documents, summarizer, reader, decoding, on_progress: as in `summarize_documents`.
+        page: gets the documents.
 
     Yields:
         The documents with their summaries, in order.
 
     Raises:
-        UserError: as `Summarizer.long_reader` and `Summarizer.explain_tokenized`; or ``long`` is "merge".
-        OSError: the page cannot be written.
+        UserError: as `Summarizer.explain_tokenized`.
     """
-    if long == "merge":
-        raise UserError("A summary of summaries cannot be traced back to the document: `long` must not be 'merge'.")
-    reader = summarizer.long_reader(long, types, select)
-    page = ExplanationPage(model)
-    # Opened before the work, so that a path that cannot be written is reported at once.
-    with atomic_file(target) as file:
-        for document in documents:
-            explanations = _explanations(document, reader, summarizer, decoding, on_progress)
-            summaries = page.add(document.origin.name, explanations, document.query)
-            yield Summarized(document.origin, summaries)
-        file.write(page.html().encode())
-    if page.left_out:
-        refuse(full(target, page.left_out, f"{MOST_TOKENS:,} tokens"))
+    for document in documents:
+        explanations = _explanations(document, reader, summarizer, decoding, on_progress)
+        summaries = page.add(document.origin.name, explanations, document.query)
+        yield Summarized(document.origin, summaries)
 
 
 def _explanations(

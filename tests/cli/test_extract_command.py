@@ -19,7 +19,7 @@ from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.errors import UserError
 from pyramidions.extract import TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stream
-from pyramidions.inference.documents import read_files
+from pyramidions.inference.documents import Fields, read_files
 from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
@@ -239,13 +239,10 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     # For root all folders can be written.
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
-    monkeypatch.setattr("pyramidions.inference.documents.read_files", None)
+    monkeypatch.setattr("pyramidions.inference.documents.list_inputs", None)
     for option, name in (("--out", "out.txt"), ("--explain", "page.html")):
         done = extract(option, tmp_path / name, text=APART)
         assert done.stderr == f"Error: {option} must be a file that can be written, but {tmp_path} is read-only.\n"
-    (tmp_path / "paper.md").write_text(APART)
-    done = extract(tmp_path / "paper.md", "--shard", "1/1", "--out", tmp_path / "shards")
-    assert done.stderr == f"Error: --out must be a folder that can be written, but {tmp_path} is read-only.\n"
 
 
 @pytest.mark.parametrize(
@@ -277,11 +274,9 @@ def test_progress_is_counted_within_a_document(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "a.txt").write_text(PAPER * 3)
     (tmp_path / "b.txt").write_text("# Only\n\n# Headings\n")
     steps: list[float] = []
-    extractor, told = Extractor(), {"refuse": lambda _: None, "note": lambda _: None}
-    documents = read_files([tmp_path / "a.txt", tmp_path / "b.txt"], None, by_line=True, refuse=print)
-    found = list(
-        extraction_stream.extract_documents(documents, extractor, extractor.rules(), on_progress=steps.append, **told)
-    )
+    extractor, told = Extractor(), {"on_progress": steps.append, "refuse": print}
+    documents = read_files([tmp_path / "a.txt", tmp_path / "b.txt"], Fields(by_line=True), print)
+    found = list(extraction_stream.extract_documents(documents, extractor, extractor.rules(), **told))
     assert len(found) == 1 and len(steps) > 20 and max(steps) < len(PAPER)
     # A document is read and extracted from; one that is refused is read.
     assert sum(steps) == 2 * len(PAPER * 3) + len("# Only\n\n# Headings\n")

@@ -63,7 +63,7 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
     (tmp_path / "a.txt").write_text("123...")
     (tmp_path / "b.txt").write_text("?!")
     (tmp_path / "c.txt").write_text("ab")
-    done = segments(whitespace, tmp_path, "--page", tmp_path / "page.html")
+    done = segments(whitespace, tmp_path, "--explain", tmp_path / "page.html")
     assert done.exit_code == 1
     assert f"Error: {tmp_path}/b.txt holds no letter of the alphabet 'en'.\n" in done.stderr
     assert "one |two |three\n" in done.stdout and "ab\n  no boundary\n" in done.stdout
@@ -72,7 +72,7 @@ def test_a_text_without_letters_is_reported_and_the_others_are_shown(whitespace:
 
 
 def test_the_page_names_the_model_and_its_settings(whitespace: Path, tmp_path: Path) -> None:
-    segments(whitespace, "--page", tmp_path / "page.html", text=TEXT)
+    segments(whitespace, "--explain", tmp_path / "page.html", text=TEXT)
     settings = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))["settings"]
     assert settings["model"] == f"{whitespace.parent.name}/model.pt" and settings["boundaries"] == "whitespace"
     assert settings["alphabet"] == "en" and settings["window"] == "64 characters"
@@ -80,23 +80,26 @@ def test_the_page_names_the_model_and_its_settings(whitespace: Path, tmp_path: P
 
 def test_without_any_text_an_older_page_stays(whitespace: Path, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("old")
-    assert segments(whitespace, "--page", tmp_path / "page.html", text="?").exit_code == 1
+    assert segments(whitespace, "--explain", tmp_path / "page.html", text="?").exit_code == 1
     assert (tmp_path / "page.html").read_text() == "old"
 
 
 def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
     whitespace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pyramidions.cli import outputs
     from pyramidions.cli import segments as module
 
     found = Segmenter.from_pretrained(whitespace, "cpu").segment("one two three four five")
     assert list(module._lines(found.segments, 11)) == [["one ", "two "], ["three "], ["four "]]
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(outputs, "_is_terminal", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert module._is_coloured()
+    layout = outputs.find_layout(None, False, None, named=True)
+    assert layout.kind == "list" and "\x1b[" in module._shown("a", found, layout)
     monkeypatch.setenv("NO_COLOR", "1")
-    assert not module._is_coloured()
+    layout = outputs.find_layout(None, False, None, named=True)
+    assert "\x1b[" not in module._shown("a", found, layout)
 
 
 def test_a_model_of_transformers_is_refused_with_the_task_that_segments_need(tmp_path: Path) -> None:

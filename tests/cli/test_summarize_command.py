@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 from conftest import SAMPLE
-from documents import PAGE, docx, pdf
+from documents import PAGE, docx, pdf, read_documents
 from fairseq_commands import run
 from torch import Tensor
 
@@ -22,7 +22,7 @@ from pyramidions.cli import main
 from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
-from pyramidions.inference.documents import read_documents
+from pyramidions.inference.documents import InputText, read_inputs
 from pyramidions.nn import BeamSearch
 from pyramidions.text.tokenizer import PAD
 
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["a.txt", "b.md", "c.html", "d.PDF", "e.jsonl"])
 def test_the_text_of_each_kind_of_file_is_found(name: str, folder: Path) -> None:
-    first = next(read_documents(folder / name, "body", refuse=print))
+    first = next(read_documents(folder / name, "body"))
     assert first.text.replace("#", "").split() == ["One", "two", "three."]
 
 
@@ -108,18 +108,18 @@ def test_summaries_are_written_before_the_last_document_is_read(
     written: list[str] = []
     read: list[int] = []
 
-    def watched(*arguments: object, **keywords: object) -> Iterator[object]:
-        for document in read_documents(*arguments, **keywords):
+    def watched(*arguments: object) -> Iterator[InputText]:
+        for document in read_inputs(*arguments):
             read.append(len(written))
             yield document
 
-    monkeypatch.setattr("pyramidions.inference.documents.read_documents", watched)
+    monkeypatch.setattr("pyramidions.cli.engines.read_inputs", watched)
     monkeypatch.setattr("click.echo", lambda line, err=False: None if err else written.append(line))
     monkeypatch.setattr("pyramidions.inference.stream.BATCHES", 1)
     command = ["summarize", checkpoint, tmp_path / "many.jsonl", *SHORT, "--batch-size", 2]
     with pytest.raises(SystemExit, match="0"):
         main([str(argument) for argument in command])
-    # Two are read to know that there are several; then each batch is written before the next is read.
+    # Each batch is written before the next is read.
     assert read == [0, 0, 2, 2, 4, 4, 6]
 
 

@@ -1,20 +1,16 @@
 """`pyramidions summarize --explain --json`: what supports each sentence."""
 
-import json
-from pathlib import Path
+from typing import Any
 
 from explanations import example
 
-from pyramidions.cli.summary_lines import SummaryIds, json_line
 from pyramidions.inference import Summary
-from pyramidions.inference.documents import Origin
-from pyramidions.inference.stream import Summarized
+from pyramidions.inference.summary import as_plain
 from pyramidions.inference.supported_sentences import SummarySentence, Supporting
 
 
-def line(*summaries: Summary) -> dict:
-    result = Summarized(Origin("a.txt", None, 1), list(summaries))
-    return json.loads(json_line(result, SummaryIds([Path("a.txt")]), "truncate"))
+def line(*summaries: Summary) -> dict[str, Any]:
+    return as_plain(summaries)
 
 
 def test_support_of_all_pieces_is_in_one_list() -> None:

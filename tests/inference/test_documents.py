@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from documents import PAGE, docx, pdf, pdf_lines
+from documents import PAGE, docx, pdf, pdf_lines, read_documents
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it.parser_inline import ParserInline
@@ -27,10 +27,9 @@ from pyramidions.data.records import open_records
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import at_most
 from pyramidions.inference import documents, file_formats
-from pyramidions.inference.documents import ENDINGS, LIMITS, InputText, list_files, read_documents
+from pyramidions.inference.documents import ENDINGS, LIMITS, Fields, InputText, list_files, list_inputs
 from pyramidions.inference.markdown_page import markdown_pages
 from pyramidions.inference.page_text import page_text
-from pyramidions.inference.share import Turns
 
 KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -45,10 +44,7 @@ def read(path: Path, content: bytes) -> list[InputText | UserError]:
 
 def sentence(path: Path, content: bytes) -> str:
     """Return the one sentence that a file is refused with."""
-    try:
-        (found,) = read(path, content)
-    except UserError as error:
-        found = error
+    (found,) = read(path, content)
     assert isinstance(found, UserError)
     return str(found)
 
@@ -57,21 +53,14 @@ def sentence(path: Path, content: bytes) -> str:
 @pytest.mark.parametrize("content", [b"", b" \n\t\x00\xef\xbb\xbf", b"\xff\xfe", b"%PDF-1.7", b"<", b"{}", b"[[[["])
 def test_odd_files_give_a_document_or_a_sentence_with_their_name(ending: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"odd{ending}"
-    try:
-        found = read(path, content)
-    except UserError as error:
-        found = [error]
-    for each in found:
+    for each in read(path, content):
         assert str(path) in (each.origin.name if isinstance(each, InputText) else str(each))
 
 
 @KEPT
 @given(content=st.binary(max_size=200), ending=st.sampled_from(ENDINGS))
 def test_any_bytes_give_documents_or_sentences(content: bytes, ending: str, tmp_path: Path) -> None:
-    try:
-        found = read(tmp_path / f"any{ending}", content)
-    except UserError:
-        return
+    found = read(tmp_path / f"any{ending}", content)
     assert all(isinstance(each, UserError) or each.text for each in found)
 
 
@@ -80,12 +69,8 @@ def test_any_bytes_give_documents_or_sentences(content: bytes, ending: str, tmp_
 def test_a_damaged_pdf_gives_a_document_or_a_sentence(place: int, junk: bytes, cut: bool, tmp_path: Path) -> None:
     whole = pdf("One two three.", "Four.")
     damaged = whole[:place] + (b"" if cut else junk + whole[place + len(junk) :])
-    try:
-        found = read(tmp_path / "damaged.pdf", damaged)
-    except UserError as error:
-        assert "damaged.pdf" in str(error)
-    else:
-        assert all(isinstance(each, UserError) or each.text for each in found)
+    for each in read(tmp_path / "damaged.pdf", damaged):
+        assert "damaged.pdf" in str(each) if isinstance(each, UserError) else each.text
 
 
 def test_pages_of_a_pdf_are_read_in_order(tmp_path: Path) -> None:
@@ -222,9 +207,8 @@ def test_blank_lines_are_passed_over_together_and_counted(
 
     monkeypatch.setattr(documents, "at_most", counted)
     monkeypatch.setattr(records, "at_most", counted)
-    turns = Turns()
-    found = [(each.origin.position, each.number) for each in read_documents(path, None, refuse=print, turns=turns)]
-    assert found == [(100_001, 100_001), (200_002, 200_002)] and turns.number == 300_002
+    inputs = list(list_inputs([path], Fields()))
+    assert [(each.number, each.line) for each in inputs] == [(1, 100_001), (2, 200_002)]
     assert [record.number for record in open_records(str(path), "train").read()] == [100_001, 200_002]
     assert len(lines) < 10
 
@@ -263,10 +247,10 @@ def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -
     for size in (2**20, 2**20 + 1):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * size)))
         if size == 2**20:
-            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT, "", refuse=print)] == [size]
+            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT)] == [size]
         else:
             with pytest.raises(UserError, match="Standard input must hold at most 1 MiB, but holds more."):
-                list(read_documents(documents.STANDARD_INPUT, "", refuse=print))
+                list(read_documents(documents.STANDARD_INPUT))
 
 
 def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
@@ -329,9 +313,9 @@ def test_what_is_no_regular_file_is_refused_without_being_opened(tmp_path: Path)
     (tmp_path / "loop.txt").symlink_to("loop.txt")
     for name, kind in (("pipe.txt", "a pipe"), ("zero.txt", "a device")):
         with pytest.raises(UserError, match=f"{name} must be a regular file, but is {kind}."):
-            list(read_documents(tmp_path / name, "text", refuse=print))
-    with pytest.raises(OSError, match="Too many levels of symbolic links"):
-        list(read_documents(tmp_path / "loop.txt", "text", refuse=print))
+            list(read_documents(tmp_path / name, "text"))
+    with pytest.raises(UserError, match="loop.txt: Too many levels of symbolic links."):
+        list(read_documents(tmp_path / "loop.txt", "text"))
 
 
 @pytest.mark.parametrize(
@@ -349,7 +333,7 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
     ]
     path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
     refused: list[str] = []
-    found = list(read_documents(path, "text", id_field, refuse=lambda error: refused.append(str(error))))
+    found = list(read_documents(path, "text", lambda error: refused.append(str(error)), id=id_field))
     assert [document.origin.id for document in found] == [each for each in ids if each is not None or id_field is None]
     assert refused == [
         f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
@@ -365,7 +349,7 @@ def test_the_text_of_a_record_is_in_the_first_field_that_is_known(tmp_path: Path
         {"article_text": ["<S> One. </S>", "Two."], "title": "no"},
     ]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    assert [found.text for found in read_documents(path, None, refuse=print)] == ["First.", "Second.", "One.\nTwo."]
+    assert [found.text for found in read_documents(path)] == ["First.", "Second.", "One.\nTwo."]
     refused: list[UserError] = []
     assert [found.text for found in read_documents(path, "text", refuse=refused.append)] == ["First."]
     assert len(refused) == 2
@@ -391,7 +375,7 @@ def test_ids_are_those_that_prepare_gives(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"text": "A word.", "abstract": "x", **record}) + "\n" for record in ids))
     prepared = [document.id for document in Corpus(str(path), fields=known_fields("text", None, None))]
     assert prepared == ["plain", "release", "3", "both"]
-    found = read_documents(path, "text", refuse=print)
+    found = read_documents(path, "text")
     assert [document.origin.id or str(document.origin.position) for document in found] == prepared
 
 

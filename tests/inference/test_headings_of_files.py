@@ -7,11 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
-from documents import docx
+from documents import docx, read_documents
 
 from pyramidions.data.readers import Corpus
 from pyramidions.errors import UserError
-from pyramidions.inference.documents import read_documents
 from pyramidions.inference.file_formats import file_text
 from pyramidions.inference.page_text import page_text
 from pyramidions.text.outline import outline
@@ -177,7 +176,7 @@ def test_tables_with_headers_listings_and_figures_hold_no_sentences(html: str, l
 def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(RELEASE))
-    (found,) = read_documents(path, "article_text", headings=True, reference_field="abstract_text", refuse=print)
+    (found,) = read_documents(path, "article_text", headings=True, reference="abstract_text")
     assert found.text == "# Introduction\none .\ntwo .\n\nthree .\n\n# Results\nfour ."
     assert found.reference == "a summary ."
     (document,) = Corpus(str(path), sections=True)
@@ -190,7 +189,7 @@ def test_the_field_of_a_summary_is_read_although_there_are_sections(tmp_path: Pa
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(RELEASE | {"summary": "s", "abstract": "a"}))
     for field in ("abstract", "summary"):
-        (found,) = read_documents(path, field, headings=True, reference_field="summary", refuse=print)
+        (found,) = read_documents(path, field, headings=True, reference="summary")
         assert found.text == field[0]
 
 
@@ -214,7 +213,7 @@ def test_sections_that_do_not_fit_are_refused(change: dict[str, object], sentenc
     with pytest.raises(UserError, match=sentence):
         list(Corpus(str(path), sections=True))
     with pytest.raises(UserError, match=sentence):
-        list(read_documents(path, "article_text", headings=True, refuse=print))
+        list(read_documents(path, "article_text", headings=True))
     assert len(list(Corpus(str(path)))) == 1
 
 
@@ -238,14 +237,14 @@ def test_a_reference_that_is_missing_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}')
     with pytest.raises(UserError, match=r"with a summary under 's' \(--reference-field\), but has none"):
-        list(read_documents(path, "text", reference_field="s", refuse=print))
+        list(read_documents(path, "text", reference="s"))
 
 
 @pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("xz", lzma.compress)])
 def test_packed_lines_are_documents(tmp_path: Path, ending: str, pack) -> None:
     path = tmp_path / f"papers.jsonl.{ending}"
     path.write_bytes(pack(b'{"text": "One."}\n{"text": "Two."}\n'))
-    found = list(read_documents(path, "text", refuse=print))
+    found = list(read_documents(path, "text"))
     assert [document.text for document in found] == ["One.", "Two."]
     assert sum(document.size for document in found) == path.stat().st_size
 

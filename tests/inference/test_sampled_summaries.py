@@ -62,7 +62,9 @@ def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) ->
             for number, text in enumerate(texts, 1)
         )
         found = summarize_documents(
-            documents, summarizer, settings, batch_size=batch_size, long=long, on_progress=lambda _: None
+            *(documents, summarizer, summarizer.long_reader(long), settings),
+            batch_size=batch_size,
+            on_progress=lambda _: None,
         )
         return [" ".join(summary.text for summary in each.summaries) for each in found]
 

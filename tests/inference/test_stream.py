@@ -10,6 +10,7 @@ from small_summarizer import exported
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import Summarizer, Summary, stream
 from pyramidions.inference.documents import InputText, Origin
+from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader, TokenizedText
 from pyramidions.inference.search import decoding_settings
@@ -28,9 +29,6 @@ class Echo:
 
     def __init__(self, tokenizer: Tokenizer, most: int) -> None:
         self.reader = Reader(tokenizer, most)
-
-    def long_reader(self, long: str, types: None, select: None) -> LongReader:
-        return LongReader(self.reader, long)
 
     def write(
         self, documents: Sequence[TokenizedText], decoding: None, batch_size: int, on_written: OnWritten | None
@@ -51,7 +49,9 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
     monkeypatch.setattr(stream, "BATCHES", 2)
     asked: list[int] = []
     done: list[float] = []
-    results = summarize_documents(documents(asked), Echo(tokenizer, 99), None, batch_size=1, on_progress=done.append)
+    echo = Echo(tokenizer, 99)
+    reader = LongReader(echo.reader)
+    results = summarize_documents(documents(asked), echo, reader, None, batch_size=1, on_progress=done.append)
     origin, (summary,) = next(results)
     assert (origin.name, origin.position, summary.text.strip()) == ("a:1", 1, "a b 1")
     assert asked == [1, 2]
@@ -64,9 +64,9 @@ def test_documents_are_asked_for_a_few_batches_at_a_time(tokenizer: Tokenizer, m
 def test_the_pieces_of_a_document_come_together_whatever_shares_a_batch(tokenizer: Tokenizer, batch_size: int) -> None:
     done: list[float] = []
     most = 1 + len(tokenizer.encode("a b"))
-    results = summarize_documents(
-        documents([]), Echo(tokenizer, most), None, batch_size=batch_size, long="chunk", on_progress=done.append
-    )
+    echo = Echo(tokenizer, most)
+    reader = LongReader(echo.reader, "chunk")
+    results = summarize_documents(documents([]), echo, reader, None, batch_size=batch_size, on_progress=done.append)
     found = {result.origin.name: [summary.text.strip() for summary in result.summaries] for result in results}
     assert found == {f"a:{number}": ["a b", str(number)] for number in range(1, 6)}
     assert sum(done) == pytest.approx(2 * 5 * 16)
@@ -89,12 +89,11 @@ def test_progress_counts_each_piece_when_its_summary_is_written(
 
     monkeypatch.setattr(summarizer, "_best", watched)
     given = [InputText(Origin("a", None, 1), text, 100, number=1)]
-    options: dict[str, Any] = {"long": "chunk", "on_progress": done.append}
+    parts = given, summarizer, summarizer.long_reader("chunk"), decoding
     if explains:
-        options |= {"target": tmp_path / "page.html", "model": "m", "refuse": print}
-        list(explain_documents(given, summarizer, decoding, **options))
+        list(explain_documents(*parts, ExplanationPage(), on_progress=done.append))
     else:
-        list(summarize_documents(given, summarizer, decoding, batch_size=1, **options))
+        list(summarize_documents(*parts, batch_size=1, on_progress=done.append))
     assert len(seen) == pieces > 5 and sum(done) == pytest.approx(200)
     # A batch is read ahead, which takes a tenth of the time.
     assert all(0 <= 100 * place / pieces - share / 2 + 10 <= 30 for place, share in enumerate(seen))

@@ -1,0 +1,346 @@
+"""The job that `extract`, `summarize` and `segments` share: documents in, a result of each out."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from functools import partial, wraps
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from pyramidions import __version__
+from pyramidions.cli.outputs import PATH, check_output, check_page, find_layout
+from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.cli.worker import Result, Worker
+from pyramidions.errors import UserError
+from pyramidions.files.progress import counted
+
+if TYPE_CHECKING:
+    from pyramidions.cli.engines import Engine
+    from pyramidions.files.resumable import ResumableFile
+    from pyramidions.inference.documents import Fields, Origin
+
+#: Parameters that do not change a result.
+_FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume")
+
+
+class Asked(NamedTuple):
+    """What a user asks of documents and results, by any command."""
+
+    files: tuple[Path, ...]
+    field: str | None
+    id_field: str | None
+    layout: str | None
+    as_json: bool
+    out: Path | None
+    page: Path | None
+    engine: str | None
+    resume: bool
+
+
+def job_command(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command what its user asks of documents and results, as `asked`."""
+
+    @wraps(command)
+    def gathered(**given: Any) -> int:
+        asked = Asked(**{name: given.pop(name) for name in Asked._fields})
+        return command(asked=asked, **given)
+
+    return gathered
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+#: What is read.
+reading_options = _options(
+    click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]"),
+    click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]"),
+)
+
+
+def writing_options(page: str) -> Callable[[Any], Any]:
+    """Add the options about what is written, and what computes it.
+
+    Args:
+        page: what the page of --explain shows.
+    """
+    return _options(
+        click.option(
+            "--format",
+            "layout",
+            type=click.Choice(["list", "text", "json"]),
+            help="list: in lines as wide as the terminal, summaries by section; text: as plain text; json: an object "
+            "per document.  [default: list on a terminal, else text]",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        click.option(
+            *("-o", "--out"),
+            type=PATH,
+            help="Write to this file, .txt, .md or .jsonl; the last holds JSON, and so does .json: a list.",
+        ),
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Go on where an interrupted run with the same settings stopped writing --out, a .jsonl file.",
+        ),
+        click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}."),
+        click.option(
+            "--engine",
+            type=click.Choice(["ray"]),
+            help="Compute on all machines of a Ray cluster, or with a process a core on this one.  [default: in this "
+            "process]",
+        ),
+    )
+
+
+class Job:
+    """Documents, what makes results of them, and where these go.
+
+    Args:
+        asked: by the user.
+        verb: what the progress bar calls the work.
+        fields: what is read of files.
+        together: see `Source`.
+        several: each document has several results.
+        reads: further files and folders that results depend on, by the names of their parameters.
+
+    Raises:
+        UserError: an output cannot be written, or options do not fit together.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        verb: str,
+        fields: "Fields",
+        *,
+        together: int = 1,
+        several: bool = False,
+        reads: Mapping[str, str | Path | None],
+    ) -> None:
+        from pyramidions.cli.engines import Source
+        from pyramidions.inference.documents import list_files
+        from pyramidions.inference.file_formats import holds_records
+
+        paths, self._skipped = list_files(asked.files)
+        named = several or len(paths) > 1 or holds_records(paths[0])
+        self.layout = find_layout(asked.layout, asked.as_json, asked.out, named)
+        kind = "an older file of summaries" if self.layout.kind == "json" else "a text"
+        check_output("--out", asked.out, kind, paths)
+        check_page("--explain", asked.page, paths, [] if asked.out is None else [asked.out])
+        if asked.engine and asked.page:
+            raise UserError("--engine and --explain exclude each other.")
+        self._is_resumable = _is_resumable(asked)
+        if asked.resume and not self._is_resumable:
+            raise UserError("--resume needs --out, a file that ends in .jsonl, and excludes --explain.")
+        self.report = ReadingReport(paths, verb)
+        self._source = Source(paths, fields, together)
+        self._asked = asked
+        self._reads = {"FILES": paths, **{name: _files(path) for name, path in reads.items()}}
+
+    def __enter__(self) -> "Job":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.report.close()
+
+    def run(self, make: Callable[[], Worker], on_gpu: bool, remarks: Mapping[str, str] | None = None) -> int:
+        """Do the work; return the exit status.
+
+        Args:
+            make: makes a worker; picklable.
+            on_gpu: whether a worker computes on a GPU where there is one.
+            remarks: what a note at the end says of the documents whose results have a remark, by its name.
+        """
+        from pyramidions.files.resumable import resumable_file
+
+        with ExitStack() as stack:
+            kept = None
+            if self._is_resumable and self._asked.out is not None:
+                kept = stack.enter_context(resumable_file(self._asked.out, self._settings(), self._asked.resume))
+            try:
+                engine = self._engine(make, on_gpu, kept.inputs if kept else 0)
+                return self._run(engine, kept, remarks or {})
+            except BaseException:
+                if kept is not None and kept.inputs:
+                    self.report.note(f"{self._asked.out}.partial keeps what is done; --resume goes on behind it.")
+                raise
+
+    def _run(self, engine: "Engine", kept: "ResumableFile | None", remarks: Mapping[str, str]) -> int:
+        if kept is not None and self._asked.resume and not kept.inputs:
+            self.report.note("No interrupted run is left: this one begins at the first document.")
+        tally = _Tally(kept.facts if kept else {})
+        self.report.skip(self._skipped)
+        results = self._results(engine, kept, tally)
+        first = next(results, None)
+        # Without any result, older outputs stay.
+        if not tally.total:
+            if kept is not None:
+                kept.discard()
+            return 1
+        if engine.said is not None:
+            self.report.note(engine.said)
+        with self._output(engine, kept) as write:
+            for result in chain([first] if first else [], results):
+                write(result)
+        for sentence in tally.sentences(remarks):
+            self.report.note(sentence)
+        self.report.finish()
+        return 1 if self.report.failed or tally.failed else 0
+
+    def _engine(self, make: Callable[[], Worker], on_gpu: bool, done: int) -> "Engine":
+        from pyramidions.cli.engines import Here, OnRay
+
+        if self._asked.engine is None:
+            return Here(self._source, make, self.report, done)
+        return OnRay(self._source, make, self.report, done, on_gpu)
+
+    def _results(self, engine: "Engine", kept: "ResumableFile | None", tally: "_Tally") -> Iterator[Result]:
+        for group in engine.groups():
+            for result in group:
+                tally.add(result)
+                yield result
+            if kept is not None:
+                tally.failed = tally.failed or self.report.failed
+                kept.commit(engine.inputs, tally.facts())
+
+    @contextmanager
+    def _output(self, engine: "Engine", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
+        from pyramidions.files.atomic import atomic_file, written_together
+        from pyramidions.inference.document_page import full
+
+        asked, ids = self._asked, _Ids(self._source.paths, kept)
+        if kept is not None:
+            yield lambda result: kept.write(_line(result, ids))
+            return
+        # A page appears together with the file.
+        with written_together(), ExitStack() as stack:
+            page = None if asked.page is None else stack.enter_context(atomic_file(asked.page))
+            if asked.out is None:
+                yield partial(self._show, ids)
+            else:
+                file = stack.enter_context(atomic_file(asked.out))
+                is_list = asked.out.suffix.lower() == ".json"
+                between = chain(["[\n"], repeat(",\n")) if is_list else repeat("")
+                end = "" if is_list else "\n"
+                yield lambda result: file.write(f"{next(between)}{_line(result, ids)}{end}".encode())
+                file.write(b"\n]\n" if is_list else b"")
+            worker = engine.worker
+            if page is not None and worker is not None and worker.page is not None:
+                page.write(worker.page.html().encode())
+        if worker is not None and worker.page is not None and asked.page is not None and worker.page.left_out:
+            self.report.fail(full(asked.page, worker.page.left_out, worker.most_shown))
+
+    def _show(self, ids: "_Ids", result: Result) -> None:
+        with self.report.bar_aside():
+            click.echo(_line(result, ids))
+
+    def _settings(self) -> dict[str, str | None]:
+        """Return what decides about the results, by names that a user knows."""
+        context = click.get_current_context()
+        given = [param for param in context.command.params if param.name not in _FREE]
+        options = {
+            param.opts[-1] if param.param_type_name == "option" else param.human_readable_name: param for param in given
+        }
+        values = {name: context.params[str(param.name)] for name, param in options.items()}
+        known = {name: None if value in (None, ()) else str(value) for name, value in values.items()}
+        holds = {f"what {name} holds": _state(files) for name, files in self._reads.items() if files}
+        return {"the version of pyramidions": __version__, "the command": context.info_name, **known, **holds}
+
+
+class _Tally:
+    """Counts results, and those of which something is to be said in the end.
+
+    Args:
+        facts: what an interrupted run counted.
+
+    Attributes:
+        total: the number of results.
+        failed: whether something could not be read.
+    """
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        self.failed: bool = facts.get("failed", False)
+        self.total: int = facts.get("total", 0)
+        self._remarks = Counter(facts.get("remarks", {}))
+
+    def add(self, result: Result) -> None:
+        """Count a result."""
+        self.total += 1
+        self._remarks.update(result.remarks)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the counts as values that JSON holds."""
+        return {"failed": self.failed, "total": self.total, "remarks": self._remarks}
+
+    def sentences(self, remarks: Mapping[str, str]) -> Iterator[str]:
+        """Yield a sentence for each remark that is true of some documents."""
+        for name, said in remarks.items():
+            if count := self._remarks[name]:
+                of_several = f"{count:,} of {counted(self.total, 'document')}"
+                yield f"{'The document' if self.total == 1 else of_several} {said}"
+
+
+class _Ids:
+    """The ids of documents, as `prepare` gives them: those of the records, else a position or a name.
+
+    Args:
+        paths: of all files that are read.
+        kept: has the results that are there already.
+    """
+
+    def __init__(self, paths: list[Path], kept: "ResumableFile | None") -> None:
+        from pyramidions.data.ids import UniqueIds
+        from pyramidions.inference.file_formats import holds_records
+
+        self._by_position = len(paths) == 1 and holds_records(paths[0])
+        seen = {json.loads(line)["id"] for line in kept.lines()} if kept else set()
+        self._given = UniqueIds(number_repeated=True, seen=seen)
+
+    def of(self, origin: "Origin") -> str:
+        """Return the id of the document that comes next."""
+        position = str(origin.position) if self._by_position else origin.name
+        return self._given.add(position if origin.id is None else origin.id, origin.name)
+
+
+def _line(result: Result, ids: _Ids) -> str:
+    if isinstance(result.body, str):
+        return result.body
+    about = {"id": ids.of(result.origin), "name": result.origin.name, **result.body}
+    return json.dumps(about, ensure_ascii=False)
+
+
+def _is_resumable(asked: Asked) -> bool:
+    out = asked.out
+    if out is None or asked.page is not None or out.suffix.lower() != ".jsonl":
+        return False
+    # A pipe or a device is written as it is.
+    return out.is_file() or not out.exists()
+
+
+def _files(path: str | Path | None) -> list[Path]:
+    """Return the files of a model or of a folder of documents; none of a name."""
+    from pyramidions.inference.batch_map import stamps
+    from pyramidions.inference.documents import list_files
+
+    if path is None or not Path(path).exists():
+        return []
+    return [Path(name) for name in stamps(path)] or list_files([Path(path)]).paths
+
+
+def _state(files: list[Path]) -> str:
+    """Return in words what changes when files do."""
+    found = [path.stat() for path in files if path.is_file()]
+    size, newest = sum(each.st_size for each in found), max((each.st_mtime for each in found), default=0.0)
+    return f"{counted(len(found), 'file')} of {size:,} bytes, the newest of {datetime.fromtimestamp(newest)}"

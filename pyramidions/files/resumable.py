@@ -1,0 +1,131 @@
+"""A file of lines that an interrupted run leaves unfinished, and that a later run goes on with."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyramidions.errors import UserError
+from pyramidions.files.atomic import named_by, sync, sync_folder, write_file
+
+
+class ResumableFile:
+    """Appends lines; those before the last `commit` outlive a kill.
+
+    Attributes:
+        inputs: how many inputs the committed lines cover; 0 for a new file.
+        facts: what was committed with them.
+        is_discarded: there is nothing to write.
+    """
+
+    def __init__(self, file: BinaryIO, progress: Path, settings: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+        self.inputs: int = found["inputs"]
+        self.facts: dict[str, Any] = found["facts"]
+        self._file = file
+        self._progress = progress
+        self._settings = settings
+        self.is_discarded = False
+        file.truncate(found["bytes"])
+        file.seek(found["bytes"])
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines so far."""
+        end = self._file.tell()
+        self._file.seek(0)
+        yield from self._file
+        self._file.seek(end)
+
+    def write(self, line: str) -> None:
+        """Append a line, given without its end."""
+        self._file.write(f"{line}\n".encode())
+
+    def commit(self, inputs: int, facts: Mapping[str, Any]) -> None:
+        """Put all lines on the disk.
+
+        Args:
+            inputs: how many inputs they cover.
+            facts: what a later run gets as `facts`; values that JSON holds.
+        """
+        sync(self._file)
+        known = {"settings": self._settings, "inputs": inputs, "bytes": self._file.tell(), "facts": facts}
+        write_file(self._progress, json.dumps(known).encode())
+        self.inputs = inputs
+
+    def discard(self) -> None:
+        """Leave what was at the path, and nothing beside it."""
+        self.is_discarded = True
+
+
+@contextmanager
+def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Iterator[ResumableFile]:
+    """Write a file that takes the place of `path` when the block ends without an error.
+
+    The lines stand in `path`.partial until then, and `path`.progress says which settings they were made with. After an
+    error or a kill, both stay, unless nothing was committed.
+
+    Args:
+        path: the file; it is no pipe or device.
+        settings: what decides about the lines; values that JSON holds.
+        resume: go on behind the lines that an interrupted run left; else they are removed.
+
+    Raises:
+        UserError: another process writes the file; or `resume`, and the lines were made with other settings, or are
+            damaged.
+        OSError: it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    partial, progress = (target.with_name(f"{target.name}.{end}") for end in ("partial", "progress"))
+    with named_by(path, partial):
+        partial.touch()
+        with partial.open("r+b") as file:
+            _lock(file, path)
+            is_left = resume and progress.exists()
+            found = _known(progress, settings, file) if is_left else {"inputs": 0, "bytes": 0, "facts": {}}
+            writer = ResumableFile(file, progress, settings, found)
+            try:
+                yield writer
+                sync(file)
+                partial.unlink() if writer.is_discarded else partial.replace(target)
+                progress.unlink(missing_ok=True)
+            except BaseException:
+                if not writer.inputs:
+                    partial.unlink(missing_ok=True)
+                    progress.unlink(missing_ok=True)
+                raise
+    sync_folder(target.parent)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"Another process is writing {path} at this moment.") from None
+    except OSError:
+        pass  # a network disk without locks
+
+
+def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[str, Any]:
+    """Return what an interrupted run noted, if it had the same settings."""
+    try:
+        found = json.loads(progress.read_bytes())
+        theirs, sizes = dict(found["settings"]), (found["inputs"], found["bytes"])
+        if not all(isinstance(size, int) for size in sizes) or not isinstance(found["facts"], dict):
+            raise TypeError
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise UserError(f"{progress} is damaged: remove it, and begin again without --resume.") from None
+    # As JSON, so that lists and tuples are alike.
+    ours = json.loads(json.dumps(settings))
+    for name in {**theirs, **ours}:
+        if theirs.get(name) != ours.get(name):
+            values = f"{_said(theirs.get(name))} then, {_said(ours.get(name))} now"
+            raise UserError(f"--resume needs the settings of the interrupted run, but {name} differs: {values}.")
+    if not 0 <= found["bytes"] <= os.fstat(file.fileno()).st_size:
+        raise UserError(f"{progress} does not fit the lines beside it: remove it, and begin again without --resume.")
+    return dict(found)
+
+
+def _said(value: object) -> str:
+    return "none" if value is None else str(value)

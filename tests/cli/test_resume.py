@@ -1,0 +1,187 @@
+"""An interrupted run goes on where it stopped, and ends in the bytes of one that was never interrupted."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from small_extractor import exported
+from small_language_models import saved
+
+from pyramidions.inference import extraction_stream
+
+Run = Callable[..., Result]
+WORDS = "bees fly fast a bee with ruler".split()
+
+
+def text(number: int) -> str:
+    return " ".join(WORDS[(number * step) % 7] for step in range(1, 5 + number % 9)) + ". A bee."
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Return inputs of which some cannot be read, with ids that come twice."""
+    lines = [json.dumps({"text": text(number), "id": f"id {number % 60}"}) for number in range(100)]
+    lines[40], lines[41] = "no JSON", '{"text": " "}'
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def left(out: Path) -> list[str]:
+    return sorted(path.name for path in out.parent.iterdir() if path.name.startswith("out"))
+
+
+@pytest.fixture
+def interrupted(run: Run, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return a command whose run was interrupted in its third group."""
+    command = ["extract", corpus, "--sentences", 1, "-o", corpus.with_name("out.jsonl")]
+    outline, seen = extraction_stream.document_outline, list[object]()
+
+    def stops(*arguments: object) -> object:
+        seen.append(arguments)
+        if len(seen) == 70:
+            raise KeyboardInterrupt
+        return outline(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(extraction_stream, "document_outline", stops)
+        done = run(*command)
+    assert done.exit_code == 130 and f"{command[-1]}.partial keeps what is done; --resume goes on" in done.stderr
+    return command
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bytes_notes_and_status(
+    run: Run, corpus: Path, interrupted: list[object]
+) -> None:
+    out, whole = corpus.with_name("out.jsonl"), corpus.with_name("whole.jsonl")
+    expected = run(*interrupted[:-1], whole)
+    assert left(out) == ["out.jsonl.partial", "out.jsonl.progress"]
+    done = run(*interrupted, "--resume")
+    # The lines that cannot be read were told by the first run.
+    assert (done.exit_code, done.stderr) == (1, "98 of 98 documents had no headings and counted as one section.\n")
+    assert expected.exit_code == 1 and expected.stderr.endswith(done.stderr)
+    assert out.read_bytes() == whole.read_bytes() and left(out) == ["out.jsonl"]
+    assert b'"id": "id 1#2"' in out.read_bytes()
+
+
+def test_what_is_done_is_not_computed_again(
+    run: Run, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outline, seen = extraction_stream.document_outline, list[object]()
+    monkeypatch.setattr(extraction_stream, "document_outline", lambda *given: (seen.append(given), outline(*given))[1])
+    assert run(*interrupted, "--resume").exit_code == 1
+    assert len(seen) == 100 - 64
+
+
+def test_lines_behind_the_last_whole_group_are_computed_again(
+    run: Run, corpus: Path, interrupted: list[object]
+) -> None:
+    out, whole = corpus.with_name("out.jsonl"), corpus.with_name("whole.jsonl")
+    run(*interrupted[:-1], whole)
+    with corpus.with_name("out.jsonl.partial").open("ab") as file:
+        file.write(b'{"id": "torn')
+    assert run(*interrupted, "--resume").exit_code == 1 and out.read_bytes() == whole.read_bytes()
+
+
+def test_a_run_without_resume_begins_anew(run: Run, corpus: Path, interrupted: list[object]) -> None:
+    assert run(*interrupted).exit_code == 1
+    assert left(corpus.with_name("out.jsonl")) == ["out.jsonl"]
+    done = run(*interrupted, "--resume")
+    assert "No interrupted run is left: this one begins at the first document.\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--words", 9], "--words differs: none then, 9 now."),
+        (["--method", "lead"], "--method differs: hiporank then, lead now."),
+    ],
+)
+def test_other_settings_are_refused_and_what_is_done_stays(
+    fail: Callable[..., str], corpus: Path, interrupted: list[object], options: list[object], sentence: str
+) -> None:
+    begin = "--resume needs the settings of the interrupted run, but"
+    assert fail(*interrupted, "--resume", *options) == f"{begin} {sentence}"
+    assert left(corpus.with_name("out.jsonl")) == ["out.jsonl.partial", "out.jsonl.progress"]
+
+
+def test_other_inputs_are_refused(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
+    with corpus.open("a") as file:
+        file.write("{}\n")
+    said = fail(*interrupted, "--resume")
+    assert said.startswith(
+        "--resume needs the settings of the interrupted run, but what FILES holds differs: 1 file of"
+    )
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"settings": {}, "inputs": 1}', "[" * 100_000])
+def test_damaged_progress_is_refused(
+    fail: Callable[..., str], corpus: Path, interrupted: list[object], content: str
+) -> None:
+    progress = corpus.with_name("out.jsonl.progress")
+    progress.write_text(content)
+    assert fail(*interrupted, "--resume") == f"{progress} is damaged: remove it, and begin again without --resume."
+
+
+def test_lines_that_are_gone_are_missed(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
+    corpus.with_name("out.jsonl.partial").write_text("")
+    sentence = f"{corpus.with_name('out.jsonl.progress')} does not fit the lines beside it: remove it, and begin again"
+    assert fail(*interrupted, "--resume").startswith(sentence)
+
+
+def test_a_run_that_fails_before_its_first_group_leaves_nothing(fail: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A bee.")
+    fail("extract", tmp_path / "a.txt", "--method", "lead", "--method-args", '{"x": 1}', "-o", tmp_path / "out.jsonl")
+    (tmp_path / "out.jsonl").write_text('{"id": "a", "name": "a", "summary": "as it was"}\n')
+    (tmp_path / "b.txt").write_text("")
+    assert fail("extract", tmp_path / "b.txt", "-o", tmp_path / "out.jsonl") == f"{tmp_path}/b.txt holds no text."
+    assert left(tmp_path / "out.jsonl") == ["out.jsonl"] and "as it was" in (tmp_path / "out.jsonl").read_text()
+
+
+def start(*command: object) -> "subprocess.Popen[bytes]":
+    program = Path(sys.executable).with_name("pyramidions")
+    return subprocess.Popen([program, *map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(*command: object) -> None:
+    process = start(*command)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors.decode()
+
+
+def kill_behind_a_group(partial: Path, *command: object) -> int:
+    """Kill a run behind a group that it wrote itself; return the bytes that it leaves."""
+    before = partial.stat().st_size if partial.exists() else 0
+    process = start(*command)
+    while process.poll() is None and not (partial.exists() and partial.stat().st_size > before + 1000):
+        time.sleep(0.001)
+    assert process.poll() is None, "it ended before it could be killed"
+    process.kill()
+    process.communicate()
+    return partial.stat().st_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["summarize", "extract", "segments"])
+def test_a_run_that_is_killed_twice_ends_in_the_bytes_of_one_that_is_not(
+    kind: str, whole_models: dict[str, Path], tmp_path: Path
+) -> None:
+    corpus, out = tmp_path / "corpus.jsonl", tmp_path / "out.jsonl"
+    corpus.write_text("".join(f"{json.dumps({'text': text(number)})}\n" for number in range(1500)))
+    command = {
+        "summarize": ["summarize", whole_models["plain"], corpus, "--beam", 2, "--max-len", 8, "--batch-size", 4],
+        "extract": ["extract", corpus, "--method", exported(tmp_path / "model"), "--sentences", 1],
+        "segments": ["segments", saved(tmp_path, "gumbel"), corpus],
+    }[kind]
+    finish(*command, "-o", tmp_path / "whole.jsonl")
+    killed = [*command, "-o", out, "--resume"]
+    sizes = [kill_behind_a_group(tmp_path / "out.jsonl.partial", *killed) for _ in range(2)]
+    assert 0 < sizes[0] < sizes[1] and not out.exists()
+    finish(*killed)
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes() and left(out) == ["out.jsonl"]
+    assert out.read_bytes().count(b"\n") == 1500
