@@ -261,7 +261,7 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
 def _is_corpus(folder: Path) -> bool:
     """Whether a folder is prepared, or holds the documents of a training split itself."""
     from pyramidions.data.folder import DataFolder
-    from pyramidions.data.records import FILE_ENDINGS
+    from pyramidions.documents.records import FILE_ENDINGS
 
     files = (folder / f"train{ending}" for ending in FILE_ENDINGS)
     return DataFolder(folder).manifest_path.is_file() or any(map(os.path.lexists, files))

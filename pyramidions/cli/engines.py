@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from pyramidions.cli.worker import Report, Result, Worker
+from pyramidions.documents.source import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
 from pyramidions.errors import UserError
-from pyramidions.inference.documents import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
 from pyramidions.optional import optional_library
 
 TRIES = 4  # of a group whose worker dies

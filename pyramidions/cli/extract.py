@@ -17,8 +17,8 @@ from pyramidions.errors import UserError
 from pyramidions.inference.precision import AUTO
 
 if TYPE_CHECKING:
+    from pyramidions.documents.source import InputText
     from pyramidions.extract import TfIdf
-    from pyramidions.inference.documents import InputText
     from pyramidions.inference.extraction_stream import Extracted
 
 # What a note at the end says of documents.
@@ -96,8 +96,8 @@ def extract(
       pyramidions score extracts.jsonl --data prepared
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
+    from pyramidions.documents.source import Fields
     from pyramidions.extract.methods import ORACLE, method_or_model
-    from pyramidions.inference.documents import Fields
     from pyramidions.inference.extraction_stream import BLOCK
 
     fields = Fields(asked.field, asked.id_field, reference_field, headings=True, by_line=True)
@@ -208,8 +208,8 @@ def _options(text: str) -> dict[str, Any]:
 
 def _fitted(corpus: Path, field: str | None, report: Report) -> "TfIdf":
     """Count document frequencies in a corpus."""
+    from pyramidions.documents.source import Fields, list_files, read_files
     from pyramidions.extract import TfIdf
-    from pyramidions.inference.documents import Fields, list_files, read_files
 
     if not corpus.exists():
         raise UserError(f"--idf must be a file or a folder, but {corpus} does not exist.")

@@ -213,7 +213,7 @@ def _pairs(compare: Path, limit: int) -> list["Document"]:
 
 
 def _texts(documents: Path, limit: int) -> list[str]:
-    from pyramidions.inference.documents import Fields, list_files, read_files
+    from pyramidions.documents.source import Fields, list_files, read_files
 
     def refuse(error: UserError) -> None:
         raise error

@@ -31,7 +31,7 @@ def check_model(model: Path, command: str) -> None:
     Raises:
         UserError: the name ends as that of a document.
     """
-    from pyramidions.inference.file_formats import LIMITS
+    from pyramidions.documents.file_formats import LIMITS
 
     if model.suffix.lower() in LIMITS:
         raise UserError(

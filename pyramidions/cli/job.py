@@ -21,8 +21,8 @@ from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
     from pyramidions.cli.engines import Engine
+    from pyramidions.documents.source import Fields, Origin
     from pyramidions.files.resumable import ResumableFile
-    from pyramidions.inference.documents import Fields, Origin
 
 #: Parameters that do not change a result.
 _FREE = ("files", "layout", "as_json", "out", "page", "engine", "resume")
@@ -130,8 +130,8 @@ class Job:
         reads: Mapping[str, str | Path | None],
     ) -> None:
         from pyramidions.cli.engines import Source
-        from pyramidions.inference.documents import list_files
-        from pyramidions.inference.file_formats import holds_records
+        from pyramidions.documents.file_formats import holds_records
+        from pyramidions.documents.source import list_files
 
         paths, self._skipped = list_files(asked.files)
         named = several or len(paths) > 1 or holds_records(paths[0])
@@ -302,7 +302,7 @@ class _Ids:
 
     def __init__(self, paths: list[Path], kept: "ResumableFile | None") -> None:
         from pyramidions.data.ids import UniqueIds
-        from pyramidions.inference.file_formats import holds_records
+        from pyramidions.documents.file_formats import holds_records
 
         self._by_position = len(paths) == 1 and holds_records(paths[0])
         seen = {json.loads(line)["id"] for line in kept.lines()} if kept else set()
@@ -331,8 +331,8 @@ def _is_resumable(asked: Asked) -> bool:
 
 def _files(path: str | Path | None) -> list[Path]:
     """Return the files of a model or of a folder of documents; none of a name."""
+    from pyramidions.documents.source import list_files
     from pyramidions.inference.batch_map import stamps
-    from pyramidions.inference.documents import list_files
 
     if path is None or not Path(path).exists():
         return []

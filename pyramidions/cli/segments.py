@@ -15,7 +15,7 @@ from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
-    from pyramidions.inference.documents import InputText
+    from pyramidions.documents.source import InputText
     from pyramidions.inference.segmenter import SegmentedText, Segmenter
 
 # What 0.2.0 called it.
@@ -57,7 +57,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
     # Before what needs torch.
     check_model(model, "segments")
     from pyramidions.cli.naming import naming_options
-    from pyramidions.inference.documents import Fields
+    from pyramidions.documents.source import Fields
 
     fields = Fields(asked.field, asked.id_field)
     with (

@@ -17,7 +17,7 @@ from pyramidions.inference.precision import AUTO
 from pyramidions.text.reading import BY_HEADINGS, LONG
 
 if TYPE_CHECKING:
-    from pyramidions.inference.documents import InputText
+    from pyramidions.documents.source import InputText
     from pyramidions.inference.stream import Summarized
     from pyramidions.inference.summary import Summary
 
@@ -144,7 +144,7 @@ def summarize(
     # Before what needs torch.
     check_model(model, "summarize")
     from pyramidions.cli.naming import naming_options, option
-    from pyramidions.inference.documents import Fields
+    from pyramidions.documents.source import Fields
     from pyramidions.inference.stream import inputs_together
 
     if section_types is not None and long != "sections":

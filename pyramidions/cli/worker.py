@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.inference.documents import InputText, Origin
+    from pyramidions.documents.source import InputText, Origin
 
 
 class Layout(NamedTuple):

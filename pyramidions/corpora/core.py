@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pyramidions.data.readers import FieldNames
-from pyramidions.data.records import Record
+from pyramidions.documents.record_fields import FieldNames
+from pyramidions.documents.records import Record
 
 #: Documents of each split.
 Sizes = Mapping[str, int]

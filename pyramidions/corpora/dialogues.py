@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pyramidions.data.records import Record
+from pyramidions.documents.records import Record
 from pyramidions.errors import UserError
 
 _TURNS, _GENERAL, _SPECIFIC = MEETING_COLUMNS = ("meeting_transcripts", "general_query_list", "specific_query_list")

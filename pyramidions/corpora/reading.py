@@ -9,8 +9,9 @@ from pyramidions.corpora.core import TABLES, Form, KnownCorpus
 from pyramidions.corpora.release import ARCHIVE, ReleaseFile, release_files
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import id_hash
-from pyramidions.data.readers import Corpus, FieldNames, joined
-from pyramidions.data.records import Record, Records, open_lines, open_records, open_tables
+from pyramidions.data.readers import Corpus
+from pyramidions.documents.record_fields import FieldNames, joined
+from pyramidions.documents.records import Record, Records, open_lines, open_records, open_tables
 from pyramidions.errors import UserError
 from pyramidions.hub import HubName, fetch
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from pyramidions.data.records import UNPACK, LinesFile, file_size
+from pyramidions.documents.records import UNPACK, LinesFile, file_size
 from pyramidions.errors import UserError
 
 ARCHIVE = ".zip"

@@ -6,7 +6,7 @@ for PubMed and SummScreen, whose cards state none.
 
 from pyramidions.corpora.core import Form, KnownCorpus
 from pyramidions.corpora.dialogues import MEETING_COLUMNS, join_subwords, questions_of_meeting
-from pyramidions.data.readers import PLAIN, RELEASE, FieldNames
+from pyramidions.documents.record_fields import PLAIN, RELEASE, FieldNames
 
 _SHORT = {"train": "train", "valid": "val", "test": "test"}
 _ON_HUB = {"train": "train", "valid": "validation", "test": "test"}

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyramidions.data.characters import WHOLE
-from pyramidions.data.records import hugging_face_splits
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
+from pyramidions.documents.records import hugging_face_splits
 from pyramidions.errors import UserError
 from pyramidions.files.progress import note
 

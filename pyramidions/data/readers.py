@@ -1,9 +1,4 @@
-"""Documents with their summaries, one at a time, from records of any known shape.
-
-Two shapes of record are recognised by their fields: `article`, `abstract` and `id`; and those of the arXiv and
-PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of sentences, the latter inside
-`<S> </S>`) and `article_id`. Other field names can be given.
-"""
+"""Documents with their summaries, one at a time, from records of any known shape or of named fields."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -12,8 +7,17 @@ from typing import Any, NamedTuple
 
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
-from pyramidions.data.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, open_records
-from pyramidions.data.sections import SECTION_FIELDS, sectioned_text
+from pyramidions.documents.record_fields import (
+    PLAIN,
+    FieldNames,
+    id_field,
+    id_of,
+    joined,
+    shape,
+    text_of,
+)
+from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, open_records
+from pyramidions.documents.sections import SECTION_FIELDS, sectioned_text
 from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
@@ -25,41 +29,6 @@ class Document(NamedTuple):
     source: str
     target: str
     query: str | None = None
-
-
-class FieldNames(NamedTuple):
-    """Names of a record's fields.
-
-    Where the `id` is None, it is found as in `record_id` and may be absent. Where the `query` is None, queries are not
-    read.
-    """
-
-    source: str
-    target: str
-    id: str | None
-    query: str | None = None
-
-
-PLAIN = FieldNames("article", "abstract", "id")
-RELEASE = FieldNames("article_text", "abstract_text", "article_id")
-
-
-def record_id(record: dict[Any, Any], field: str | None = None) -> str | None:
-    """Return the id under a field of a record, or None if it has none.
-
-    Without a field named, it is `id`, or `article_id` in a record of the release.
-    """
-    found = record.get(id_field(record, field))
-    return None if found is None else str(found)
-
-
-def id_field(record: dict[Any, Any], named: str | None = None) -> str:
-    """Return the field of a record's id: the one that is named, else that of its shape."""
-    return named or str(_shape(record).id)
-
-
-def _shape(record: dict[Any, Any]) -> FieldNames:
-    return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
 
 
 def known_fields(
@@ -144,7 +113,7 @@ class Corpus:
             record: that it was read from, as `with_records` yields both.
         """
         value = record.value
-        fields = self._fields or _shape(value)
+        fields = self._fields or shape(value)
         # A text that sections stand for may be missing, or be none.
         texts = (fields.source, fields.target, fields.query)
         names = [name for name in texts if name is not None and joined(value.get(name)) is not None]
@@ -195,8 +164,7 @@ class Corpus:
             raise UserError(f"{self.name} cannot be read: {error.strerror or error}.") from error
 
     def _document(self, record: Record) -> Document | None:
-        require_object(record)
-        fields = self._fields or _shape(record.value)
+        fields = self._fields or shape(record.value)
         of_sections = sectioned_text(record.value, record.place) if self._sections else None
         source = text_of(record, fields.source, "--source-field") if of_sections is None else of_sections
         target = text_of(record, fields.target, "--target-field")
@@ -207,9 +175,7 @@ class Corpus:
                 if self._skip_empty:
                     return None
                 raise UserError(f"{record.place}: the field {field!r} is empty.")
-        name = record_id(record.value, self.named_id)
-        if name is None and self.named_id is not None:
-            raise _missing(record, self.named_id, "--id-field")
+        name = id_of(record, self.named_id)
         return Document(str(record.number) if name is None else name, source, target, query)
 
 
@@ -242,48 +208,3 @@ def find_splits(name: str) -> dict[str, str]:
     if not found and Path(name).is_dir() and not any(path.suffix in _DATASET_ENDINGS for path in Path(name).rglob("*")):
         raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, but holds no such file.")
     return found or dict.fromkeys(SPLITS, name)
-
-
-def require_object(record: Record) -> None:
-    """Raise a UserError if a record has no fields."""
-    if not isinstance(record.value, dict):
-        raise UserError(f"{record.place}: must be a JSON object, but is {kind(record.value)}.")
-
-
-def text_of(record: Record, field: str, option: str) -> str:
-    """Return the text of a field of a record that is an object, as `joined` does.
-
-    Raises:
-        UserError: the field, which the option names, is missing or of another kind.
-    """
-    value = record.value.get(field)
-    if value is None:
-        raise _missing(record, field, option)
-    if (text := joined(value)) is not None:
-        return text
-    found = kind(value)
-    if isinstance(value, list):
-        found += f" that holds {next(kind(item) for item in value if not isinstance(item, str))}"
-    raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {found}.")
-
-
-def joined(value: object) -> str | None:
-    """Return a text as it is, or a list of sentences as the release has them, one a line; None if it is neither."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
-        return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
-    return None
-
-
-def _missing(record: Record, field: str, option: str) -> UserError:
-    if field in record.value:
-        return UserError(f"{record.place}: the field {field!r} must be text, but is null.")
-    present = ", ".join(repr(name) for name in record.value) or "none"
-    return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}; {option} names another.")
-
-
-def kind(value: object) -> str:
-    """Return the kind of a JSON value in words."""
-    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.data.readers import require_object, text_of
-from pyramidions.data.records import DAMAGE, UNPACK, Record, file_size, open_records
+from pyramidions.documents.record_fields import text_of
+from pyramidions.documents.records import DAMAGE, UNPACK, Record, file_size, open_records
 from pyramidions.errors import UserError
 from pyramidions.files.lines import encoding_hint
 
@@ -180,5 +180,4 @@ def _gathered(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _line(record: Record, field: str) -> str:
-    require_object(record)
     return text_of(record, field, "--source-field") + "\n"

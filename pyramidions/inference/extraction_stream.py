@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pyramidions.documents.source import InputText, Progress, Refuse
 from pyramidions.errors import UserError
 from pyramidions.extract import SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE
-from pyramidions.inference.documents import InputText, Progress, Refuse
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.text.outline import Outline
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 
+from pyramidions.documents.source import InputText, Refuse
 from pyramidions.errors import UserError
 from pyramidions.files.lines import read_lines
-from pyramidions.inference.documents import InputText, Refuse
 from pyramidions.inference.reader import Reader
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from pyramidions.documents.source import InputText, Origin, Progress
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.documents import InputText, Origin, Progress
 from pyramidions.inference.explanation import Explanation
 from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.line_breaks import LineBreaks

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
-from pyramidions.data.readers import PLAIN
+from pyramidions.documents.record_fields import PLAIN
 from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
 from pyramidions.files.progress import counted

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.sections import sectioned_text
+from pyramidions.documents.sections import sectioned_text
 from pyramidions.extract import Budget, HipoRank, SelectionRules
 from pyramidions.extract.extraction import extract
 from pyramidions.files.atomic import atomic_file

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.manifest import file_hash
 from pyramidions.data.readers import check_config, find_splits
-from pyramidions.data.records import FILE_ENDINGS, hugging_face_splits
+from pyramidions.documents.records import FILE_ENDINGS, hugging_face_splits
 from pyramidions.errors import UserError
 
 Stamps = dict[str, dict[str, Any]]

@@ -17,8 +17,8 @@ from small_language_models import saved
 from pyramidions.cli.engines import TRIES, OnRay, Source
 from pyramidions.cli.worker import Report, Worker
 from pyramidions.cli.worker import Result as Made
+from pyramidions.documents.source import Fields, InputText
 from pyramidions.errors import UserError
-from pyramidions.inference.documents import Fields, InputText
 
 Run = Callable[..., Result]
 WORDS = "bees fly fast a bee with ruler".split()

@@ -16,10 +16,10 @@ from documents import PAGE, docx, pdf
 from pyramidions import Extractor
 from pyramidions.cli import main, reading_report
 from pyramidions.cli.reading_report import ReadingReport
+from pyramidions.documents.source import Fields, read_files
 from pyramidions.errors import UserError
 from pyramidions.extract import TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stream
-from pyramidions.inference.documents import Fields, read_files
 from pyramidions.inference.precision import Precision
 from pyramidions.text.outline import Outline
 
@@ -239,7 +239,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     # For root all folders can be written.
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
-    monkeypatch.setattr("pyramidions.inference.documents.list_inputs", None)
+    monkeypatch.setattr("pyramidions.documents.source.list_inputs", None)
     for option, name in (("--out", "out.txt"), ("--explain", "page.html")):
         done = extract(option, tmp_path / name, text=APART)
         assert done.stderr == f"Error: {option} must be a file that can be written, but {tmp_path} is read-only.\n"

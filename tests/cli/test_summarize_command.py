@@ -20,9 +20,9 @@ from torch import Tensor
 
 from pyramidions.cli import main
 from pyramidions.cli.summarize import _GROUPS, summarize
+from pyramidions.documents.source import InputText, read_inputs
 from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
-from pyramidions.inference.documents import InputText, read_inputs
 from pyramidions.nn import BeamSearch
 from pyramidions.text.tokenizer import PAD
 
@@ -95,7 +95,7 @@ def test_a_line_that_is_no_document_is_named_and_the_rest_goes_on(checkpoint: Pa
     assert done.returncode == 1
     assert [json.loads(line)["name"] for line in out.read_text().splitlines()] == ["a.jsonl:1", "a.jsonl:6"]
     # Where the first line is no document, the file is refused in one sentence.
-    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("Error: ")] == [
+    assert [line.split()[1].rstrip(":") for line in done.stdout.splitlines() if line.startswith("Error: ")] == [
         *(f"a.jsonl:{n}" for n in (2, 3, 4, 5)),
         "b.jsonl:1",
     ]

@@ -209,7 +209,7 @@ def test_a_large_release_is_not_held_in_memory(tmp_path: Path) -> None:
     write(tmp_path / "train.jsonl", lines([meeting("train")]) + b"no JSON\n")
     documents = iter(read_corpus(KNOWN["qmsum"], "", tmp_path).documents("train"))
     assert [next(documents).id for _ in range(3)] == ["1/1", "1/2", "1/3"]
-    with pytest.raises(UserError, match=r"train\.jsonl, line 2: must be a JSON object, but is not JSON"):
+    with pytest.raises(UserError, match=r"train\.jsonl, line 2: must be a JSON object, but it is not JSON"):
         next(documents)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from pyramidions.data.holdout import Survey, held_out, survey, write_splits
-from pyramidions.data.readers import Corpus, FieldNames
+from pyramidions.data.readers import Corpus
+from pyramidions.documents.record_fields import FieldNames
 from pyramidions.errors import UserError
 
 

@@ -21,15 +21,14 @@ from hypothesis import strategies as st
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline import StateInline
 
-from pyramidions.data import records
 from pyramidions.data.readers import Corpus, known_fields
-from pyramidions.data.records import open_records
+from pyramidions.documents import file_formats, records, source
+from pyramidions.documents.markdown_page import markdown_pages
+from pyramidions.documents.page_text import page_text
+from pyramidions.documents.records import open_records
+from pyramidions.documents.source import ENDINGS, LIMITS, Fields, InputText, list_files, list_inputs
 from pyramidions.errors import UserError
 from pyramidions.files.bounded import at_most
-from pyramidions.inference import documents, file_formats
-from pyramidions.inference.documents import ENDINGS, LIMITS, Fields, InputText, list_files, list_inputs
-from pyramidions.inference.markdown_page import markdown_pages
-from pyramidions.inference.page_text import page_text
 
 KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -168,7 +167,7 @@ def test_a_reader_that_crashes_is_not_told_as_one_that_takes_too_much(
 
 
 def test_only_the_lines_of_a_jsonl_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LIMITS, ".jsonl", 1)
+    monkeypatch.setattr(records, "LINE_LIMIT", 1)
     line = json.dumps({"text": "x" * 500_000}).encode() + b"\n"
     assert len(read(tmp_path / "a.jsonl", line * 5)) == 5
     assert (
@@ -180,7 +179,7 @@ def test_only_the_lines_of_a_jsonl_file_are_limited(tmp_path: Path, monkeypatch:
 def test_a_line_that_is_too_long_is_named_and_the_ones_after_it_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(LIMITS, ".jsonl", 1)
+    monkeypatch.setattr(records, "LINE_LIMIT", 1)
     good, huge = json.dumps({"text": "x"}).encode(), json.dumps({"text": "x" * 3_000_000}).encode()
     found = read(tmp_path / "a.jsonl", b"\n".join([good, huge, good, huge]))
     assert [str(each) if isinstance(each, UserError) else each.origin.name for each in found] == [
@@ -205,7 +204,6 @@ def test_blank_lines_are_passed_over_together_and_counted(
         lines.append(name)
         return at_most(read, limit, name)
 
-    monkeypatch.setattr(documents, "at_most", counted)
     monkeypatch.setattr(records, "at_most", counted)
     inputs = list(list_inputs([path], Fields()))
     assert [(each.number, each.line) for each in inputs] == [(1, 100_001), (2, 200_002)]
@@ -247,10 +245,10 @@ def test_standard_input_is_limited_as_text_is(monkeypatch: pytest.MonkeyPatch) -
     for size in (2**20, 2**20 + 1):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"x" * size)))
         if size == 2**20:
-            assert [len(each.text) for each in read_documents(documents.STANDARD_INPUT)] == [size]
+            assert [len(each.text) for each in read_documents(source.STANDARD_INPUT)] == [size]
         else:
             with pytest.raises(UserError, match="Standard input must hold at most 1 MiB, but holds more."):
-                list(read_documents(documents.STANDARD_INPUT))
+                list(read_documents(source.STANDARD_INPUT))
 
 
 def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
@@ -331,12 +329,14 @@ def test_the_id_of_a_record_is_kept(id_field: str | None, ids: list[str | None],
         {"article_id": "c"},
         {"id": None},
     ]
-    path.write_text("".join(json.dumps({"text": "A word.", **record}) + "\n" for record in records))
+    kept = [{"text": "A word.", **record} for record in records]
+    path.write_text("".join(json.dumps(record) + "\n" for record in kept))
     refused: list[str] = []
     found = list(read_documents(path, "text", lambda error: refused.append(str(error)), id=id_field))
     assert [document.origin.id for document in found] == [each for each in ids if each is not None or id_field is None]
+    fields = [", ".join(map(repr, record)) for record in kept]
     assert refused == [
-        f"{path}:{number} must be a JSON object with an id under 'key' (--id-field), but has none."
+        f"{path}:{number}: lacks the field 'key'; its fields are {fields[number - 1]}; --id-field names another."
         for number in ([] if id_field is None else [2, 3, 4, 5])
     ]
 
@@ -359,7 +359,7 @@ def test_a_number_that_is_none_is_named_in_summarize_as_in_prepare(tmp_path: Pat
     path = tmp_path / "a.jsonl"
     content = b'{"article": "A word.", "abstract": "x", "score": NaN}\n'
     reason = "must be a JSON object with numbers that fit, but it holds NaN, and numbers must be finite."
-    assert sentence(path, content) == f"{path}:1 {reason}"
+    assert sentence(path, content) == f"{path}:1: {reason}"
     with pytest.raises(UserError, match=re.escape(f"{path}, line 1: {reason}")):
         list(Corpus(str(path)))
 
@@ -414,7 +414,7 @@ def test_folders_stand_for_the_files_inside_and_the_others_are_told(tmp_path: Pa
         "none",
     ]
     assert [path.name for path in skipped] == ["loop.txt", "picture.png", "pipe.txt", "up.txt"]
-    assert list_files([]) == ([documents.STANDARD_INPUT], [])
+    assert list_files([]) == ([source.STANDARD_INPUT], [])
 
 
 def test_hidden_files_and_folders_inside_a_folder_are_passed_over(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from documents import docx, read_documents
 
 from pyramidions.data.readers import Corpus
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.page_text import page_text
 from pyramidions.errors import UserError
-from pyramidions.inference.file_formats import file_text
-from pyramidions.inference.page_text import page_text
 from pyramidions.text.outline import outline
 
 RELEASE = {
@@ -122,7 +122,7 @@ bark()
 def test_long_markdown_is_read_in_pieces_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.md").write_text(MARKDOWN * 5)
     whole = file_text(tmp_path / "a.md", headings=True)
-    monkeypatch.setattr("pyramidions.inference.markdown_page._PIECE", 40)
+    monkeypatch.setattr("pyramidions.documents.markdown_page._PIECE", 40)
     assert file_text(tmp_path / "a.md", headings=True).split() == whole.split()
 
 
@@ -236,7 +236,7 @@ def test_a_record_without_text_in_sections_has_that_of_its_field(sections: objec
 def test_a_reference_that_is_missing_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a"}')
-    with pytest.raises(UserError, match=r"with a summary under 's' \(--reference-field\), but has none"):
+    with pytest.raises(UserError, match="lacks the field 's'; its fields are 'text'; --reference-field names another"):
         list(read_documents(path, "text", reference="s"))
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from documents import pdf
 
-from pyramidions.inference.file_formats import file_text
-from pyramidions.inference.pdf_layout import laid_out
-from pyramidions.inference.pdf_lines import PdfLine
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.pdf_layout import laid_out
+from pyramidions.documents.pdf_lines import PdfLine
 from pyramidions.text.outline import outline
 
 TITLE = "On genes) Tj /F1 10 Tf 0 -30 Td (A. Smith, B. Jones) Tj 0 -30 Td (Genes are many. They)"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from documents import pdf, pdf_lines
 
-from pyramidions.inference.file_formats import file_text
-from pyramidions.inference.pdf_lines import PdfLine
-from pyramidions.inference.running_lines import without_running_lines
+from pyramidions.documents.file_formats import file_text
+from pyramidions.documents.pdf_lines import PdfLine
+from pyramidions.documents.running_lines import without_running_lines
 from pyramidions.text.outline import outline
 
 

@@ -8,8 +8,8 @@ import pytest
 from small_summarizer import exported
 
 from pyramidions.data.vocabulary import Settings, train_tokenizer
+from pyramidions.documents.source import InputText, Origin
 from pyramidions.inference import Summarizer, Summary, stream
-from pyramidions.inference.documents import InputText, Origin
 from pyramidions.inference.explanation_page import ExplanationPage
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.reader import Reader, TokenizedText

@@ -7,15 +7,14 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import NamedTuple
 
-from pyramidions.data.readers import PLAIN, RELEASE, joined, kind, record_id
-from pyramidions.data.records import DAMAGE, OPENERS, pass_blank_lines
-from pyramidions.data.sections import sectioned_text
+from pyramidions.documents.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
+from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, text_of
+from pyramidions.documents.records import OPENERS, LinesFile, Record, json_lines, parse_record
+from pyramidions.documents.sections import sectioned_text
 from pyramidions.errors import UserError
-from pyramidions.files.bounded import MEBIBYTE, at_most, printable, regular_size
-from pyramidions.inference.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
-from pyramidions.strict_json import NumberError, parse_json
+from pyramidions.files.bounded import at_most, printable, regular_size
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
 
@@ -209,32 +208,23 @@ def _inputs(path: Path, fields: Fields) -> Iterator[Input]:
 
 
 def _lines(path: Path, fields: Fields) -> Iterator[Input]:
-    any_found, number, read = False, 0, 0
-    with path.open("rb") as packed:
-        file = OPENERS[file_ending(path)](packed)
-        while True:
-            number += 1
-            try:
-                number += pass_blank_lines(file)
-                place = f"{printable(path)}:{number}"
-                if not (line := _line(file, place)):
-                    break
-                size, read = packed.tell() - read, packed.tell()
-                if not line.strip():
-                    continue
-                found = Input(path, size, line=number, content=line)
-                if not any_found:
-                    _json_document(found, fields)
-            except DAMAGE as error:
-                yield Input(path, error=f"{printable(path)} is damaged after line {number - 1} ({error}).")
+    any_found, read = False, 0
+    file = LinesFile(printable(path), 0, partial(path.open, "rb"), OPENERS[file_ending(path)])
+    for line in json_lines(file, lambda number: f"{file.name}:{number}"):
+        found = Input(path, line.read - read, line=line.number, content=line.content)
+        read = line.read
+        try:
+            if line.error is not None:
+                raise line.error
+            if not any_found:
+                _json_document(found, fields)
+        except UserError as error:
+            found = found._replace(content=b"", error=str(error))
+            if not any_found:
+                yield found
                 return
-            except UserError as error:
-                yield Input(path, line=number, error=str(error))
-                if not any_found:
-                    return
-                continue
-            any_found = True
-            yield found
+        any_found = True
+        yield found
     if not any_found:
         yield Input(path, error=f"{printable(path)} holds no line but blank ones.")
 
@@ -276,68 +266,19 @@ def _is_folder(path: Path) -> bool:
 
 def _json_document(found: Input, fields: Fields) -> InputText:
     place = found.name
-    record = _record(found.content, place)
-    origin = Origin(place, _id(record, place, fields.id), found.line or 1)
-    field = fields.text or next((name for name in TEXT_FIELDS if name in record), None)
-    of_sections = None
+    record = Record(parse_record(found.content, place), found.line or 1, place, 0)
+    name = id_of(record, fields.id)
+    # JSON may hold lone surrogates, which no output can.
+    origin = Origin(place, None if name is None else name.encode("utf-8", "replace").decode(), record.number)
+    field = fields.text or next((name for name in TEXT_FIELDS if name in record.value), TEXT_FIELDS[0])
+    text = None
     if fields.headings and field not in (PLAIN.target, RELEASE.target, fields.reference):
-        of_sections = sectioned_text(record, place)
-    text = _text(record, place, field) if of_sections is None else of_sections
-    reference, query = fields.reference, fields.query
+        text = sectioned_text(record.value, place)
     return InputText(
         origin,
-        text,
+        text_of(record, field, "--field") if text is None else text,
         found.size,
-        None if reference is None else _other(record, place, reference, "a summary", "--reference-field"),
-        None if query is None else _other(record, place, query, "a query", "--query-field"),
+        None if fields.reference is None else text_of(record, fields.reference, "--reference-field"),
+        None if fields.query is None else text_of(record, fields.query, "--query-field"),
         found.number,
     )
-
-
-def _line(file: BinaryIO, place: str) -> bytes:
-    """Read a line; the rest of one that is too long is skipped."""
-    try:
-        return at_most(file.readline, LIMITS[".jsonl"], place)
-    except UserError:
-        while (rest := file.readline(MEBIBYTE)) and not rest.endswith(b"\n"):
-            pass
-        raise
-
-
-def _record(line: bytes, place: str) -> dict[str, Any]:
-    text = decoded(line, place)
-    try:
-        found = parse_json(text)
-    except NumberError as error:
-        raise UserError(f"{place} must be a JSON object with numbers that fit, but {error}.") from None
-    except ValueError as error:
-        raise UserError(f"{place} must be a JSON object, but {error}.") from None
-    if not isinstance(found, dict):
-        raise UserError(f"{place} must be a JSON object, but is {kind(found)}.")
-    return found
-
-
-def _text(record: dict[str, Any], place: str, field: str | None) -> str:
-    if field is not None and (text := joined(record.get(field))) is not None:
-        return text
-    held = f"holds {', '.join(map(repr, record)) or 'nothing'}"[:200]
-    found = f"{field!r} is {kind(record[field])}" if field in record else held
-    names = "{!r}, {!r} or {!r}".format(*TEXT_FIELDS) if field is None else repr(field)
-    raise UserError(f"{place} must be a JSON object with a text under {names} (--field), but {found}.")
-
-
-def _other(record: dict[str, Any], place: str, field: str, what: str, option: str) -> str:
-    if (found := joined(record.get(field))) is not None:
-        return found
-    raise UserError(
-        f"{place} must be a JSON object with {what} under {field!r} ({option}), but "
-        f"{f'it is {kind(record[field])}' if field in record else 'has none'}."
-    )
-
-
-def _id(record: dict[str, Any], place: str, id_field: str | None) -> str | None:
-    found = record_id(record, id_field)
-    if found is None and id_field is not None:
-        raise UserError(f"{place} must be a JSON object with an id under {id_field!r} (--id-field), but has none.")
-    # JSON may hold lone surrogates, which no output can.
-    return None if found is None else found.encode("utf-8", "replace").decode()

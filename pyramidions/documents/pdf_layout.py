@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
-from pyramidions.inference.pdf_lines import PdfLine
+from pyramidions.documents.pdf_lines import PdfLine
 
 #: Type is larger, and lines stand further apart, from these ratios on.
 _LARGER, _MUCH_LARGER, _APART = 1.1, 1.2, 1.5

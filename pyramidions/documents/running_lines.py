@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 
-from pyramidions.inference.pdf_lines import PdfLine
+from pyramidions.documents.pdf_lines import PdfLine
 
 #: Most lines that are taken from either end of a page.
 DEPTH = 4

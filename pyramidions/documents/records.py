@@ -131,34 +131,93 @@ def pass_blank_lines(lines: Any) -> int:
     return passed
 
 
-def _read_json_lines(file: LinesFile) -> Iterator[Record]:
+class JsonLine(NamedTuple):
+    """A line that is not blank.
+
+    Attributes:
+        number: in its file, from 1.
+        read: bytes of the file, as it lies there, that have been read so far.
+        content: empty where there is an error.
+        error: why the line cannot be read, or no further one; None if it can.
+    """
+
+    number: int
+    read: int
+    content: bytes = b""
+    error: UserError | None = None
+
+
+def json_lines(file: LinesFile, named: Callable[[int], str]) -> Iterator[JsonLine]:
+    """Yield the lines of a file, those that are too long among them, up to where it is damaged.
+
+    Args:
+        file: of JSON lines.
+        named: what an error calls a line, given its number.
+    """
     number = 0
     with file.open() as raw:
         lines = file.unpack(raw)
         while True:
             try:
                 number += pass_blank_lines(lines)
-                place = f"{file.name}, line {number + 1}"
-                # A few compressed bytes may unpack to a line of any length.
-                line = at_most(lines.readline, LINE_LIMIT, place)
-            except DAMAGE as error:
-                raise UserError(f"{file.name} is damaged after line {number} ({error}).") from None
-            if not line:
+                line, error = _line(lines, named(number + 1))
+            except DAMAGE as damage:
+                error = UserError(f"{file.name} is damaged after line {number} ({damage}).")
+                yield JsonLine(number, raw.tell(), error=error)
+                return
+            if not line and error is None:
                 return
             number += 1
-            if line.strip():
-                yield Record(_parse(line, place), number, place, raw.tell())
+            if error is not None or line.strip():
+                yield JsonLine(number, raw.tell(), line, error)
 
 
-def _parse(line: bytes, place: str) -> Any:
+def _line(lines: Any, name: str) -> tuple[bytes, UserError | None]:
+    """Read a line; the rest of one that is too long is passed over."""
+    try:
+        # A few compressed bytes may unpack to a line of any length.
+        return at_most(lines.readline, LINE_LIMIT, name), None
+    except UserError as error:
+        while (rest := lines.readline(MEBIBYTE)) and not rest.endswith(b"\n"):
+            pass
+        return b"", error
+
+
+def _read_json_lines(file: LinesFile) -> Iterator[Record]:
+    for line in json_lines(file, lambda number: f"{file.name}, line {number}"):
+        if line.error is not None:
+            raise line.error
+        place = f"{file.name}, line {line.number}"
+        yield Record(parse_record(line.content, place), line.number, place, line.read)
+
+
+def parse_record(line: bytes, place: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Args:
+        line: of a file.
+        place: file and line, for the error.
+
+    Raises:
+        UserError: it is no object in JSON, or no UTF-8.
+    """
     # Some editors put a byte-order mark in front.
     text = decode_line(line, place).removeprefix("\ufeff")
     try:
-        return parse_json(text)
+        found = parse_json(text)
     except NumberError as error:
         raise UserError(f"{place}: must be a JSON object with numbers that fit, but {error}.") from None
-    except ValueError:
-        raise UserError(f"{place}: must be a JSON object, but is not JSON.") from None
+    except ValueError as error:
+        raise UserError(f"{place}: must be a JSON object, but {error}.") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{place}: must be a JSON object, but is {kind(found)}.")
+    return found
+
+
+def kind(value: object) -> str:
+    """Return the kind of a JSON value in words."""
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
 
 
 def _open_parquet(path: Path) -> Records:

@@ -1,0 +1,87 @@
+"""The fields of records: their names in the two known shapes, and what they hold.
+
+Two shapes of record are recognised by their fields: `article`, `abstract` and `id`; and those of the arXiv and
+PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of sentences, the latter inside
+`<S> </S>`) and `article_id`.
+"""
+
+from typing import Any, NamedTuple
+
+from pyramidions.documents.records import Record, kind
+from pyramidions.errors import UserError
+
+
+class FieldNames(NamedTuple):
+    """Names of a record's fields.
+
+    Where the `id` is None, it is found as in `id_of` and may be absent. Where the `query` is None, queries are not
+    read.
+    """
+
+    source: str
+    target: str
+    id: str | None
+    query: str | None = None
+
+
+PLAIN = FieldNames("article", "abstract", "id")
+RELEASE = FieldNames("article_text", "abstract_text", "article_id")
+
+
+def id_of(record: Record, field: str | None = None) -> str | None:
+    """Return the id of a record, or None if it has none.
+
+    Args:
+        record: an object.
+        field: of the id; if None, `id`, or `article_id` in a record of the release.
+
+    Raises:
+        UserError: a record lacks the field that is named.
+    """
+    found = record.value.get(id_field(record.value, field))
+    if found is None and field is not None:
+        raise _missing(record, field, "--id-field")
+    return None if found is None else str(found)
+
+
+def id_field(record: dict[Any, Any], named: str | None = None) -> str:
+    """Return the field of a record's id: the one that is named, else that of its shape."""
+    return named or str(shape(record).id)
+
+
+def shape(record: dict[Any, Any]) -> FieldNames:
+    """Return the fields of a record's shape."""
+    return RELEASE if RELEASE.source in record and PLAIN.source not in record else PLAIN
+
+
+def text_of(record: Record, field: str, option: str) -> str:
+    """Return the text of a field of a record that is an object, as `joined` does.
+
+    Raises:
+        UserError: the field, which the option names, is missing or of another kind.
+    """
+    value = record.value.get(field)
+    if value is None:
+        raise _missing(record, field, option)
+    if (text := joined(value)) is not None:
+        return text
+    found = kind(value)
+    if isinstance(value, list):
+        found += f" that holds {next(kind(item) for item in value if not isinstance(item, str))}"
+    raise UserError(f"{record.place}: the field {field!r} must be text or a list of texts, but is {found}.")
+
+
+def joined(value: object) -> str | None:
+    """Return a text as it is, or a list of sentences as the release has them, one a line; None if it is neither."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(sentence, str) for sentence in value):
+        return "\n".join(s.strip().removeprefix("<S>").removesuffix("</S>").strip() for s in value)
+    return None
+
+
+def _missing(record: Record, field: str, option: str) -> UserError:
+    if field in record.value:
+        return UserError(f"{record.place}: the field {field!r} must be text, but is null.")
+    present = ", ".join(map(repr, record.value))[:200] or "none"
+    return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}; {option} names another.")
