@@ -12,6 +12,7 @@ from fairseq_commands import run
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
+from tables import for_each
 
 from lab.catalogue import PaperRow, read_catalogue
 from lab.scale import SCALES, scaled_configs
@@ -117,7 +118,7 @@ def test_every_file_is_a_row_of_the_paper_and_every_row_has_a_file() -> None:
     assert {row.config.replace("/", "=") for row in CATALOGUE} == set(ROWS)
 
 
-@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: f"{row.table}-{row.row}")
+@for_each("row", CATALOGUE)
 def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
     found = read_experiment(str(CONFIGS / f"{row.config}.yaml"))
     model, wanted = asdict(found.model), asdict(expected(row))
@@ -129,7 +130,7 @@ def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
     assert found.max_source_positions == int(row.encoder_lengths.replace(">", ",").split(",")[0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "other", "changed"),
     [
         ("hepos", "table2/05_blockwise_8k", {"cross_attention", "cross_attention_args"}),
@@ -183,9 +184,7 @@ def test_rows_that_the_paper_lists_twice_point_to_one_file() -> None:
         assert configs[later] == configs["table2", first]
 
 
-@pytest.mark.parametrize(
-    ("config", "millions"), [("base", 31.5), ("table3/blockwise", 124.4), ("table3/deep_pyramidion", 124.4)]
-)
+@for_each(("config", "millions"), [("base", 31.5), ("table3/blockwise", 124.4), ("table3/deep_pyramidion", 124.4)])
 def test_models_have_as_many_parameters_as_the_paper_says(config: str, millions: float) -> None:
     with torch.device("meta"):
         model = build(read_experiment(str(CONFIGS / f"{config}.yaml")).model, 32768)
@@ -209,7 +208,7 @@ def underneath(path: Path) -> dict[str, Any]:
     return OmegaConf.to_container(found)  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize("row", FILES)
+@for_each("row", FILES)
 def test_a_row_holds_only_differences(row: str) -> None:
     path = CONFIGS / f"{row.replace('=', '/')}.yaml"
     lines = path.read_text().splitlines()
@@ -225,7 +224,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@pytest.mark.parametrize("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS])
+@for_each("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS])
 def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
     small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
     large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))
@@ -281,7 +280,7 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("recipe", PRETRAINED)
+@for_each("recipe", PRETRAINED)
 def test_a_recipe_fits_the_model_that_it_names(recipe: str) -> None:
     path = CONFIGS / f"{recipe.replace('=', '/')}.yaml"
     start, settings = PUBLISHED[re.findall(r"^# Source: (\S+)$", path.read_text(), re.MULTILINE)[0]]
@@ -297,7 +296,7 @@ def test_a_recipe_fits_the_model_that_it_names(recipe: str) -> None:
     assert found.max_target_positions == shape.max_target_positions
 
 
-@pytest.mark.parametrize("corpus", CORPORA)
+@for_each("corpus", CORPORA)
 def test_a_corpus_goes_with_any_recipe(corpus: str) -> None:
     for recipe in PRETRAINED:
         found = read_experiment(str(CONFIGS / f"{recipe.replace('=', '/')}.yaml"), (f"+{corpus}",))

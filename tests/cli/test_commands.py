@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 import torch
+from tables import for_each
 
 import pyramidions
 from pyramidions.cli import commands, main
@@ -68,7 +69,7 @@ def raising(error):
     return command
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("error", "sentence"),
     [
         (UserError("The length must not\n be 0."), "Error: The length must not be 0.\n"),
@@ -105,7 +106,7 @@ def test_an_interrupt_exits_with_130(run, monkeypatch):
     assert result.stderr.strip().splitlines()[-1] == "Error: Interrupted."
 
 
-@pytest.mark.parametrize("error", [TypeError, ValueError, UnicodeDecodeError, RuntimeError, OSError, RecursionError])
+@for_each("error", [TypeError, ValueError, UnicodeDecodeError, RuntimeError, OSError, RecursionError])
 def test_a_mistake_of_ours_keeps_its_traceback(run, monkeypatch, error):
     arguments = {UnicodeDecodeError: ("utf-8", b"", 0, 1, "ours"), OSError: (9, "Bad file descriptor")}
     mistake = error(*arguments.get(error, ("ours",)))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -33,7 +34,7 @@ def press_tab(words: str, folder: Path | None = None, **environment: str) -> sub
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "offered"),
     [
         ("pyramidions su", ["summarize"]),
@@ -62,9 +63,7 @@ def test_files_are_left_to_bash(words: str) -> None:
     assert "[-o default]" in press_tab(words).stdout
 
 
-@pytest.mark.parametrize(
-    "words", ["pyramidions ", "pyramidions summarize --", "pyramidions cost deep", "pyramidions time --d"]
-)
+@for_each("words", ["pyramidions ", "pyramidions summarize --", "pyramidions cost deep", "pyramidions time --d"])
 def test_completion_imports_nothing_heavy(words: str) -> None:
     imported = re.findall(r"\| +(\S+)$", press_tab(words, PYTHONPROFILEIMPORTTIME="1").stderr, re.MULTILINE)
     assert "click" in imported

@@ -1,7 +1,7 @@
 import json
 from pathlib import Path
 
-import pytest
+from tables import for_each
 
 from pyramidions.nn.attention import BlockwiseAttention
 
@@ -103,7 +103,7 @@ def test_all_numbers_are_written(run, tmp_path):
     assert written["orders"][0]["paper"] == "4x"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ([], "Name at least one config, or ask for --claims."),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from documents import PAGE, docx, pdf
+from tables import for_each
 
 from pyramidions import Extractor
 from pyramidions.cli import main, reading_report
@@ -120,7 +121,7 @@ def test_an_empty_corpus_is_refused(tmp_path: Path) -> None:
     assert f"--idf must hold documents with text, but {tmp_path}/corpus.txt holds none." in done.stderr
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (

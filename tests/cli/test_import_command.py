@@ -18,6 +18,7 @@ from fairseq_commands import TASK
 from fairseq_commands import run as run_program
 from fairseq_commands import start as start_program
 from small_pretrained import RECIPE, model_of, save
+from tables import for_each
 
 from pyramidions import Summarizer
 from pyramidions.inference.checkpoint_file import read_checkpoint
@@ -78,7 +79,7 @@ def test_a_config_says_the_same_as_options(run: Run, bart: Path, tmp_path: Path,
     assert all(value.equal(by_config[name]) for name, value in by_options.items())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("says", "instead", "sentence"),
     [
         (
@@ -157,7 +158,7 @@ def test_the_checkpoint_is_exported_for_transformers(run: Run, bart: Path, tmp_p
     assert Summarizer.from_pretrained(tmp_path / "out", "cpu").model.config.layernorm_embedding
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["-o", "bart.ckpt"], "--out must end in .pt, but is bart.ckpt."),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tables import for_each
 
 from pyramidions.cli import options as module
 
@@ -17,7 +18,7 @@ def listed(run):
     return listing
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("task", "criterion", "arch"),
     [
         ("long_document_summarization", "pooled_cross_entropy", "pyramidion"),

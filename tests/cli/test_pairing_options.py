@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from small_extractor import exported
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
@@ -107,7 +108,7 @@ def test_a_method_for_test_without_a_test_split_is_one_sentence(
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ("--divide sections --select lead --budget 9", "--divide and --select exclude each other."),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from tables import for_each
 
 from pyramidions.corpora import TEXTS, texts
 from pyramidions.data.character_folder import CharacterFolder
@@ -99,7 +100,7 @@ def test_wiki40b_has_a_configuration_for_each_language() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         (

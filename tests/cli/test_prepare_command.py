@@ -6,6 +6,7 @@ import sys
 from dataclasses import fields
 
 import pytest
+from tables import for_each
 
 from pyramidions.cli.prepare import prepare
 from pyramidions.data.folder import DataFolder
@@ -58,7 +59,7 @@ def test_field_names_and_empty_documents_are_options(run, tmp_path):
     assert DataFolder(tmp_path / "data").references("train")[3].id == "3"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ([], "At least one of train, valid and test must be given."),

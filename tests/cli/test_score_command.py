@@ -3,6 +3,7 @@ import shutil
 
 import pytest
 from full_disk import files_of_at_most
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 
@@ -71,7 +72,7 @@ def test_a_dropped_document_is_refused_and_nothing_is_written(fail, generated, p
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ([], "Exactly one of --data and --references must be given."),

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from conftest import SAMPLE
 from documents import PAGE, docx, pdf, read_documents
 from fairseq_commands import run
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.cli import main
@@ -49,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["a.txt", "b.md", "c.html", "d.PDF", "e.jsonl"])
+@for_each("name", ["a.txt", "b.md", "c.html", "d.PDF", "e.jsonl"])
 def test_the_text_of_each_kind_of_file_is_found(name: str, folder: Path) -> None:
     first = next(read_documents(folder / name, "body"))
     assert first.text.replace("#", "").split() == ["One", "two", "three."]
@@ -238,7 +239,7 @@ def test_a_loop_of_links_and_a_pipe_are_named_and_the_rest_goes_on(checkpoint: P
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         (["--device", "tpu"], "--device must be one that torch finds here (cpu"),

@@ -1,8 +1,8 @@
 import json
 from pathlib import Path
 
-import pytest
 import torch
+from tables import for_each
 
 from pyramidions.cli.time import _say_how_long
 from pyramidions.nn import BeamSearch
@@ -49,7 +49,7 @@ def test_a_cpu_takes_small_batches_of_a_preset_and_says_beforehand_what_and_how_
     assert result.stdout.splitlines()[0].split() == ["config", "train_step,", "s", "decode_32,", "s"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("seconds", "told"), [(0.2, "0 s"), (89, "89 s"), (90, "1.5 min"), (5000, "83 min"), (5400, "1.5 h"), (9e4, "25 h")]
 )
 def test_a_forecast_is_a_round_number(capsys, seconds, told):
@@ -89,7 +89,7 @@ def test_memory_that_ran_out_is_one_sentence(fail, monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         (["model.dropout=0"], "At least one config must be named, but only overrides are: model.dropout=0."),

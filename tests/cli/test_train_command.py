@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from tables import for_each
 
 import pyramidions.plugin  # noqa: F401
 from pyramidions.errors import UserError
@@ -147,8 +148,8 @@ def test_a_work_folder_of_something_else_is_refused(fail, papers_file, tmp_path)
     assert "must be a folder, but is a file" in fail("train", papers_file, "-o", tmp_path / "model", "--cpu")
 
 
-@pytest.mark.parametrize("model", [".", "..", "/"])
-@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+@for_each("model", [".", "..", "/"])
+@for_each("flags", [[], ["--dry-run"]])
 def test_a_model_without_a_name_is_refused(fail, papers_file, model, flags):
     sentence = f"MODEL must end in the name of a folder to make, but is {model}."
     assert fail("train", papers_file, "-o", model, "--cpu", *flags) == sentence

@@ -15,6 +15,7 @@ from fairseq.data import data_utils
 from fairseq_commands import TASK, run, train
 from folders import contents
 from small_tokenizers import bart_bytes
+from tables import for_each
 
 from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
@@ -124,7 +125,7 @@ def test_the_prefix_counts_in_the_limit_and_is_read(summarizer: Summarizer) -> N
     assert found == summarizer.model.tokenizer.encode(text)
 
 
-@pytest.mark.parametrize("long", ["truncate", "chunk", "merge", "sections", "extract"])
+@for_each("long", ["truncate", "chunk", "merge", "sections", "extract"])
 def test_every_way_to_read_a_long_document_works(summarizer: Summarizer, long: str) -> None:
     text = "# Introduction\n\n" + "Bees fly – fast 😀. They do not swim. " * 60
     (summary,) = summarizer.summarize([text], long=long, **DECODING)

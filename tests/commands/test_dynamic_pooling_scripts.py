@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "reproduce"
 NAMES = ("table1", "table2", "costs")
@@ -44,7 +45,7 @@ def test_costs_are_compared_with_those_of_a_model_that_shortens_nothing(tmp_path
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
+@for_each(
     ("words", "sentence"),
     [
         (["--scale", "huge"], "--scale must be tiny, small or paper, but is huge."),
@@ -58,7 +59,7 @@ def test_wrong_arguments_are_one_sentence(name: str, words: list[str], sentence:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{sentence}\n")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "sentence"),
     [
         (["--rows", "fixed_9"], "--rows must be files of configs/dynamic_pooling, but one is fixed_9."),

@@ -10,6 +10,7 @@ import pytest
 import torch
 from conftest import SAMPLE
 from fairseq_commands import TASK, run, train
+from tables import for_each
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pyramidions.data.folder import DataFolder
@@ -113,7 +114,7 @@ def test_a_damaged_checkpoint_without_a_whole_one_is_kept_and_named(
     assert (save_dir / "checkpoint_last.damaged").read_bytes() == half
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "message"),
     [
         (["--pooling-lengths", "None,16,64"], "`pooling_lengths` must not grow, but layer 3 hands on 64 after 16."),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_pretrained import RECIPE, model_of, save
+from tables import for_each
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "reproduce" / "pretrained.sh"
@@ -145,7 +146,7 @@ def test_it_goes_from_a_pretrained_model_to_scores(configs: Path, tmp_path: Path
     assert again.returncode == 0 and "num_updates" not in again.stdout
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "sentence"),
     [
         (["bart_base"], "RECIPE and CORPUS must be given; --help lists them."),

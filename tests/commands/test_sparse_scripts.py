@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 
@@ -61,8 +62,8 @@ def test_models_of_the_paper_are_counted_and_timed_beside_the_dense_one(tmp_path
         assert names == ["sparse/800m_dense", f"sparse/800m_{part}"]
 
 
-@pytest.mark.parametrize("name", ["decoding", "toy"])
-@pytest.mark.parametrize(
+@for_each("name", ["decoding", "toy"])
+@for_each(
     ("words", "sentence"),
     [
         (["--scale", "huge"], "--scale must be tiny or paper, but is huge."),

@@ -21,6 +21,7 @@ from corpus_shapes import (
     texts,
     write,
 )
+from tables import for_each
 
 from pyramidions.corpora import KNOWN, configuration, read_corpus
 from pyramidions.data.readers import Document
@@ -47,7 +48,7 @@ def shape(name: str, tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-@pytest.mark.parametrize("name", ["arxiv", "pubmed", "govreport", "booksum"])
+@for_each("name", ["arxiv", "pubmed", "govreport", "booksum"])
 def test_the_tables_of_the_hub_are_read(name: str, tmp_path: Path) -> None:
     found = read(name, shape(name, tmp_path))
     assert found == {"train": of("train"), "valid": of("validation"), "test": of("test")}

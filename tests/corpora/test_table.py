@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.corpora import KNOWN, KnownCorpus, data_size
 from pyramidions.data.folder import SPLITS
@@ -59,7 +60,7 @@ def test_the_page_names_each_configuration(corpus: KnownCorpus) -> None:
     assert listed == (corpus.configs if len(corpus.configs) > 1 else [])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "corpus").glob("*.yaml")), ids=lambda path: path.stem)
+@for_each("path", sorted((ROOT / "configs" / "corpus").glob("*.yaml")))
 def test_a_recipe_names_the_documents_of_its_corpus(path: Path) -> None:
     corpus = KNOWN[path.stem]
     assert f"{next(iter(corpus.sizes.values()))['train']:,} " in path.read_text().splitlines()[1]

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from fairseq.logging import metrics
 from small_language_models import PAD, SPACE, small, texts
+from tables import for_each
 
 from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyCriterion
 from pyramidions.errors import UserError
@@ -50,7 +51,7 @@ def logged(*logs: dict[str, Any]) -> dict[str, float]:
     return dict(found.get_smoothed_values())
 
 
-@pytest.mark.parametrize("kind", ["vanilla", "whitespace", "fixed_2"])
+@for_each("kind", ["vanilla", "whitespace", "fixed_2"])
 def test_without_anything_to_learn_boundaries_from_the_loss_is_cross_entropy(kind: str) -> None:
     model, sample = Model(small(kind)), batch(texts(9, 5))
     loss, size, log = criterion()(model, sample)
@@ -61,7 +62,7 @@ def test_without_anything_to_learn_boundaries_from_the_loss_is_cross_entropy(kin
     assert "boundary_loss" not in log
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+@for_each("weight", [0.0, 0.5, 1.0])
 def test_the_prior_of_gumbel_is_added_for_each_text(weight: float) -> None:
     core, sample = small("gumbel"), batch(texts(9, 5))
     loss, _, log = criterion(weight)(Model(core), sample)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tables import for_each
 
 from pyramidions.criterions.collapse import CollapseWatch
 from pyramidions.criterions.pooled_cross_entropy import _spread
@@ -37,12 +38,12 @@ def test_the_spread_is_of_documents_that_are_shortened() -> None:
     assert (log["spread_2_sum"].item(), log["spread_2_count"].item()) == (pytest.approx(spread[0].item()), 1)
 
 
-@pytest.mark.parametrize("scorer", ["random", "index", "attention"])
+@for_each("scorer", ["random", "index", "attention"])
 def test_a_scorer_that_does_not_learn_has_no_spread(scorer: str) -> None:
     assert pooled(scorer=scorer).spread is None and _spread("spread_2", pooled(scorer=scorer)) == {}
 
 
-@pytest.mark.parametrize("kind", ["soft_topk", "iterative_topk", "gumbel_topk"])
+@for_each("kind", ["soft_topk", "iterative_topk", "gumbel_topk"])
 def test_scores_of_tiny_vectors_collapse(kind: str) -> None:
     assert pooled(kind, size=1e-3).spread[0] < 0.01
 

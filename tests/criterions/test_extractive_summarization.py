@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.logging import metrics
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterion
@@ -145,7 +146,7 @@ def test_validation_samples_nothing() -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"positive_weight": 0.0}, "--positive-weight must be above 0, but is 0.0."),

@@ -4,6 +4,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.criterions.extractive_summarization import reinforce
@@ -26,7 +27,7 @@ def outcomes(scores: Tensor, lengths: Tensor, words: int) -> dict[tuple[int, ...
     return dict(in_order(order, scores, lengths, words) for order in itertools.permutations(range(len(scores))))
 
 
-@pytest.mark.parametrize("words", [2, 4, 5, 6, 9])
+@for_each("words", [2, 4, 5, 6, 9])
 def test_the_probabilities_of_all_ordered_selections_sum_to_one(words: int) -> None:
     total = sum(log_prob.exp() for log_prob in outcomes(SCORES, LENGTHS, words).values())
     assert total.item() == pytest.approx(1)  # type: ignore[union-attr]
@@ -42,7 +43,7 @@ def test_each_sentence_is_drawn_from_the_softmax_of_those_that_still_fit() -> No
     }
 
 
-@pytest.mark.parametrize("words", [4, 5, 6])
+@for_each("words", [4, 5, 6])
 def test_the_mean_of_the_estimator_is_the_gradient_of_the_expected_reward(words: int) -> None:
     def reward(order: tuple[int, ...]) -> Tensor:
         return torch.tensor(sum((1, 5, 2)[i] for i in order) + 0.5 * (order == (2,)))

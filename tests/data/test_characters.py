@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from folders import contents
+from tables import for_each
 
 from pyramidions.data import characters, clean_stream
 from pyramidions.data.character_folder import CharacterFolder
@@ -241,7 +242,7 @@ def test_what_lies_elsewhere_is_not_fetched_again(out: Path) -> None:
         prepare_characters(out, {"train": unread._replace(source="hub/b")}, CharacterSettings("en"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("streams", "settings", "sentence"),
     [
         ({}, ENGLISH, "At least one of train, valid and test must be given."),
@@ -270,7 +271,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
     assert not out.parent.exists() or not list(out.parent.iterdir())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "sentence"),
     [
         ({"characters": "de"}, "`characters` must be one of en, fi, he, vi, but is 'de'."),

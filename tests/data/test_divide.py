@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from folders import contents
+from tables import for_each
 
 from pyramidions.data import encode as encode_module
 from pyramidions.data.divide import Divide, assign
@@ -74,7 +75,7 @@ def test_the_first_of_equal_sections_gets_a_sentence_and_none_gets_one_without_a
     assert assign(["a b", "c", "x"], [["a b"], ["b", "a b"], [], ["c c"]]) == [["a b"], [], [], ["c"]]
 
 
-@pytest.mark.parametrize(("least", "kept"), [(7, ["x/1", "x/2", "x/3"]), (8, ["x/1", "x/2"]), (11, [])])
+@for_each(("least", "kept"), [(7, ["x/1", "x/2", "x/3"]), (8, ["x/1", "x/2"]), (11, [])])
 def test_pairs_with_few_words_are_left_out(least: int, kept: list[str]) -> None:
     found = Divide(least_words=least)(Document("x", PAPER, SUMMARY))
     assert [each.id for each in found.documents] == kept and not found.is_whole
@@ -85,7 +86,7 @@ def test_the_table_decides_which_sections_are_pairs() -> None:
     assert [each.id for each in Divide(types, 1)(Document("x", PAPER, SUMMARY)).documents] == ["x/2"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "text",
     [
         "No headings. None.",
@@ -94,7 +95,6 @@ def test_the_table_decides_which_sections_are_pairs() -> None:
         "# Methods",
         "One.",
     ],
-    ids=["no headings", "headings without text", "no section of a known type", "a heading", "one sentence"],
 )
 def test_a_document_without_sections_is_taken_as_it_is(text: str) -> None:
     document = Document("x", text, SUMMARY)

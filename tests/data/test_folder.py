@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder, Reference
 from pyramidions.errors import UserError
@@ -37,7 +38,7 @@ def test_references_are_read_in_order(tmp_path):
     assert DataFolder(tmp_path).references("test") == [Reference("b", "one\ntwo"), Reference("1", "\u2028")]
 
 
-@pytest.mark.parametrize("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}'])
+@for_each("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}'])
 def test_a_bad_reference_is_named_by_its_line(tmp_path, line):
     (tmp_path / "test.references.jsonl").write_text('{"id": "a", "summary": "x"}\n' + line + "\n")
     with pytest.raises(UserError, match=r'test\.references\.jsonl, line 2: each line must be {"id": \.\.\., "summ'):
@@ -65,7 +66,7 @@ def test_a_manifest_is_read(tmp_path):
     assert DataFolder(tmp_path).manifest == MANIFEST
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "lacking"),
     [
         ({"splits": None}, r"splits"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from folders import contents
+from tables import for_each
 
 from pyramidions.data import encode as encode_module
 from pyramidions.data.folder import DataFolder
@@ -49,7 +50,7 @@ def test_each_heading_and_sentence_has_a_label(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(source.ids) == "Methods One two three. Four five six. Results Seven are good."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "summary", "labels"),
     [
         ("# Methods", "methods", [0]),
@@ -58,7 +59,6 @@ def test_each_heading_and_sentence_has_a_label(tokenizer: Tokenizer) -> None:
         ("One two.", "two", [2]),
         ("# #", "two", [1]),
     ],
-    ids=["a heading alone", "headings alone", "no word in common", "one sentence", "heading signs without text"],
 )
 def test_odd_documents_are_labelled_as_they_are(
     tokenizer: Tokenizer, text: str, summary: str, labels: list[int]

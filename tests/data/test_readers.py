@@ -9,6 +9,7 @@ import datasets
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tables import for_each
 
 from pyramidions.data.readers import Corpus, Document, find_splits, known_fields
 from pyramidions.documents import records
@@ -32,7 +33,7 @@ def write(path, data):
     return path
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ending", "compress"),
     [
         ("jsonl", bytes),
@@ -123,7 +124,7 @@ def test_empty_documents_are_left_out_on_demand_and_counted(tmp_path):
     assert corpus.skipped == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "message"),
     [
         (
@@ -171,7 +172,7 @@ def test_an_id_field_that_was_asked_for_must_be_there(tmp_path, name):
         read(path, fields=known_fields(None, None, name))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "data", "message"),
     [
         ("x.jsonl", None, r"The file .*x\.jsonl does not exist\."),

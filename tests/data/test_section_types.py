@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.errors import UserError
@@ -12,7 +13,7 @@ from pyramidions.text.outline import outline
 TABLE = {"types": {"a": ["One"], "b": ["one two", "three"]}, "train": ["a", "b"], "write": ["b"]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("heading", "kind"),
     [
         ("1. Introduction", "introduction"),
@@ -33,7 +34,7 @@ def test_the_first_keyword_of_a_heading_decides_and_of_several_there_the_longest
     assert section_types().of(heading) == kind
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("heading", "kind"),
     [
         # Biomedical papers.
@@ -90,7 +91,7 @@ def test_sections_without_text_or_of_other_types_are_left_out() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("table", "sentence"),
     [
         ("[]", 'must be a JSON object of "types"'),

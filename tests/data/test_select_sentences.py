@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
@@ -84,7 +85,7 @@ def test_the_oracles_sentences_come_first_and_hiporank_fills_the_budget(tokenize
             assert len(outline(made.source).sentences) > 1
 
 
-@pytest.mark.parametrize("budget", [0, 1, -3])
+@for_each("budget", [0, 1, -3])
 def test_a_budget_without_room_is_one_sentence(budget: int) -> None:
     with pytest.raises(
         UserError, match=f"`budget` must be at least 2, a token and the end of the text, but is {budget}"

@@ -1,7 +1,7 @@
 """What is fit to stand in a summary."""
 
 import numpy as np
-import pytest
+from tables import for_each
 
 from pyramidions.extract import Budget, Lead, SelectionRules
 from pyramidions.extract.extraction import extract
@@ -16,7 +16,7 @@ def fit(text: str) -> list[float]:
     return fit_for_summary(found, np.ones(len(found.sentences))).tolist()
 
 
-@pytest.mark.parametrize("fragment", [":", "b).", "Page 12", "A paper", "1 2 3 4 5.", "* doe@example.org"])
+@for_each("fragment", [":", "b).", "Page 12", "A paper", "1 2 3 4 5.", "* doe@example.org"])
 def test_a_fragment_is_not_fit(fragment: str) -> None:
     assert fit(f"Bees fly very fast.\n\n{fragment}\n\nThey sting us.") == [1, NO, 1]
 
@@ -25,7 +25,7 @@ def test_a_repetition_is_not_fit() -> None:
     assert fit("Cats are nice. CATS are nice. Dogs are fine. Cats are nice.") == [1, NO, 1, NO]
 
 
-@pytest.mark.parametrize("heading", ["References", "7. REFERENCES", "Acknowledgements", "Acknowledgment", "License"])
+@for_each("heading", ["References", "7. REFERENCES", "Acknowledgements", "Acknowledgment", "License"])
 def test_back_matter_is_not_fit(heading: str) -> None:
     text = f"# Results\n\nBees fly very fast.\n\n# {heading}\n\nDoe wrote about bees in 2001."
     assert fit(text) == [1, NO]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, select
@@ -60,7 +61,7 @@ def test_mmr_prefers_what_is_new():
     assert select(sentences, scores, SelectionRules(Budget(sentences=2), "mmr", 1.0)) == [0, 1]
 
 
-@pytest.mark.parametrize("budget", [Budget(words=0), Budget(sentences=0), Budget(words=-1)])
+@for_each("budget", [Budget(words=0), Budget(sentences=0), Budget(words=-1)])
 def test_a_budget_below_1_is_refused(budget):
     with pytest.raises(UserError, match="must be at least 1, but is"):
         select(SENTENCES, np.ones(4), SelectionRules(budget))

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tables import for_each
 
 from pyramidions.files.archive import is_damaged, is_whole_checkpoint
 
@@ -19,7 +20,7 @@ def test_what_torch_wrote_is_whole(checkpoint: Path) -> None:
     assert is_whole_checkpoint(checkpoint)
 
 
-@pytest.mark.parametrize("share", [0, 0.001, 0.5, 0.99])
+@for_each("share", [0, 0.001, 0.5, 0.99])
 def test_a_truncated_file_is_not(checkpoint: Path, share: float) -> None:
     content = checkpoint.read_bytes()
     checkpoint.write_bytes(content[: int(share * len(content))])

@@ -2,13 +2,14 @@ import os
 import threading
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
 from pyramidions.files.lines import read_lines
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])
+@for_each("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])
 def test_lines_are_those_of_reading_the_whole_file(tmp_path, content):
     path = tmp_path / "x"
     path.write_bytes(content)

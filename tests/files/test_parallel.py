@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.files.parallel import KilledError, chunks, in_process, ordered_map
@@ -63,7 +64,7 @@ def test_a_killed_worker_is_one_sentence():
         list(ordered_map(_die_at_three, range(10), 2))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("work", "error", "message"),
     [
         (lambda: signal.raise_signal(signal.SIGUSR1), KilledError, "The process at work was ended by SIGUSR1."),

@@ -7,6 +7,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 from hub_stand_in import Hub
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.hub import HubName, fetch, hub_name
@@ -17,7 +18,7 @@ FILES = {"config.json": b"{}", "README.md": b"# A model", "weights.h5": b"x" * 9
 BART = HubName("owner/bart")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "found"),
     [
         ("facebook/bart-base", HubName("facebook/bart-base")),

@@ -11,6 +11,7 @@ import pytest
 from datasets import Dataset
 from datasets.fingerprint import Hasher
 from small_extractor import exported
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.inference import Extractor, ExtractorMap, SamplingOptions, Summarizer, SummarizerMap
@@ -117,7 +118,7 @@ def test_sampled_summaries_are_those_of_the_summarizer(checkpoint: Path) -> None
     assert found["summary"] == [summary.text for summary in alone]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"query_column": 3}, "`query_column` must be a text or None, but is 3."),
@@ -145,7 +146,7 @@ def test_an_option_of_a_summarizer_that_breaks_a_rule_is_refused_at_once(
         SummarizerMap(checkpoint, **options)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"method": "best"}, "`method` must be one of hiporank, .*, or a trained extractor, but is 'best'."),

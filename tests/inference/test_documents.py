@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline import StateInline
+from tables import for_each
 
 from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.documents import file_formats, records, source
@@ -49,7 +50,7 @@ def sentence(path: Path, content: bytes) -> str:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("content", [b"", b" \n\t\x00\xef\xbb\xbf", b"\xff\xfe", b"%PDF-1.7", b"<", b"{}", b"[[[["])
+@for_each("content", [b"", b" \n\t\x00\xef\xbb\xbf", b"\xff\xfe", b"%PDF-1.7", b"<", b"{}", b"[[[["])
 def test_odd_files_give_a_document_or_a_sentence_with_their_name(ending: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"odd{ending}"
     for each in read(path, content):
@@ -77,7 +78,7 @@ def test_pages_of_a_pdf_are_read_in_order(tmp_path: Path) -> None:
     assert isinstance(found, InputText) and found.text.split() == ["One", "two", "three.", "Four."]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "expected"),
     [
         (pdf("A word.", encrypted=True), "is encrypted: save it without a password first."),
@@ -99,7 +100,7 @@ def test_the_text_of_a_docx_is_that_of_its_paragraphs_and_tables_in_order(tmp_pa
     assert isinstance(found, InputText) and found.text.split() == ["One", "two.", "Three.", "a", "cell", "new"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "expected"),
     [
         (docx("A word.")[:300], "cannot be read as .docx"),
@@ -112,7 +113,7 @@ def test_a_docx_without_readable_text_is_refused_in_one_sentence(content: bytes,
     assert expected in sentence(tmp_path / "a.docx", content)
 
 
-@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".pdf", ".docx"])
+@for_each("ending", [".txt", ".md", ".html", ".pdf", ".docx"])
 def test_a_file_beyond_its_limit_is_refused_by_name_limit_and_size(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +134,7 @@ def with_unusual_names(content: bytes) -> bytes:
 HUGE = with_unusual_names(docx(body="<w:p/>" * 1_000_000))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("ending", "content", "bound"),
     [
         (".docx", HUGE, "MEMORY"),
@@ -219,7 +220,7 @@ def test_a_file_of_blank_lines_only_is_told(ending: str, content: bytes, tmp_pat
     assert sentence(path, pack(content)) == f"{path} holds no line but blank ones."
 
 
-@pytest.mark.parametrize("pattern", ["[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99])
+@for_each("pattern", ["[\n", "![", "[a][", "[" * 10 + "\n\n", "[" * 99 + "]" * 99])
 def test_brackets_that_nothing_closes_take_markdown_no_time(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps, skip = [0], ParserInline.skipToken
 
@@ -257,7 +258,7 @@ def test_only_a_line_feed_ends_a_line_of_json(tmp_path: Path) -> None:
     assert sum(each.size for each in found) == (tmp_path / "a.jsonl").stat().st_size
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("page", "words"),
     [
         (PAGE, "One two three."),
@@ -276,7 +277,7 @@ def test_the_text_of_a_page_is_what_is_seen(page: str, words: str) -> None:
     assert page_text(page).split() == words.split()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("page", "words"),
     [
         ("<a " * 100_000, 0),

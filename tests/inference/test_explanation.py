@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import SAMPLE
+from tables import for_each
 from tiny_presets import tiny_fields
 
 from pyramidions.errors import UserError
@@ -80,7 +81,7 @@ def test_pieces_of_a_long_document_are_explained_in_order_and_nothing_is_left_ou
         next(summarizer.explain_pieces(" \n", **SHORT))
 
 
-@pytest.mark.parametrize("in_pieces", [False, True])
+@for_each("in_pieces", [False, True])
 def test_a_document_is_tokenized_once(
     summarizer: Summarizer, article: str, in_pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +148,7 @@ def test_a_word_draws_on_tokens_by_attention_to_the_vectors_that_hold_them(expla
         assert drew[explanation.reached == 0].eq(0).all()
 
 
-@pytest.mark.parametrize(("start", "end"), [(-1, 1), (2, 2), (0, 1000)])
+@for_each(("start", "end"), [(-1, 1), (2, 2), (0, 1000)])
 def test_words_that_are_not_there_cannot_be_asked_for(explanation: Explanation, start: int, end: int) -> None:
     with pytest.raises(IndexError, match=f"but are {start} and {end}"):
         explanation.drew_on(start, end)
@@ -187,7 +188,7 @@ def test_a_document_shorter_than_all_poolings_reaches_the_decoder_whole(summariz
     assert {layer.sharpness for layer in explanation.trace.layers} == {None}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sentence"),
     [(" \n", "must hold text, but `text` holds none"), (["One."], "`text` must be a text, but is a list.")],
 )
@@ -198,7 +199,7 @@ def test_what_is_no_document_is_refused(summarizer: Summarizer, text: str, sente
         list(summarizer.explain_pieces(text))
 
 
-@pytest.mark.parametrize("kind", ["iterative_topk", "gumbel_topk"])
+@for_each("kind", ["iterative_topk", "gumbel_topk"])
 def test_kinds_that_mix_every_token_into_every_vector_are_traced_too(
     summarizer: Summarizer, article: str, kind: str
 ) -> None:
@@ -208,7 +209,7 @@ def test_kinds_that_mix_every_token_into_every_vector_are_traced_too(
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_every_architecture_is_traced_or_says_that_it_cannot_be(name: str) -> None:
     small = {**tiny_fields(name), "max_source_positions": 600}
     lengths = preset(name).pooling_lengths

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from explanations import example, only_piece, page_data
+from tables import for_each
 
 from pyramidions.inference import ExplanationPage, html_page
 from pyramidions.inference.explanation import Trace
@@ -49,7 +50,7 @@ def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:
     assert word["drew"]["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("written", "found"),
     [
         ([" ge", "ne", " map", ""], [(0, 2), (2, 3)]),

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tables import for_each
 
 from pyramidions import Extraction, Extractor
 from pyramidions.errors import UserError
@@ -103,7 +104,7 @@ def test_a_document_with_one_sentence_is_its_own_summary():
     assert Extractor().extract("Only one.", words=1).text == "Only one."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (

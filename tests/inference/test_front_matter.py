@@ -9,6 +9,7 @@ import pytest
 import yaml
 from huggingface_hub import ModelCard
 from small_tokenizers import bart_bytes
+from tables import for_each
 
 from pyramidions.corpora import KNOWN, read_corpus
 from pyramidions.data.folder import DataFolder
@@ -104,7 +105,7 @@ def test_an_extractor_says_that_it_extracts() -> None:
     assert found["tags"] == ["long-documents", "extractive-summarization", "pooling"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("licence", "found"),
     [
         ("MIT", {"license": "mit"}),
@@ -161,14 +162,14 @@ def test_line_breaks_and_bytes_that_are_no_text_stay_on_their_line() -> None:
     assert front_matter({"name": "a\n---\nb \udce9\x85c"}) == '---\nname: "a --- b ? c"\n---'
 
 
-@pytest.mark.parametrize("mark", ["\x7f", "\x00", "\x1b", "\x9f", "\uffff"])
+@for_each("mark", ["\x7f", "\x00", "\x1b", "\x9f", "\uffff"])
 def test_marks_that_no_yaml_holds_are_dropped(mark: str) -> None:
     card = model_card(model(), f"my{mark}model", licence=f"Ask {mark}me")
     assert fields(card)["license_name"] == "Ask me"
     assert yaml.safe_load(front_matter({"a": f"é{mark}😀"}).strip("-")) == {"a": "é😀"}
 
 
-@pytest.mark.parametrize("name", ["my-model", "it's mine", 'a "b" c'])
+@for_each("name", ["my-model", "it's mine", 'a "b" c'])
 def test_the_examples_of_a_card_take_another_name(name: str) -> None:
     tokenizer, config = Tokenizer.from_bytes(bart_bytes()), extractor_preset("extractor", **SIZE)
     ranker = build_extractor(config, tokenizer.vocab_size, 5, PAD)

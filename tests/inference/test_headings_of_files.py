@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from documents import docx, read_documents
+from tables import for_each
 
 from pyramidions.data.readers import Corpus
 from pyramidions.documents.file_formats import file_text
@@ -28,7 +29,7 @@ def headed(html: str) -> list[str]:
     return [line.strip() for line in page_text(html, headings=True).splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("html", "lines"),
     [
         ("<h1>Title</h1><p>One\ntwo.<p>Three.", ["# Title", "One two.", "Three."]),
@@ -141,7 +142,7 @@ def test_only_the_prose_of_markdown_is_read(headings: bool, tmp_path: Path) -> N
         assert " ".join(text.split()) == " ".join(units)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "expected"),
     [
         ("---\nNo front matter", "No front matter"),
@@ -157,7 +158,7 @@ def test_odd_markdown_loses_no_prose(text: str, expected: str, tmp_path: Path) -
     assert " ".join(file_text(path, headings=True).split()) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("html", "lines"),
     [
         ("a<table><tr><th>b<tr><td>c</table>d", ["a", "d"]),
@@ -217,7 +218,7 @@ def test_sections_that_do_not_fit_are_refused(change: dict[str, object], sentenc
     assert len(list(Corpus(str(path)))) == 1
 
 
-@pytest.mark.parametrize("sections", [None, 3, [], [["", " "], [], [], []]])
+@for_each("sections", [None, 3, [], [["", " "], [], [], []]])
 def test_a_record_without_text_in_sections_has_that_of_its_field(sections: object, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from tables import for_each
 
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
@@ -80,7 +81,7 @@ def test_a_long_document_is_rated_in_windows_that_begin_with_half_of_the_one_bef
     assert scores != pytest.approx(scores_of(0, 9), abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lengths", "most", "units", "windows"),
     [
         ([3, 3, 3], 11, 9, [(0, 0, 3)]),
@@ -176,7 +177,7 @@ def test_an_export_without_settings_of_selection_loads(model: SavedExtractor, tm
     assert selection(tmp_path / "model") == (None, "none", 0.7)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "rule"),
     [
         ("extract_words", 0, "must be at least 1, but is 0."),

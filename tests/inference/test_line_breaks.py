@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.inference.line_breaks import LineBreaks
 from pyramidions.text.normalization import normalize
@@ -13,7 +14,7 @@ def spaced(text: str) -> list[str]:
     return [f" {word}" for word in normalize(text).split()]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "tokens", "restored"),
     [
         ("a b\nc", [" a", " b", " c"], [" a", " b", "\nc"]),

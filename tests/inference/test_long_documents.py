@@ -11,6 +11,7 @@ from explanations import page_data
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from small_extractor import exported
+from tables import for_each
 
 from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
@@ -112,9 +113,7 @@ def test_a_short_document_is_read_by_section_too(tokenizer: Tokenizer) -> None:
     assert [part.coverage.heading for part in parts] == ["Methods", "Results"]
 
 
-@pytest.mark.parametrize(
-    "text", [FLAT, "# Methods\n\n# Results", "# Thanks\n\nWe thank you.\n\n# Honey\n\nSweet.", "One."]
-)
+@for_each("text", [FLAT, "# Methods\n\n# Results", "# Thanks\n\nWe thank you.\n\n# Honey\n\nSweet.", "One."])
 def test_without_sections_the_text_is_read_from_its_beginning_and_this_is_told(text: str, tokenizer: Tokenizer) -> None:
     (part,) = LongReader(Reader(tokenizer, MOST), "sections").parts(text, "a text")
     assert part.coverage.heading is None and part.tokenized.share == 1
@@ -138,7 +137,7 @@ def test_the_lengths_of_a_summary_are_shared_among_sections() -> None:
     assert lowered.for_length(65, 4) == (18, 64, 64)
 
 
-@pytest.mark.parametrize("most", [40, 60, 100])
+@for_each("most", [40, 60, 100])
 def test_selected_sentences_are_the_best_that_fit_in_reading_order(most: int, tokenizer: Tokenizer) -> None:
     found = outline(PAPER)
     (part,) = LongReader(Reader(tokenizer, most), "extract").parts(PAPER, "a paper")
@@ -356,7 +355,7 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
     assert shown == ["".join(part.tokenized.tokens).split() for part in parts]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         (

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tables import for_each
 
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
@@ -21,7 +22,7 @@ from pyramidions.inference.model_card import _data, _selection
 from pyramidions.markdown import plain, shell_word
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "escaped"),
     [
         ("CC BY-NC 4.0", "CC BY-NC 4.0"),
@@ -89,7 +90,7 @@ def test_what_a_model_was_trained_on_is_said(pairing: Pairing | None, sentence: 
     assert last.startswith("| train |") if sentence is None else row == "" and last.endswith(sentence)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("rules", "said"),
     [
         ((None, "none", 0.7), "at most 220 words; repetitions allowed"),
@@ -101,7 +102,7 @@ def test_the_rules_of_an_extractor_are_said(rules: tuple[int | None, str, float]
     assert _selection(SavedExtractor(None, None, None, 64, *rules)) == said  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["my model", "it's", "a\n```\n# b", 'it\'s\n"b"\t\\n'])
+@for_each("name", ["my model", "it's", "a\n```\n# b", 'it\'s\n"b"\t\\n'])
 def test_a_shell_reads_a_name_in_the_code_of_a_card_as_it_is_and_on_one_line(name: str) -> None:
     word = shell_word(name)
     assert len(word.splitlines()) == 1

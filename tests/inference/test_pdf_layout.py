@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import pytest
 from documents import pdf
+from tables import for_each
 
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf_layout import laid_out
@@ -50,7 +50,7 @@ def test_larger_and_bold_type_makes_headings_by_size() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "page",
     [
         # Formulas and words in other type.

@@ -11,6 +11,7 @@ import torch
 from click.testing import CliRunner, Result
 from conftest import SAMPLE
 from explanations import page_data
+from tables import for_each
 
 from pyramidions import Extractor
 from pyramidions.cli import main
@@ -45,7 +46,7 @@ def has(monkeypatch: pytest.MonkeyPatch) -> object:
     return tell
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("told", "name", "sentence"),
     [
         ({"avx512_bf16": True, "amx_bf16": False}, "bfloat16", SAID["bfloat16"]),

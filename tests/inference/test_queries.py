@@ -8,6 +8,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 from explanations import page_data
+from tables import for_each
 
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
@@ -107,7 +108,7 @@ def test_a_model_with_queries_needs_one_and_one_without_takes_none(summarizer: S
         without.summarize([MEETING], query=QUERIES[0], **SHORT)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("query", "message"),
     [
         (" \u200b", "`query` must hold text, but holds none."),
@@ -177,7 +178,7 @@ def test_records_have_queries_of_their_own(exported: Path, tmp_path: Path) -> No
     assert refused.exit_code == 1 and "a.txt has no fields: --query-field is for .jsonl files." in refused.stderr
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ([], "The model answers queries: give --query."),

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import pytest
 from documents import pdf, pdf_lines
+from tables import for_each
 
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.pdf_lines import PdfLine
@@ -43,7 +43,7 @@ def test_each_chapter_of_a_long_document_has_a_header_of_its_own() -> None:
     assert left(*pages) == [[chr(97 + number)] for number in range(24)] + pages[24:]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "numbers",
     [
         ["1", "2"],
@@ -61,7 +61,7 @@ def test_page_numbers_go_from_either_end(numbers: list[str]) -> None:
     assert left(*([number, text] for text, number in zip(texts, numbers, strict=True))) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     "pages",
     [
         [["A header", "one"], ["A header", "two"]],

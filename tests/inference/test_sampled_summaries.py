@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from small_pretrained import model_of, save
+from tables import for_each
 
 from pyramidions.cli import main
 from pyramidions.documents.source import InputText, Origin
@@ -51,7 +52,7 @@ def test_an_explanation_is_of_the_summary_that_is_written(summarizer: Summarizer
     assert explanation.settings["sampling"] == told and "beam" not in explanation.settings
 
 
-@pytest.mark.parametrize("long", ["truncate", "chunk", "merge"])
+@for_each("long", ["truncate", "chunk", "merge"])
 def test_a_stream_samples_what_a_list_does(summarizer: Summarizer, long: str) -> None:
     texts = [*TEXTS, TEXTS[3] * 4]
     settings = decoding_settings(summarizer.model, **SHORT, sampling=SamplingOptions(temperature=1.5))
@@ -78,7 +79,7 @@ def test_a_tiny_nucleus_is_greedy_search(summarizer: Summarizer) -> None:
     assert [one.score for one in sampled] == pytest.approx([other.score for other in greedy], abs=1e-4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"temperature": -1.0}, "`temperature` must be above 0, but is -1.0."),
@@ -126,7 +127,7 @@ def test_the_command_samples_what_the_summarizer_does(summarizer: Summarizer, co
     assert command("--sampling", "--top-k", 1).split() == command("--beam", 1).split()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "sentence"),
     [
         (["--top-k", 0], "--top-k is an option of --sampling, which is not given."),

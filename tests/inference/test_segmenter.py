@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from small_language_models import saved
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.inference import SegmentedText, Segmenter, export_model, load_language_model, load_model
@@ -120,7 +121,7 @@ def test_a_model_of_another_kind_is_told_from_a_language_model(tmp_path: Path) -
         load_language_model(path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("group", "name", "value", "sentence"),
     [
         ("task_state", "characters", "xx", "`characters` must be one of en, fi, he, vi, but is 'xx'."),

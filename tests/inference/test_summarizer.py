@@ -15,6 +15,7 @@ from conftest import SAMPLE
 from fairseq_commands import TASK, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
@@ -163,7 +164,7 @@ def test_an_exported_model_that_lacks_a_file_or_has_a_damaged_one_is_refused(
         load_model(tmp_path)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("texts", "arguments", "sentence"),
     [
         (["A word.", " \n\t"], {}, "document 2 holds none"),
@@ -190,7 +191,7 @@ def test_wrong_arguments_are_refused(
         summarizer.summarize(texts, **arguments)
 
 
-@pytest.mark.parametrize("device", ["tpu", "cuda:99", "meta", "no device", ""])
+@for_each("device", ["tpu", "cuda:99", "meta", "no device", ""])
 def test_a_device_that_is_not_there_is_refused_before_the_model_is_read(device: str) -> None:
     with pytest.raises(UserError, match=re.escape("`device` must be one that torch finds here (cpu")):
         Summarizer.from_pretrained("no model", device)
@@ -221,7 +222,7 @@ def test_the_bounds_that_a_user_gives_hold_for_short_documents_too(summarizer: S
     assert 20 <= both.tokens - 1 <= 30 and both.shortened_to is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tokens", "expected"),
     [
         (2, (0, 1, 1)),

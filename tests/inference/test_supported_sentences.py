@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 
 from pyramidions.inference.explanation import Explanation, Trace
 from pyramidions.inference.summary import Summary
@@ -36,7 +37,7 @@ def test_attention_that_is_unknown_names_no_sentence() -> None:
     assert {sentence.by_attention for sentence in supported_sentences(DOCUMENT, WRITTEN, None)} == {None}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("tokens", "sentences"),
     [
         # An empty line ends a sentence, as a heading does; the end of a line does not.

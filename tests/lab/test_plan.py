@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tables import for_each
 from torch.distributed.run import get_args_parser
 
 from lab.catalogue import PaperRow, read_catalogue
@@ -34,9 +35,7 @@ def prepared(raw: Path | None, corpus: str = "arxiv") -> list[str]:
     return words(step)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "nodes", "batch", "freq"), [(1, 1, 4, 64), (8, 1, 4, 8), (8, 2, 4, 4), (2, 1, 16, 8), (0, 1, 4, 64)]
-)
+@for_each(("gpus", "nodes", "batch", "freq"), [(1, 1, 4, 64), (8, 1, 4, 8), (8, 2, 4, 4), (2, 1, 16, 8), (0, 1, 4, 64)])
 def test_an_update_has_256_documents_whatever_computes(gpus: int, nodes: int, batch: int, freq: int) -> None:
     machines = Machines(gpus, nodes)
     assert machines.update_freq(256, batch) == freq

@@ -3,6 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tables import for_each
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ("--configs", str(ROOT / "configs"))
@@ -72,7 +73,7 @@ def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
     assert commands[1][0] == "" and commands[1][-1] == "common.cpu=true"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("words", "message"),
     [
         (["table2", "--rows", "99"], "--rows must be of 1, 2, 3"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from result_files import changed, write
+from tables import for_each
 
 from lab.catalogue import jobs_for, read_catalogue
 from lab.report import write_report
@@ -184,7 +185,7 @@ def test_a_seed_in_the_folder_of_another_is_refused(out: Path) -> None:
         write_report(out, CONFIGS)
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"documents": [{"id": "a"}]}', '{"documents": [{"own": "x"}]}'])
+@for_each("content", ["", "[]", '{"documents": [{"id": "a"}]}', '{"documents": [{"own": "x"}]}'])
 def test_damaged_losses_are_one_sentence(out: Path, content: str) -> None:
     (out / "arxiv" / POOLED / "seed-2" / "losses.json").write_text(content)
     with pytest.raises(UserError, match="losses.json must hold the own and another of each document, but does not.$"):

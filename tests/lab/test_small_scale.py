@@ -3,10 +3,12 @@
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+from tables import for_each
 
 from lab.catalogue import LECTURE_TABLES, PaperRow, is_trained, jobs_for, read_catalogue
 from lab.plan import Machines, Planner
@@ -38,7 +40,10 @@ def composed(planner: Planner, row: PaperRow, *, start: bool = False) -> Experim
     words = step.commands[0].words
     # fairseq-hydra-train adds its own keys to those of base.yaml.
     ours = [word for word in words[words.index("base") + 1 :] if not word.startswith(FAIRSEQS)]
-    return read_experiment(str(planner.configs / "base.yaml"), tuple(ours))
+    return read(str(planner.configs / "base.yaml"), tuple(ours))
+
+
+read = cache(read_experiment)
 
 
 def folder_of(planner: Planner, config: str) -> Path:
@@ -55,8 +60,8 @@ def test_lengths_and_widths_are_a_quarter(planner: Planner) -> None:
     assert (found.model.embed_dim, found.model.ffn_embed_dim, found.model.num_heads) == (128, 512, 4)
 
 
-def test_every_row_has_equal_updates_and_the_same_settings_of_them(planner: Planner) -> None:
-    for row in ROWS.values():
+def test_rows_of_every_table_have_equal_updates_and_the_same_settings_of_them(planner: Planner) -> None:
+    for row in {row.table: row for row in ROWS.values()}.values():
         run = composed(planner, row).run
         assert run["optimization"]["max_update"] == 500 and run["optimization"]["max_epoch"] == 0, row.config
         assert run["lr_scheduler"] == {"_name": "fixed", "warmup_updates": 100}, row.config
@@ -132,7 +137,7 @@ def test_all_rows_of_a_start_have_one_command_for_it(planner: Planner) -> None:
     assert len(commands) < len(ROWS)
 
 
-@pytest.mark.parametrize(("machines", "held", "freq"), [(Machines(4), 6, 1), (Machines(1, 1, 4), 4, 6)])
+@for_each(("machines", "held", "freq"), [(Machines(4), 6, 1), (Machines(1, 1, 4), 4, 6)])
 def test_a_start_shares_its_documents_among_gpus_and_holds_no_more_than_asked_for(
     planner: Planner, machines: Machines, held: int, freq: int
 ) -> None:
@@ -153,7 +158,7 @@ def test_no_table_whose_rows_pretrain_has_a_start() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", ROWS)
+@for_each("config", ROWS)
 def test_every_row_begins_with_weights_that_lack_scorers_at_most(planner: Planner, config: str) -> None:
     begun, found = composed(planner, ROWS[config], start=True), composed(planner, ROWS[config])
     marker = 4 if "markers" in ROWS[config].corpus or found.model.pooling == "markers" else None

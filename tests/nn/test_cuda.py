@@ -12,6 +12,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from gpu_work import work_of
+from tables import for_each
+from tiny_presets import covering_presets
 from torch import Tensor
 
 from pyramidions.measure import Lengths, shrink
@@ -29,15 +31,22 @@ VOCABULARY, PAD, EOS = 60, 1, 2
 LENGTHS = [128, 50, 3]
 DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
-presets = pytest.mark.parametrize("name", PRESETS)
+presets = pytest.mark.parametrize("name", covering_presets())
+# One stands for all where there is none.
+on_a_gpu = pytest.mark.parametrize(
+    "name", covering_presets() if torch.cuda.is_available() else [pytest.param("vanilla", marks=needs_gpu)]
+)
 #: models that look for the units of a text in its tokens, which a GPU holds
 OF_UNITS = ("hat", "hmnet")
 #: models that learn how many vectors a text becomes, by how often they do
 OF_SEGMENTS = {"transpooler_segments": 1, "pyramidion_segments": 2}
-foreseen = pytest.mark.parametrize("name", [name for name in PRESETS if name not in (*OF_UNITS, *OF_SEGMENTS)])
+foreseen = pytest.mark.parametrize(
+    "name", covering_presets(name for name in PRESETS if name not in (*OF_UNITS, *OF_SEGMENTS))
+)
+DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=needs_gpu)])
+@pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.device:
     """Return a device on which everything goes as on a GPU."""
     for module in (attention, dropout):
@@ -45,10 +54,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> t
     return torch.device(request.param)
 
 
-@pytest.fixture(params=[pytest.param("cuda", marks=needs_gpu)])
-def gpu(request: pytest.FixtureRequest) -> torch.device:
+@pytest.fixture
+def gpu() -> torch.device:
     """Return a GPU, for what the CPU would compare with itself."""
-    return torch.device(request.param)
+    return torch.device("cuda")
 
 
 def model(name: str, **overrides: Any) -> Transformer:
@@ -109,13 +118,13 @@ def test_lengths_that_the_host_knows_change_no_gradient(name: str) -> None:
     assert_same_step(model(name).eval(), model(name).eval(), torch.device("cpu"))
 
 
-@presets
+@on_a_gpu
 def test_a_step_on_a_gpu_is_that_of_the_cpu(name: str, gpu: torch.device) -> None:
     assert_same_step(model(name).eval(), model(name).eval(), gpu)
 
 
 @foreseen
-@pytest.mark.parametrize("lengths", [LENGTHS, [128, 128, 128]])
+@for_each("lengths", [LENGTHS, [128, 128, 128]])
 def test_the_host_never_waits_in_a_step_whose_lengths_it_knows(
     name: str, lengths: list[int], device: torch.device
 ) -> None:
@@ -137,7 +146,7 @@ def test_the_host_waits_once_for_each_layer_that_pools_segments(name: str, waits
 
 
 @presets
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@for_each("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_dropout_as_on_a_gpu_gives_finite_gradients_in_every_precision(
     name: str, dtype: torch.dtype, device: torch.device
 ) -> None:
@@ -147,7 +156,7 @@ def test_dropout_as_on_a_gpu_gives_finite_gradients_in_every_precision(
     assert loss.isfinite() and all(gradient.isfinite().all() for gradient in gradients(trained).values())
 
 
-@pytest.mark.parametrize("name", [name for name, fields in PRESETS.items() if "stack" not in fields])
+@pytest.mark.parametrize("name", covering_presets(name for name, fields in PRESETS.items() if "stack" not in fields))
 def test_checkpointed_activations_drop_the_same_on_a_gpu(name: str, device: torch.device) -> None:
     found = []
     for checkpointed in (False, True):
@@ -159,7 +168,7 @@ def test_checkpointed_activations_drop_the_same_on_a_gpu(name: str, device: torc
         torch.testing.assert_close(found[1][key], gradient, rtol=0, atol=1e-5)
 
 
-@presets
+@on_a_gpu
 def test_decoding_on_a_gpu_writes_what_the_cpu_writes(name: str, gpu: torch.device) -> None:
     here, source = model(name).eval(), documents()
     # Untrained models find all tokens about as likely; these have an opinion.
@@ -187,7 +196,7 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
     never_waiting(write, device)
 
 
-@presets
+@on_a_gpu
 def test_evaluation_repeats_itself_on_a_gpu(name: str, gpu: torch.device) -> None:
     trained, source = model(name, **DROPOUTS).eval().to(gpu), documents().to(gpu)
     first, second = (trained(source, source[:, :3]) for _ in range(2))

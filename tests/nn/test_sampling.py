@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
@@ -69,7 +70,7 @@ def sampled(search: Sampling, model: Transformer, document: Tensor) -> list[list
     return [hypothesis.tokens.tolist() for (hypothesis,) in found]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("temperature", "top_k", "top_p"),
     [(1.0, 0, 1.0), (0.7, 0, 1.0), (2.5, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.6), (1.6, 6, 0.8)],
 )
@@ -184,7 +185,7 @@ def test_documents_that_are_finished_leave_the_batch() -> None:
     assert rows[0] == 8 and rows == sorted(rows, reverse=True) and 1 <= rows[-1] < 8
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ({"temperature": 0.0}, "`temperature` must be positive and finite, but is 0.0."),

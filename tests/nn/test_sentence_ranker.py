@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tables import for_each
 from torch import Tensor, nn
 from whole_models import LONGEST, MARKER, PAD, READS_ITSELF, REFUSED, VOCABULARY, batch, combinations
 
@@ -64,8 +65,8 @@ def rated(scores: Tensor) -> list[dict[int, float]]:
 
 
 @pytest.mark.parametrize("attention", READS_ITSELF)
-@pytest.mark.parametrize("then_markers", [False, True])
-@pytest.mark.parametrize("first", ["none", *KINDS])
+@for_each("then_markers", [False, True])
+@for_each("first", ["none", *KINDS])
 @torch.no_grad()
 def test_every_unit_has_the_score_of_its_first_vector(attention: str, first: str, then_markers: bool) -> None:
     kinds = [*([] if first == "none" else [first]), *(["markers"] if then_markers else [])]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, ends_after, layer, vectors
+from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import SelfAttention
@@ -132,8 +133,8 @@ def received(attention: nn.Module, x: Tensor) -> Tensor:
     return (q @ k.transpose(2, 3) / q.size(-1) ** 0.5).softmax(dim=-1).sum(dim=(0, 1, 2))
 
 
-@pytest.mark.parametrize("normalize_before", [False, True])
-@pytest.mark.parametrize("block_size", [None, 4])
+@for_each("normalize_before", [False, True])
+@for_each("block_size", [None, 4])
 @torch.no_grad()
 def test_a_scorer_reads_what_the_attention_of_the_last_layer_received(
     normalize_before: bool, block_size: int | None

@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 from small_pretrained import model_of, save, transformers
 from small_tokenizers import SENTENCES, bart_bytes
+from tables import for_each
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -161,7 +162,7 @@ def test_windows_without_global_tokens_need_no_mask(sources: dict[str, Path], tm
 HOLDS = "; --to pyramidions, the default, holds such a model."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("family", "changes", "sentence"),
     [
         ("bart", {"pooling_lengths": "None,8"}, "`pooling_lengths` must be None in a Bart of transformers, but is "),

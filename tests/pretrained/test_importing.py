@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from small_pretrained import model_of, save
+from tables import for_each
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -52,7 +53,7 @@ def given_to(theirs: Any, source: Tensor, rows: Tensor) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("lengths", [(1,), (5, 3), (40, 17, 2)])
+@for_each("lengths", [(1,), (5, 3), (40, 17, 2)])
 def test_logits_are_theirs(saved: dict[str, tuple[Any, Path]], family: str, lengths: tuple[int, ...]) -> None:
     theirs, folder = saved[family]
     ours = import_model(folder)

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_encoders import save_bert
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import METRICS, Example
@@ -76,7 +77,7 @@ def test_a_number_in_an_entity_is_no_question_of_its_own() -> None:
     assert clozes("On 3 May 1999 it rained.", [Span(3, 13)], "_") == [("On _ it rained.", "3 May 1999")]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("answer", "expected", "f1"),
     [
         ("Ann Lee", "ann lee", 1),

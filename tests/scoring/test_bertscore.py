@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_encoders import TEXTS, ids_and_vectors, save_bert, save_roberta, transformers
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import METRICS, Example
@@ -73,7 +74,7 @@ def test_a_text_scores_100_against_itself(bert: Path) -> None:
     np.testing.assert_allclose(scored(bert, Example(TEXTS[0], (TEXTS[0],))), 100, atol=1e-4)
 
 
-@pytest.mark.parametrize("example", [Example("", (TEXTS[0],)), Example(" \n\u200b", (TEXTS[0],)), Example("a", ("",))])
+@for_each("example", [Example("", (TEXTS[0],)), Example(" \n\u200b", (TEXTS[0],)), Example("a", ("",))])
 def test_an_empty_text_scores_nothing(bert: Path, example: Example) -> None:
     np.testing.assert_array_equal(scored(bert, example), 0)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS, Example, MetricOptions, metric_of
@@ -68,7 +69,7 @@ def test_several_metrics_stand_side_by_side():
     assert list(both.figures) == [*one.figures, *other.figures]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("names", "message"),
     [
         (["rogue"], r"A metric must be one of .*rouge.*, but is 'rogue' \(did you mean rouge\?\)\."),

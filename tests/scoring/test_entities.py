@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import METRICS, Example, Metric
@@ -71,7 +72,7 @@ def test_without_a_tagger_entities_are_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "names"),
     [
         ("Yesterday Ann Lee sang in Oslo.", ["Ann Lee", "Oslo"]),

@@ -3,6 +3,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring.generate_output import GeneratedSummaries, is_generate_output
@@ -47,7 +48,7 @@ def test_an_output_that_ends_early_is_refused():
     assert list(GeneratedSummaries([*lines, "Generate test with beam=4: ROUGE"], 1)) == ["cu"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("lines", "message"),
     [
         (block(0, "a"), r"gen\.txt: lacks 2 of 3 documents \(1, 2\)\."),

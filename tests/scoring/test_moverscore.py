@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from small_encoders import TEXTS, ids_and_vectors, save_bert, transformers
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import METRICS, Example
@@ -97,7 +98,7 @@ def test_equal_texts_score_100(bert: Path) -> None:
     np.testing.assert_allclose(scored(bert, [Example(text, (text,)) for text in TEXTS]), 100, atol=1e-4)
 
 
-@pytest.mark.parametrize("summary", ["", " \n", "?!", "..."])
+@for_each("summary", ["", " \n", "?!", "..."])
 def test_a_summary_without_words_scores_nothing(bert: Path, summary: str) -> None:
     np.testing.assert_array_equal(scored(bert, [Example(summary, (TEXTS[0],)), Example("fox", ("a",))])[0], 0)
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.files import indexed_lines
@@ -58,7 +59,7 @@ def test_ids_give_way_to_positions_only_where_the_references_have_none(tmp_path)
         read_summaries(summaries, one)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "text", "message"),
     [
         (
@@ -116,7 +117,7 @@ def test_a_document_may_have_several_references(tmp_path):
     assert list(blank) == [("uno",), ("",)]
 
 
-@pytest.mark.parametrize("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'])
+@for_each("line", ["x", "[]", '{"id": "a"}', '{"id": "a", "summary": 3}', '{"id": "a", "summary": []}'])
 def test_a_bad_reference_is_named_by_its_line(tmp_path, line):
     with pytest.raises(
         UserError,

@@ -4,12 +4,13 @@ import re
 import unicodedata
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.text.alphabets import ALPHABETS, alphabet_of, recorded_alphabet
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("language", "text", "cleaned"),
     [
         ("en", "In 1905, Einstein's E=mc²!", "in one nine zero five einstein s e mc two "),
@@ -45,7 +46,7 @@ def test_a_text_becomes_letters_single_spaces_and_line_ends(language: str, text:
     assert alphabet_of(language).clean(cleaned) == cleaned
 
 
-@pytest.mark.parametrize(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
+@for_each(("language", "letters"), [("en", 26), ("fi", 29), ("he", 30), ("vi", 89)])
 def test_each_letter_is_one_composed_character_in_lower_case(language: str, letters: str) -> None:
     found = ALPHABETS[language].letters
     assert len(found) == len(set(found)) == letters

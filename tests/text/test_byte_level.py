@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_tokenizers import bart, bart_bytes, save_vocabulary
+from tables import for_each
 from transformers import BartTokenizer
 
 from pyramidions.errors import UserError
@@ -55,9 +56,7 @@ def test_the_prefix_counts_in_the_room_for_a_text() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text", ["The fox isn't lazy.", "It's 1,024 résumés – “naïve” 😀!", "A 漢字 e\u0301 \u00ad ½ ﬁ.", "x"]
-)
+@for_each("text", ["The fox isn't lazy.", "It's 1,024 résumés – “naïve” 😀!", "A 漢字 e\u0301 \u00ad ½ ﬁ.", "x"])
 def test_a_line_of_text_has_the_ids_that_transformers_gives_it(theirs: Any, text: str) -> None:
     assert BART.framed(BART.encode(text)) == theirs(text)["input_ids"]
     assert BART.decode(theirs(text)["input_ids"]) == text
@@ -80,7 +79,7 @@ def test_no_text_has_a_special_piece(text: str) -> None:
     assert not {BOS, PAD, EOS, UNK, mask} & set(BART.encode(text))
 
 
-@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<n>"])
+@for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<n>"])
 def test_the_name_of_a_special_piece_is_ordinary_text(name: str) -> None:
     assert BART.decode(BART.encode(f"the {name} fox")) == f"the {name} fox"
     assert name not in BART.encode_as_pieces(f"the {name} fox")
@@ -130,7 +129,7 @@ def cut_by(pattern: str) -> Tokenizer:
     return Tokenizer.from_bytes(json.dumps(about).encode())
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
+@for_each("pattern", ["(a|aa|a+)+$", "(?:a*)*b", r"((a+)\s?){2,}", "(a|a){,60}b"])
 def test_a_pattern_that_repeats_a_group_is_refused(pattern: str) -> None:
     with pytest.raises(UserError, match="The tokenizer must repeat no group in its pattern, but has "):
         cut_by(pattern)
@@ -204,7 +203,7 @@ def moved(about: dict[str, Any]) -> None:
         token["id"] = 1 - token["id"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "sentence"),
     [
         (wordpiece, "The tokenizer must be byte-level BPE, but its `model` is WordPiece."),
@@ -239,7 +238,7 @@ def test_another_kind_of_file_is_refused(change: Callable[[dict[str, Any]], None
     assert str(error.value) == sentence
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("content", "reason"),
     [
         (FILE[:2000], r"must be a tokenizer\.json, but it is not JSON \("),

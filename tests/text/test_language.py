@@ -1,11 +1,11 @@
 """Words of languages: their vowel signs are part of them, their full stops are not."""
 
-import pytest
+from tables import for_each
 
 from pyramidions.text.language import Language
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "text", "words"),
     [
         ("hi", "यह घर है। वह है॥", ["यह", "घर", "है", "वह", "है"]),
@@ -20,7 +20,7 @@ def test_vowel_signs_are_part_of_words_and_full_stops_are_not(code: str, text: s
     assert Language(code).words(text) == words
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "text", "characters"),
     [
         ("th", "มี กี่", "มีกี่"),

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from tables import for_each
 
 from pyramidions.text.overlap import Recall, words_of
 
@@ -16,7 +17,7 @@ def longest(one: list[str], other: list[str]) -> int:
     return max(longest(one[:-1], other), longest(one, other[:-1]))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sentence", "other", "recall"),
     [
         ("Police killed the gunman.", "Police kill the gunman", 3 / 4),  # Lin 2004, section 3.2

@@ -6,6 +6,7 @@ import sentencepiece
 from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.data import vocabulary
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
@@ -55,8 +56,8 @@ def test_unknown_text_is_seen_as_unknown():
     assert PLAIN.decode(PLAIN.encode("the 中 fox")) == "the ⁇ fox"
 
 
-@pytest.mark.parametrize("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
-@pytest.mark.parametrize("tokenizer", [PLAIN, MARKED])
+@for_each("name", ["<s>", "<pad>", "</s>", "<unk>", "<n>"])
+@for_each("tokenizer", [PLAIN, MARKED])
 def test_special_names_in_a_text_are_ordinary_text(tokenizer, name):
     ids = tokenizer.encode(f"the {name} fox")
     assert not {BOS, PAD, EOS, UNK, tokenizer.marker_id} & set(ids[1:])
@@ -174,7 +175,7 @@ def test_a_surface_has_the_space_before_it_and_a_marker_none():
     ]
 
 
-@pytest.mark.parametrize("text", ["dog </s> dog", "dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
+@for_each("text", ["dog </s> dog", "dog </s></s> dog", "<s>", "dog <n> <unk> <pad>"])
 def test_an_unknown_stretch_that_spells_a_special_piece_is_unknown(text):
     unaware = train_tokenizer(["the lazy dog", "a quick bird"] * 5, Settings(24, sentence_markers=True))
     (surfaces,) = unaware.surfaces([text])

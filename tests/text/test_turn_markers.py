@@ -1,6 +1,7 @@
 """A tokenizer that keeps the lines of a text apart, such as the turns of a meeting."""
 
 import pytest
+from tables import for_each
 
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.errors import UserError
@@ -27,7 +28,7 @@ def test_a_marker_stands_before_each_line_and_another_behind_its_name(tokenizer:
     assert tokenizer.decode(tokenizer.encode(MEETING)) == normalize(MEETING)
 
 
-@pytest.mark.parametrize("most", [8, 20, 31, 1000])
+@for_each("most", [8, 20, 31, 1000])
 def test_a_text_of_several_windows_has_the_same_ids(tokenizer: Tokenizer, most: int) -> None:
     found = tokenizer.surfaces(windows(MEETING, most))
     assert tokenizer.ids_of([token for tokens in found for token in tokens]) == tokenizer.encode(MEETING)

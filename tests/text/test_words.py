@@ -1,11 +1,11 @@
 """Words of any script, and their places."""
 
-import pytest
+from tables import for_each
 
 from pyramidions.text.words import word_places
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "words"),
     [
         ("The p-value, 0.05!", ["the", "p", "value", "0", "05"]),

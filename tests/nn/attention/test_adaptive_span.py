@@ -7,6 +7,7 @@ import torch
 from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import AdaptiveSpanAttention, SlidingWindowAttention
@@ -43,14 +44,14 @@ def test_it_is_dense_attention_with_weights_that_fall_beyond_the_span(on_cpu: bo
             assert_is_dense(kind.train(mode), lambda length: kept(length, kind).log().detach(), padding)
 
 
-@pytest.mark.parametrize("length", [1, 2, 63, 65, 300, 601])
+@for_each("length", [1, 2, 63, 65, 300, 601])
 def test_odd_lengths_and_a_single_token_with_the_default_options(length: int) -> None:
     kind = AdaptiveSpanAttention(HEADS).double()
     padding = torch.zeros(1, length, dtype=torch.bool)
     assert_is_dense(kind, lambda length: kept(length, kind).log().detach(), padding)
 
 
-@pytest.mark.parametrize("length", [1, 7, 101])
+@for_each("length", [1, 7, 101])
 def test_spans_get_the_gradient_of_the_paper(length: int) -> None:
     kind = make(20, 3, -1.0, 0.5, 2.0).double()
     q, k, v = torch.randn(3, 2, 3, length, 4, dtype=torch.float64)
@@ -65,7 +66,7 @@ def test_spans_get_the_gradient_of_the_paper(length: int) -> None:
     assert length < 101 or found.abs().min() > 0
 
 
-@pytest.mark.parametrize("length", [5, 40, 333])
+@for_each("length", [5, 40, 333])
 def test_full_spans_are_a_sliding_window(length: int) -> None:
     kind, window = make(16, 4, 90.0, 90.0), SlidingWindowAttention(16)
     q, k, v = torch.randn(3, 2, 2, length, 4)
@@ -107,7 +108,7 @@ def test_the_penalty_is_the_mean_span_in_positions() -> None:
     assert AdaptiveSpanAttention(2).regulariser() is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "words"),
     [
         ({"max_window": 0}, "`max_window` must be even and at least 2, but is 0."),

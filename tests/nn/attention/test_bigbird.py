@@ -5,6 +5,7 @@ import torch
 from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, kept_for_the_backward_pass, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import BigBirdAttention
@@ -44,7 +45,7 @@ def test_it_is_dense_attention_to_the_blocks_that_it_lists(on_cpu: bool, data: s
         assert_is_dense(kind, lambda length: seen(length, kind), padding, alone=True)
 
 
-@pytest.mark.parametrize("length", [1, 63, 65, 704, 705, 901])
+@for_each("length", [1, 63, 65, 704, 705, 901])
 def test_odd_lengths_and_a_single_token_with_the_default_options(length: int) -> None:
     kind = BigBirdAttention()
     padding = torch.arange(901) >= torch.tensor([[length], [901]])
@@ -126,7 +127,7 @@ def test_what_is_kept_grows_as_the_length() -> None:
     assert kept_for_the_backward_pass(kind, 1024) < 2.1 * kept_for_the_backward_pass(kind, 512)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "words"),
     [
         ({"block_size": 0}, "`block_size` must be at least 1, but is 0."),

@@ -7,6 +7,7 @@ import torch
 from hashing import hashed, saved_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import LSHAttention
@@ -83,7 +84,7 @@ def test_it_equals_loops_over_its_definition_wherever_padding_stands(
         torch.testing.assert_close(out[row, :, real], expected)
 
 
-@pytest.mark.parametrize("length", [1, 2, 7])
+@for_each("length", [1, 2, 7])
 def test_without_padding_no_mask_is_needed(length: int) -> None:
     q, v = inputs(length, batch=2)
     out = lsh()(q, q, v, is_causal=True)
@@ -96,7 +97,7 @@ def test_the_first_position_sees_itself() -> None:
     torch.testing.assert_close(lsh()(q, q, v, is_causal=True)[:, :, 0], v[:, :, 0])
 
 
-@pytest.mark.parametrize("place", [1, 5, 20, 39])
+@for_each("place", [1, 5, 20, 39])
 def test_a_position_changes_nothing_before_it(place: int) -> None:
     q, v = inputs(40)
     before = lsh()(q, q, v, is_causal=True)
@@ -133,9 +134,7 @@ def test_every_option_changes_the_output(option: str) -> None:
     assert not torch.allclose(lsh()(q, q, v, is_causal=True), twice(q, q, v, is_causal=True))
 
 
-@pytest.mark.parametrize(
-    ("options", "number"), [({}, 684), ({"max_length": 40}, 28), ({"max_length": 40, "chunk_buckets": 1}, 14)]
-)
+@for_each(("options", "number"), [({}, 684), ({"max_length": 40}, 28), ({"max_length": 40, "chunk_buckets": 1}, 14)])
 def test_there_are_two_buckets_per_chunk_of_the_longest_text_unless_a_number_is_given(
     options: dict[str, int], number: int
 ) -> None:
@@ -155,10 +154,8 @@ def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...
     return torch.cat(found, dim=2)
 
 
-@pytest.mark.parametrize("steps", [(1,) * 23, (23,), (1, 9, 1, 12)])
-@pytest.mark.parametrize(
-    "options", [{}, {"local_heads": 0}, {"local_heads": 9}, {"bucket_size": 1}, {"hash_factors": 2}]
-)
+@for_each("steps", [(1,) * 23, (23,), (1, 9, 1, 12)])
+@for_each("options", [{}, {"local_heads": 0}, {"local_heads": 9}, {"bucket_size": 1}, {"hash_factors": 2}])
 def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
     attention = lsh(**options)
     q, v = (x.requires_grad_() for x in inputs(23, batch=2))
@@ -203,7 +200,7 @@ def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
         torch.testing.assert_close(out.float(), exact, atol=3e-2, rtol=3e-2)
 
 
-@pytest.mark.parametrize("length", [1, 4, 5, 40])
+@for_each("length", [1, 4, 5, 40])
 def test_in_an_encoder_the_number_of_buckets_may_be_given_too(length: int) -> None:
     # Of 40 tokens there are 28 buckets, two per chunk of 3, unless told otherwise; what fits into a chunk has one.
     q, v = inputs(length)
@@ -221,7 +218,7 @@ def test_padding_comes_after_more_buckets_than_there_are_positions(hash_factors:
         torch.testing.assert_close(attention(q, q, v, mask, is_causal=is_causal)[:, :, :9], alone)
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, -2])
+@for_each("number", [0, 1, 3, -2])
 def test_an_impossible_number_of_buckets_is_refused(number: int) -> None:
     with pytest.raises(ValueError, match=f"`num_buckets` must be an even number and at least 2, but is {number}."):
         LSHAttention(num_buckets=number)

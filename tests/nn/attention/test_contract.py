@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
@@ -43,7 +44,7 @@ APPROXIMATE = ("efficient", "linformer", "lsh", "relative")
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
 
 kinds = pytest.mark.parametrize("kind", ATTENTION.names)
-lengths = pytest.mark.parametrize("length", [1, 3, 4, 5, 13])
+lengths = for_each("length", [1, 3, 4, 5, 13])
 
 
 def make(kind: str, options: dict[str, dict[str, int]]) -> CoreAttention:
@@ -132,7 +133,7 @@ def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("steps", [(1,) * 10, (10,), (4, 1, 5)])
+@for_each("steps", [(1,) * 10, (10,), (4, 1, 5)])
 def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, steps: tuple[int, ...]) -> None:
     attention, (q, k, v) = make(kind, NARROW), heads(10)
     if not attention.tells("step"):

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, EfficientAttention
@@ -34,7 +35,7 @@ def test_a_local_window_has_both_sides_and_no_other_name(kind: str) -> None:
         ATTENTION.build(kind, {"window": 3})
 
 
-@pytest.mark.parametrize("window", [2, 4, 6, 100])
+@for_each("window", [2, 4, 6, 100])
 def test_local_heads_attend_within_their_window(window: int) -> None:
     q, k, v = torch.randn(3, 2, 2, 11, 4)
     mask = torch.arange(11) >= torch.tensor([[11], [6]])

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 from small_parts import ends_after, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, FullAttention, HeposAttention
@@ -13,8 +14,8 @@ from pyramidions.nn.projections import DenseProjections, Projections
 from pyramidions.nn.sublayer import LayerContext
 
 DIM, HEADS = 16, 4
-lengths = pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8, 13])
-strides = pytest.mark.parametrize("stride", [1, 2, 4])
+lengths = for_each("length", [1, 2, 3, 4, 7, 8, 13])
+strides = for_each("stride", [1, 2, 4])
 
 
 def make(stride: int, dropout: float = 0.0) -> CrossAttention:
@@ -51,7 +52,7 @@ def dense(attention: CrossAttention, x: Tensor, memory: Tensor, allowed: Tensor)
 
 @strides
 @lengths
-@pytest.mark.parametrize("padded", [False, True])
+@for_each("padded", [False, True])
 def test_each_head_attends_to_its_own_positions(stride: int, length: int, padded: bool) -> None:
     attention, x, memory = make(stride), vectors(3, 5, DIM), vectors(3, length, DIM, seed=1)
     padding = ends_after(length, max(1, length - 3), 0) if padded else None
@@ -83,7 +84,7 @@ def test_stride_1_is_full_attention(length: int) -> None:
 
 @lengths
 @strides
-@pytest.mark.parametrize("padded", [False, True])
+@for_each("padded", [False, True])
 def test_gradients_are_those_of_the_dense_mask(stride: int, length: int, padded: bool) -> None:
     attention = make(stride).double()
     x, memory = vectors(2, 3, DIM).double().requires_grad_(), vectors(2, length, DIM, seed=1).double().requires_grad_()
@@ -113,7 +114,7 @@ def test_gradients_are_differences_of_the_output() -> None:
     assert torch.autograd.gradcheck(run, (x.requires_grad_(), memory.requires_grad_()))
 
 
-@pytest.mark.parametrize("length", [2, 7, 8])
+@for_each("length", [2, 7, 8])
 def test_dropout_keeps_the_mean(length: int) -> None:
     attention, x, memory = make(2, dropout=0.5).train(), vectors(1, 1, DIM), vectors(1, length, DIM, seed=1)
     context = reading(memory, ends_after(length - 1, width=length))
@@ -137,7 +138,7 @@ def test_only_what_a_head_reads_is_projected_and_kept(stride: int) -> None:
             torch.testing.assert_close(kept[:, head, : own.size(1)], own)
 
 
-@pytest.mark.parametrize("padding", [None, ends_after(13, 2, 0)], ids=["whole", "padded"])
+@for_each("padding", [None, ends_after(13, 2, 0)])
 @strides
 @torch.no_grad()
 def test_the_mask_is_made_once_and_follows_the_documents(stride: int, padding: Tensor | None) -> None:
@@ -160,7 +161,7 @@ def test_no_mask_is_made_where_nothing_is_hidden() -> None:
     assert state.mask is None
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@for_each("dtype", [torch.bfloat16, torch.float16])
 @torch.no_grad()
 def test_half_precision_comes_close(dtype: torch.dtype) -> None:
     attention, x, memory = make(4), vectors(2, 3, DIM), vectors(2, 13, DIM, seed=1)
@@ -171,7 +172,7 @@ def test_half_precision_comes_close(dtype: torch.dtype) -> None:
     torch.testing.assert_close(found.float(), attention(x, context), rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize(("heads", "stride"), list(itertools.product([1, 6, 8], [4, 5, 16])))
+@for_each(("heads", "stride"), list(itertools.product([1, 6, 8], [4, 5, 16])))
 def test_a_stride_that_does_not_divide_the_heads_is_refused(heads: int, stride: int) -> None:
     if heads % stride:
         with pytest.raises(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import pytest
 import torch
+from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
@@ -54,8 +54,8 @@ def run(theirs: Any, x: Tensor, padding_mask: Tensor, marks: Marks) -> Tensor:
     return theirs(x, mask, padding_mask, marked, bool(marked.any()))[0][:, :length]
 
 
-@pytest.mark.parametrize("length", [1, 2, 4, 5, 6, 8, 9, 16, 23, 64, 150, 300])
-@pytest.mark.parametrize("first", [1, 3, 40])
+@for_each("length", [1, 2, 4, 5, 6, 8, 9, 16, 23, 64, 150, 300])
+@for_each("first", [1, 3, 40])
 @torch.no_grad()
 def test_outputs_are_those_of_led(length: int, first: int) -> None:
     theirs = released()

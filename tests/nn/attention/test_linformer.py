@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
@@ -18,8 +19,8 @@ def naive(q: Tensor, k: Tensor, v: Tensor, of_keys: Tensor, of_values: Tensor) -
     return (q @ (of_keys @ k).T / q.size(-1) ** 0.5).softmax(-1) @ (of_values @ v)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("length", [1, 5, 9])
+@for_each("shared", [True, False])
+@for_each("length", [1, 5, 9])
 @torch.no_grad()
 def test_it_is_equation_seven_and_a_shorter_document_uses_the_first_columns(shared: bool, length: int) -> None:
     attention = made(compressed=3, shared=shared)

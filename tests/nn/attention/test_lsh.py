@@ -4,6 +4,7 @@ from functools import partial
 import pytest
 import torch
 from hashing import hashed, saved_bytes
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, LSHAttention
@@ -41,7 +42,7 @@ def naive(q: Tensor, v: Tensor, attention: LSHAttention) -> Tensor:
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("length", [2, 3, 16, 64])
+@for_each("length", [2, 3, 16, 64])
 def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int) -> None:
     q, v = inputs(length)
     scores = q @ torch.nn.functional.normalize(q, dim=-1).transpose(-1, -2)
@@ -49,16 +50,16 @@ def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int)
     torch.testing.assert_close(lsh(bucket_size=64)(q, q, v), expected)
 
 
-@pytest.mark.parametrize("bucket_size", [1, 4, 64])
+@for_each("bucket_size", [1, 4, 64])
 def test_a_position_alone_sees_itself(bucket_size: int) -> None:
     q, v = inputs(5)
     mask = torch.arange(5)[None] >= 1
     torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, mask)[:, :, 0], v[:, :, 0])
 
 
-@pytest.mark.parametrize("options", [{}, {"hash_factors": 2}, {"chunks_after": 1}])
-@pytest.mark.parametrize("bucket_size", [1, 2, 3, 8])
-@pytest.mark.parametrize("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
+@for_each("options", [{}, {"hash_factors": 2}, {"chunks_after": 1}])
+@for_each("bucket_size", [1, 2, 3, 8])
+@for_each("lengths", [(1, 2, 3), (4, 5, 9), (8, 13, 40), (150, 16, 7)])
 def test_it_equals_a_naive_reference_document_by_document(
     lengths: tuple[int, ...], bucket_size: int, options: dict[str, int]
 ) -> None:
@@ -72,7 +73,7 @@ def test_it_equals_a_naive_reference_document_by_document(
             torch.testing.assert_close(out[row, head, :length], expected)
 
 
-@pytest.mark.parametrize("after", [0, 1])
+@for_each("after", [0, 1])
 def test_it_is_the_reformer_of_transformers_with_the_same_rotations(
     after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +119,7 @@ def test_padding_may_stand_anywhere() -> None:
     torch.testing.assert_close(out, lsh()(q, q, v))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "option",
     [
         *({"bucket_size": 8}, {"num_hashes": 2}, {"seed": 2}, {"local_heads": 1}, {"num_buckets": 4}),
@@ -195,7 +196,7 @@ def test_memory_grows_with_the_length_not_with_its_square() -> None:
     assert sizes[1] / sizes[0] < 2.5 and sizes[2] / sizes[1] < 2.5
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@for_each("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
     q, v = (x.to(dtype) for x in inputs(40, batch=2))
     mask = torch.arange(40) >= torch.tensor([[40], [0]])
@@ -217,7 +218,7 @@ def test_queries_and_keys_are_one_projection() -> None:
     assert ATTENTION["lsh"].shares_query_key
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"bucket_size": 0}, "`bucket_size` must be at least 1, but is 0."),

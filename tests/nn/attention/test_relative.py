@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from dense_attention import assert_dropout_is_replayed, kept_for_the_backward_pass
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import Distances, RelativeAttention
@@ -65,11 +66,11 @@ def explicit(
     return scores.softmax(-1) @ v
 
 
-@pytest.mark.parametrize("length", [1, 2, 7, 12])
-@pytest.mark.parametrize("is_causal", [True, False])
-@pytest.mark.parametrize("padded", [True, False])
-@pytest.mark.parametrize("rows", [2, 5, 64])
-@pytest.mark.parametrize("path", ["cpu", "gpu"])
+@for_each("length", [1, 2, 7, 12])
+@for_each("is_causal", [True, False])
+@for_each("padded", [True, False])
+@for_each("rows", [2, 5, 64])
+@for_each("path", ["cpu", "gpu"])
 def test_outputs_and_gradients_are_those_of_explicit_distances(
     length: int, is_causal: bool, padded: bool, rows: int, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +120,7 @@ def test_layers_that_share_their_biases_add_up_their_gradients() -> None:
         torch.testing.assert_close(weight.grad, sum(each))
 
 
-@pytest.mark.parametrize("is_causal", [True, False])
+@for_each("is_causal", [True, False])
 def test_what_is_kept_for_the_backward_pass_grows_with_the_length(is_causal: bool) -> None:
     class OneWay(RelativeAttention):
         def forward(self, *given: Tensor, **named: bool) -> Tensor:  # type: ignore[override]
@@ -170,8 +171,8 @@ def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.Mon
     torch.testing.assert_close(found, kind(q, k, v, is_causal=True))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("path", ["cpu", "gpu"])
+@for_each("dtype", [torch.float16, torch.bfloat16])
+@for_each("path", ["cpu", "gpu"])
 def test_half_precision_stays_close_and_finite(dtype: torch.dtype, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
     kind, given = make().float(), [x.float() for x in heads(70)]

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import SegmentsAttention
@@ -35,8 +36,8 @@ def apart(unit: Tensor, length: int) -> Tensor:
     return (segment[:, :, None] != segment[:, None]) | padding[:, :, None] | padding[:, None]
 
 
-@pytest.mark.parametrize("length", [1, 3, 4, 64])
-@pytest.mark.parametrize("texts", [*((text,) for text in TEXTS), tuple(TEXTS)], ids=str)
+@for_each("length", [1, 3, 4, 64])
+@for_each("texts", [*((text,) for text in TEXTS), tuple(TEXTS)])
 def test_it_is_full_attention_with_units_and_their_segments_kept_apart(texts: tuple[str, ...], length: int) -> None:
     unit = units(*texts)
     (q, k, v), real = heads(unit), unit >= 0

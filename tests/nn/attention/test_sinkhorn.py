@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import SinkhornAttention
@@ -47,7 +48,7 @@ def naive(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
     )
 
 
-@pytest.mark.parametrize("length", [1, 4, 5, 8, 13])
+@for_each("length", [1, 4, 5, 8, 13])
 def test_it_is_the_naive_loop_over_positions_at_any_length_and_padding(length: int) -> None:
     q, k, v = vectors(3, 2, 2, 16, 8).double()
     attention = SinkhornAttention(bucket_size=4).eval()
@@ -128,7 +129,7 @@ def test_what_positions_receive_goes_through_the_mixtures(training: bool) -> Non
         assert received[row, length:].eq(0).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@for_each("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_a_mixture_that_is_hardly_real_stays_finite_and_so_do_gradients(dtype: torch.dtype) -> None:
     # The last bucket has one position, and its keys are like no queries but its own.
     q = -torch.ones(1, 1, 9, 4)
@@ -147,7 +148,7 @@ def test_temperature_and_iterations_change_the_result() -> None:
         assert not torch.allclose(SinkhornAttention(bucket_size=2, **options).eval()(q, k, v), base, atol=1e-4)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"bucket_size": 0}, r"^`bucket_size` must be at least 1, but is 0\.$"),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
@@ -140,7 +141,7 @@ def test_it_cannot_be_causal() -> None:
         SlidingWindowAttention()(*torch.randn(3, 1, 1, 5, 4), is_causal=True)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "words"),
     [
         ({"window": 3}, "`window` must be even and at least 2, but is 3."),

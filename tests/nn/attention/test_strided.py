@@ -5,6 +5,7 @@ import torch
 from dense_attention import HEADS, assert_dropout_is_replayed, assert_is_dense, kept_for_the_backward_pass, some_padding
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import StridedAttention
@@ -34,8 +35,8 @@ def test_it_is_dense_attention_to_the_union_of_window_and_stride(on_cpu: bool, d
         assert_is_dense(kind, lambda length: seen(length, kind), padding)
 
 
-@pytest.mark.parametrize("split_heads", [False, True])
-@pytest.mark.parametrize("length", [1, 2, 31, 33, 65, 97, 200])
+@for_each("split_heads", [False, True])
+@for_each("length", [1, 2, 31, 33, 65, 97, 200])
 def test_odd_lengths_and_a_single_token_with_the_default_options(length: int, split_heads: bool) -> None:
     kind = StridedAttention(split_heads=split_heads)
     assert_is_dense(kind, lambda length: seen(length, kind), torch.zeros(1, length, dtype=torch.bool))
@@ -61,7 +62,7 @@ def test_half_precision_is_near_full_precision() -> None:
     torch.testing.assert_close(half.float(), StridedAttention(7, 8)(q, k, v), rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "words"),
     [
         ({"stride": 0}, "`stride` must be at least 1, but is 0."),

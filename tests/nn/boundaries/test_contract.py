@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, ends_after, vectors
+from tables import for_each
 
 from pyramidions.nn.boundaries import BOUNDARIES, Boundaries, Segmentation, SupervisedBoundaries
 
@@ -39,7 +40,7 @@ def test_a_boundary_depends_on_no_later_position(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("cut", [1, 3, 6])
+@for_each("cut", [1, 3, 6])
 def test_a_text_may_come_in_parts(kind: str, cut: int) -> None:
     made, x = make(kind).eval(), vectors(2, 7, DIM)
     parts = made(x[:, :cut], TOKENS[:, :cut]), made(x[:, cut:], TOKENS[:, cut:], start=cut)

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_parts import DIM, SETTING, vectors
+from tables import for_each
 from torch import Tensor
 from torch.distributions import Binomial
 
@@ -29,7 +30,7 @@ def test_a_space_belongs_to_the_word_before_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "options", "message"),
     [
         ("fixed", {"factor": 1}, "^`factor` must be at least 2, but is 1.$"),
@@ -103,7 +104,7 @@ def test_the_most_extreme_logits_give_finite_gradients() -> None:
         assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in made.parameters())
 
 
-@pytest.mark.parametrize(("closed", "length"), [(0, 5), (2, 5), (5, 5), (400, 2000)])
+@for_each(("closed", "length"), [(0, 5), (2, 5), (5, 5), (400, 2000)])
 def test_the_prior_is_the_binomial_distribution(closed: int, length: int) -> None:
     boundaries = (torch.arange(length + 3) < closed).double()[None].requires_grad_()
     padding_mask = (torch.arange(length + 3) >= length)[None]

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_parts import DIM, VOCABULARY, ends_after, layer, vectors
+from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.decoder import ConcatenatedDecoder
@@ -131,7 +132,7 @@ def test_gradients_of_the_reversible_stack_are_those_of_streams_that_are_kept(pa
     assert all(grad is None or grad.isfinite().all() for grad in found[1])
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@for_each("count", [1, 2, 3])
 def test_a_layer_has_as_many_self_attentions_as_are_asked_for(count: int) -> None:
     names = ["self_attention", "self_attention_2", "self_attention_3"][:count]
     decoder = make(attention_layers=count)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_parts import DIM, SETTING, VOCABULARY, ends_after, layer, vectors
+from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.nn.attention import CrossAttention, FullAttention, SelfAttention
@@ -19,7 +20,7 @@ from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.stack import STACK
 
 kinds = pytest.mark.parametrize("kind", DECODER.names)
-norms = pytest.mark.parametrize("normalize_before", [False, True])
+norms = for_each("normalize_before", [False, True])
 projected = pytest.mark.parametrize("projections", PROJECTIONS.names)
 
 
@@ -62,7 +63,7 @@ def test_features_are_vectors_and_logits_are_made_of_them(kind: str, normalize_b
 @kinds
 @norms
 @projected
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (5,)])
+@for_each("steps", [(1, 1, 1, 1, 1), (3, 2), (5,)])
 @torch.no_grad()
 def test_a_new_cache_is_empty_and_steps_through_it_equal_a_pass(
     kind: str, normalize_before: bool, projections: str, steps: tuple[int, ...]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from live_memory import most_bytes, saved_bytes
 from small_parts import vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import DenseFeedForward
@@ -32,7 +33,7 @@ def step(part: Callable[[Tensor], Tensor], weights: list[Tensor], x: Tensor) -> 
 
 
 @activations
-@pytest.mark.parametrize("length", [1, 3, 4, 9, 16])
+@for_each("length", [1, 3, 4, 9, 16])
 def test_chunks_change_neither_output_nor_gradients(activation: str, length: int) -> None:
     x = vectors(2, length, EMBED_DIM).double()
     found = []

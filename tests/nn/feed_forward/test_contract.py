@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, ends_after, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
@@ -76,7 +77,7 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@for_each("dtype", [torch.bfloat16, torch.float64])
 def test_the_output_has_the_precision_of_the_input(kind: str, dtype: torch.dtype) -> None:
     out = run(make(kind).to(dtype), vectors(2, 3, DIM).to(dtype))
     assert out.dtype == dtype and out.isfinite().all()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from small_parts import vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import DenseFeedForward
@@ -20,7 +21,7 @@ def of_erf(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
 
 
-@pytest.mark.parametrize(("activation", "expected"), [("gelu_tanh", of_tanh), ("gelu", of_erf), ("relu", torch.relu)])
+@for_each(("activation", "expected"), [("gelu_tanh", of_tanh), ("gelu", of_erf), ("relu", torch.relu)])
 def test_each_activation_is_its_formula(activation: str, expected: Callable[[Tensor], Tensor]) -> None:
     part = DenseFeedForward(2, 4, activation)
     x = torch.linspace(-3, 3, 8).view(1, 4, 2)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from small_parts import vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.feed_forward import DenseFeedForward, ExpertsFeedForward
@@ -37,7 +38,7 @@ def masked_dense(part: ExpertsFeedForward, x: Tensor, mask: Tensor) -> Tensor:
     return hidden.relu() @ weights.out_of + weights.bias
 
 
-@pytest.mark.parametrize("experts", [1, 2, 4, 24])
+@for_each("experts", [1, 2, 4, 24])
 def test_evaluation_is_the_dense_part_of_one_expert(experts: int) -> None:
     part, x = make(experts).eval(), inputs()
     out, units = run(part, x), WIDTH // experts
@@ -75,9 +76,7 @@ def test_a_choosing_call_without_noise_is_evaluation() -> None:
     torch.testing.assert_close(run(part.train(), x), run(part.eval(), x), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options", [{"experts": 6}, {"temperature": 5.0}, {"quantized": 0.0}, {"activation_dropout": 0.5}]
-)
+@for_each("options", [{"experts": 6}, {"temperature": 5.0}, {"quantized": 0.0}, {"activation_dropout": 0.5}])
 def test_every_option_changes_what_training_computes(options: dict[str, Any]) -> None:
     outputs = []
     for given in ({}, options):
@@ -87,7 +86,7 @@ def test_every_option_changes_what_training_computes(options: dict[str, Any]) ->
     assert not torch.allclose(*outputs)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"experts": 5}, r"`ffn_embed_dim` \(24\) must be divisible by `experts` \(5\)."),

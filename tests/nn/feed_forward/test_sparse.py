@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from small_parts import vectors
+from tables import for_each
 from torch import Tensor
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
@@ -60,8 +61,8 @@ def by_loops(part: SparseFeedForward, x: Tensor) -> Tensor:
     return out
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("quantized", [0.0, 1.0])
+@for_each("training", [False, True])
+@for_each("quantized", [0.0, 1.0])
 def test_blocks_of_one_unit_are_the_dense_part_with_the_same_weights(training: bool, quantized: float) -> None:
     part, x = make(block_size=1, quantized=quantized).train(training), inputs()
     dense = DenseFeedForward(DIM, WIDTH).double()
@@ -72,7 +73,7 @@ def test_blocks_of_one_unit_are_the_dense_part_with_the_same_weights(training: b
     torch.testing.assert_close(run(part, x), dense(x, LayerContext()), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(("width", "block_size", "rank"), [(24, 4, None), (24, 24, 1), (6, 3, 5), (300, 300, None)])
+@for_each(("width", "block_size", "rank"), [(24, 4, None), (24, 24, 1), (6, 3, 5), (300, 300, None)])
 def test_gathered_rows_are_a_masked_dense_product_and_a_loop(width: int, block_size: int, rank: int | None) -> None:
     part, x = make(width, block_size, rank=rank).eval(), inputs()
     found = run(part, x)
@@ -128,7 +129,7 @@ def test_the_gradient_of_the_controller_is_that_by_hand(quantized: float) -> Non
             assert found[place][block][j] == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
-@pytest.mark.parametrize(("training", "dropout"), [(True, 0.0), (True, 0.3), (False, 0.0)])
+@for_each(("training", "dropout"), [(True, 0.0), (True, 0.3), (False, 0.0)])
 def test_gradients_are_those_of_differences(training: bool, dropout: float) -> None:
     part, x = make(8, quantized=0.0, activation_dropout=dropout).train(training), inputs(2).requires_grad_()
     # Evaluation gives the controller none.
@@ -173,7 +174,7 @@ def test_a_call_that_does_not_choose_draws_no_noise() -> None:
     assert torch.rand(()).equal(after)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "options", [{"block_size": 6}, {"rank": 2}, {"temperature": 3.0}, {"quantized": 0.0}, {"activation_dropout": 0.5}]
 )
 def test_every_option_changes_what_training_computes(options: dict[str, Any]) -> None:
@@ -191,8 +192,8 @@ def test_the_rank_is_the_number_of_blocks_unless_given(rank: int | None, expecte
     assert controller.down.shape == (expected, DIM) and controller.up.shape == (expected, WIDTH)
 
 
-@pytest.mark.parametrize("gradients", [False, True])
-@pytest.mark.parametrize("length", [1, 100])
+@for_each("gradients", [False, True])
+@for_each("length", [1, 100])
 def test_evaluation_multiplies_the_controller_and_the_chosen_rows_alone(length: int, gradients: bool) -> None:
     part = make(width=96, block_size=16).eval()
     with FlopCounterMode(display=False) as counted, torch.set_grad_enabled(gradients):
@@ -201,8 +202,8 @@ def test_evaluation_multiplies_the_controller_and_the_chosen_rows_alone(length: 
     assert counted.get_total_flops() == 2 * 2 * length * (DIM * 6 + 6 * 96 + 6 * DIM)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("training", [False, True])
+@for_each("dtype", [torch.bfloat16, torch.float16])
+@for_each("training", [False, True])
 def test_under_autocast_units_are_chosen_in_full_precision(dtype: torch.dtype, training: bool) -> None:
     part, x = make(temperature=0.0, quantized=1.0).float().train(training), inputs(50).float().requires_grad_()
     expected = run(part, x)
@@ -216,7 +217,7 @@ def test_under_autocast_units_are_chosen_in_full_precision(dtype: torch.dtype, t
     assert all((ours - theirs).abs().max() < 0.05 * theirs.abs().max() for ours, theirs in pairs)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"block_size": 5}, r"`ffn_embed_dim` \(24\) must be divisible by `block_size` \(5\)."),

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional import attention
@@ -54,8 +55,8 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("tile", [1, 20, 64, 10_000])
+@for_each("mask", MASKS)
+@for_each("tile", [1, 20, 64, 10_000])
 def test_tiles_are_the_plain_form_with_the_same_samples(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "_TILE", tile)
     inputs = _inputs(2, 3, queries=7, keys=9)
@@ -122,8 +123,8 @@ def test_the_same_seed_gives_the_same_output_and_nothing_is_drawn_without_dropou
     assert torch.get_rng_state().equal(state)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("autocast", [False, True])
+@for_each("dtype", [torch.bfloat16, torch.float16])
+@for_each("autocast", [False, True])
 def test_half_precision_rounds_only_what_it_hands_on(dtype: torch.dtype, autocast: bool) -> None:
     # Three hundred rows, two at a time, add up to the gradients of keys and values.
     inputs = [x.detach().to(dtype).requires_grad_() for x in _inputs(1, 1, queries=300, keys=10)]
@@ -190,8 +191,8 @@ HIDING = {
 }
 
 
-@pytest.mark.parametrize("hides", HIDING)
-@pytest.mark.parametrize("on_a_gpu", [False, True])
+@for_each("hides", HIDING)
+@for_each("on_a_gpu", [False, True])
 def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_gpu(
     hides: str, on_a_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,13 @@ import pytest
 import torch
 from live_memory import saved_bytes
 from small_parts import vectors
+from tables import for_each
 
 from pyramidions.nn.functional.choices import choose, gated_relu
 
 
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@for_each("temperature", [0.5, 2.0])
+@for_each("dtype", [torch.float32, torch.bfloat16])
 def test_noise_chooses_with_the_probabilities_of_a_softmax_at_its_temperature(
     temperature: float, dtype: torch.dtype
 ) -> None:

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional import dropout
 from pyramidions.nn.functional.dropout import Dropout, bernoulli_samples, drop, relu_drop
 
 
-@pytest.mark.parametrize("probability", [0.01, 0.1, 0.5, 0.9])
+@for_each("probability", [0.01, 0.1, 0.5, 0.9])
 def test_samples_drop_as_often_as_the_probability_says(probability: float) -> None:
     torch.manual_seed(0)
     dropped, _ = bernoulli_samples(torch.Size((1000, 1001)), probability)

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_parts import vectors
+from tables import for_each
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -11,8 +12,8 @@ from pyramidions.nn.functional import long_products as module
 from pyramidions.nn.functional.long_products import long_products
 
 
-@pytest.mark.parametrize("shape", [(3,), (1, 3), (2, 4, 3)])
-@pytest.mark.parametrize("gradients", [True, False])
+@for_each("shape", [(3,), (1, 3), (2, 4, 3)])
+@for_each("gradients", [True, False])
 def test_products_are_those_of_a_linear_layer(shape: tuple[int, ...], gradients: bool) -> None:
     x, matrix = vectors(*shape), vectors(7, 3, seed=1)
     with torch.set_grad_enabled(gradients):

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional.segments import (
@@ -76,7 +77,7 @@ def matrices(x: Tensor, boundaries: Tensor) -> Tensor:
     return torch.einsum("bld,bls->bsd", x, share)
 
 
-@pytest.mark.parametrize("boundaries", [BOUNDARIES, BOUNDARIES[2:3], (torch.rand(3, 40) > 0.7).long()])
+@for_each("boundaries", [BOUNDARIES, BOUNDARIES[2:3], (torch.rand(3, 40) > 0.7).long()])
 def test_gradients_of_boundaries_are_those_of_the_matrices(boundaries: Tensor) -> None:
     x, b = vectors(*boundaries.shape, 5).requires_grad_(), boundaries.double().requires_grad_()
     expected, found = matrices(x, b), means_of_segments(x, b)

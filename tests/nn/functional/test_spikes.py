@@ -1,10 +1,10 @@
-import pytest
 import torch
+from tables import for_each
 
 from pyramidions.nn.functional.spikes import spikes
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("window", "expected"),
     [
         (1, [1, 1, 0, 1, 0, 0, 1]),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.functional.topk import successive_halving_topk
@@ -243,7 +244,7 @@ def test_half_precision_vectors_keep_float32_scores() -> None:
     assert top.x.dtype == torch.bfloat16 and top.scores.dtype == torch.float32
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("k", "base", "mask", "rule"),
     [
         (0, 20.0, None, "`k` must be at least 1, but is 0."),

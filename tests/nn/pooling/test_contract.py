@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, FullAttention
@@ -43,7 +44,7 @@ def batch(*lengths: int) -> Sequence:
 
 
 @kinds
-@pytest.mark.parametrize("length", [1, 4, 5, 9, 33])
+@for_each("length", [1, 4, 5, 9, 33])
 def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
     pooled = make(kind)(batch(length), NO_CONTEXT)
     most = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
@@ -75,7 +76,7 @@ def test_values_at_padding_never_change_a_real_output(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("length", [1, 3, 4, 7])
+@for_each("length", [1, 3, 4, 7])
 def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
     pooler, given = make(kind), batch(LONGEST, length)
     second = Sequence(*(None if of is None else of[1:, :length] for of in given))

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 from torch import nn
 
 from pyramidions.nn.positions import AxialPositions
@@ -12,7 +13,7 @@ def make(shape: list[int] | None, dims: list[int] | None, embed_dim: int = 8, ma
     return AxialPositions(embed_dim, max_length, shape, dims)
 
 
-@pytest.mark.parametrize(("shape", "dims"), [([3, 5], [2, 6]), ([5, 3], [4, 4]), ([1, 7], [7, 1]), ([7, 1], [1, 7])])
+@for_each(("shape", "dims"), [([3, 5], [2, 6]), ([5, 3], [4, 4]), ([1, 7], [7, 1]), ([7, 1], [1, 7])])
 def test_a_position_is_its_row_beside_its_column(shape: list[int], dims: list[int]) -> None:
     positions = make(shape, dims)
     weights: dict[str, nn.Parameter] = dict(positions.named_parameters())
@@ -23,7 +24,7 @@ def test_a_position_is_its_row_beside_its_column(shape: list[int], dims: list[in
     torch.testing.assert_close(positions(torch.arange(count), count), torch.tensor(expected))
 
 
-@pytest.mark.parametrize("shape", [[512, 1024], [1024, 512], [128, 128]])
+@for_each("shape", [[512, 1024], [1024, 512], [128, 128]])
 def test_all_cells_of_the_grid_differ(shape: list[int]) -> None:
     # floor(i / 1024) beside i mod 512 would have said the same of positions 0 and 512.
     positions, count = make(shape, [4, 4]), shape[0] * shape[1]
@@ -35,13 +36,13 @@ def test_the_tables_of_half_a_million_positions_take_three_mebibytes() -> None:
     assert sum(weight.nbytes for weight in positions.parameters()) == 3 * 2**20
 
 
-@pytest.mark.parametrize(("longest", "side"), [(1, 1), (2, 2), (16, 4), (17, 5), (16384, 128)])
+@for_each(("longest", "side"), [(1, 1), (2, 2), (16, 4), (17, 5), (16384, 128)])
 def test_without_options_a_square_covers_the_longest_text(longest: int, side: int) -> None:
     shapes = {name: tuple(weight.shape) for name, weight in make(None, None, max_length=longest).named_parameters()}
     assert shapes == {"row_weight": (side, 2), "column_weight": (side, 6)}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("shape", "dims", "message"),
     [
         ([3, 5], [2, 6], r"`shape` .* cells as the longest text has tokens \(16\), but is \[3, 5\], which has 15."),

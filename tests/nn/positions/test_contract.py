@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from small_parts import DIM, SETTING
+from tables import for_each
 
 from pyramidions.nn.positions import POSITIONS, Positions
 
@@ -23,7 +24,7 @@ def state(positions: Positions) -> dict[str, torch.Size]:
 
 
 @kinds
-@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+@for_each("shape", [(), (4,), (2, 3)])
 def test_each_position_has_an_embedding_in_float32(kind: str, shape: tuple[int, ...]) -> None:
     where = torch.ones(shape, dtype=torch.long)
     for positions in (make(kind), make(kind).half()):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, HEADS, SETTING, vectors
+from tables import for_each
 
 from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.sublayer import LayerContext
@@ -10,7 +11,7 @@ from pyramidions.nn.sublayer import LayerContext
 kinds = pytest.mark.parametrize("kind", PROJECTIONS.names)
 # Kinds whose rows are made of three tokens.
 CONVOLVE = ("conv", "multiplicative_conv")
-shared = pytest.mark.parametrize("shares_query_key", [False, True])
+shared = for_each("shares_query_key", [False, True])
 
 
 def make(kind: str, shares_query_key: bool = False) -> Projections:
@@ -78,7 +79,7 @@ def test_an_output_is_of_one_position(kind: str) -> None:
 
 @kinds
 @shared
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (5,)])
+@for_each("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (5,)])
 @torch.no_grad()
 def test_steps_of_several_hypotheses_are_what_each_makes_of_the_whole(
     kind: str, shares_query_key: bool, steps: tuple[int, ...]

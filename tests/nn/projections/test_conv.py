@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from small_parts import DIM, HEADS, SETTING, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections
@@ -44,7 +45,7 @@ def looped(convolution: ModuleConvolution, rows: Tensor, modules: int) -> Tensor
 
 @torch.no_grad()
 @kinds
-@pytest.mark.parametrize(
+@for_each(
     "options",
     [
         {},
@@ -56,7 +57,6 @@ def looped(convolution: ModuleConvolution, rows: Tensor, modules: int) -> Tensor
         {"length_kernel": 1},
         {"length_kernel": 4},
     ],
-    ids=str,
 )
 def test_queries_keys_and_values_are_those_of_loops_in_the_order_of_modules(kind: str, options: dict[str, int]) -> None:
     projections, x = make(kind, **options), vectors(1, 5, DIM)
@@ -97,7 +97,7 @@ def test_where_queries_are_keys_both_are_the_mean_of_two_convolutions(kind: str)
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("kernel", "length_kernel"), [(3, 3), (1, 3), (5, 1), (1, 1)])
+@for_each(("kernel", "length_kernel"), [(3, 3), (1, 3), (5, 1), (1, 1)])
 def test_both_ways_to_filter_are_the_loops(kernel: int, length_kernel: int) -> None:
     convolution, rows = ModuleConvolution(4, kernel, length_kernel), vectors(2, 6, 12)
     expected = torch.stack([looped(convolution, each, 3)[length_kernel - 1 :] for each in rows])
@@ -179,7 +179,7 @@ def test_a_state_is_two_rows_of_each_hypothesis_or_none() -> None:
 
 
 @kinds
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"modules": 3}, r"^`embed_dim` \(8\) must be divisible by `modules` \(3\)\.$"),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, ends_after, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.recurrence import RECURRENCE, Recurrence
@@ -41,7 +42,7 @@ def test_a_position_depends_on_itself_and_all_before_it_and_on_none_after_it(kin
 
 
 @kinds
-@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [5, 6, 0, 1, 2, 3, 4], [0, 5, 1, 2, 6, 3, 4]])
+@for_each("order", [[0, 1, 2, 3, 4], [5, 6, 0, 1, 2, 3, 4], [0, 5, 1, 2, 6, 3, 4]])
 def test_padding_is_passed_over_wherever_it_stands(kind: str, order: list[int]) -> None:
     part, alone = make(kind), vectors(2, 5, DIM)
     padded = torch.cat([alone, torch.full((2, 2, DIM), 1e4)], dim=1)[:, order]
@@ -59,7 +60,7 @@ def test_a_document_alone_equals_itself_in_a_batch_and_pure_padding_stays_finite
 
 
 @kinds
-@pytest.mark.parametrize("length", [3, 4, 8, 11])
+@for_each("length", [3, 4, 8, 11])
 def test_it_begins_anew_at_each_block(kind: str, length: int) -> None:
     part, x, padding = make(kind, confined_to=4), vectors(2, length, DIM), ends_after(length, 2, width=length)
     assert part.confined_to == 4
@@ -69,7 +70,7 @@ def test_it_begins_anew_at_each_block(kind: str, length: int) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (5,)])
+@for_each("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 4), (5,)])
 @torch.no_grad()
 def test_steps_of_several_hypotheses_equal_a_pass_over_each(kind: str, steps: tuple[int, ...]) -> None:
     part, x = make(kind), vectors(6, 5, DIM)

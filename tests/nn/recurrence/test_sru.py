@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.recurrence import SRURecurrence
@@ -31,7 +32,7 @@ def by_formula(part: SRURecurrence, x: Tensor, scale: float = 3**0.5) -> Tensor:
     return part.up(h)
 
 
-@pytest.mark.parametrize(("dim", "layers"), [(1, 1), (3, 1), (3, 2)])
+@for_each(("dim", "layers"), [(1, 1), (3, 1), (3, 2)])
 def test_it_is_the_formula(dim: int, layers: int) -> None:
     part, x = make(dim, layers), vectors(2, 9, DIM)
     torch.testing.assert_close(part.run(x, None, None)[0], by_formula(part, x))

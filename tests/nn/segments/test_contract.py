@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DIM, SETTING, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.segments import SEGMENTS, SegmentPooler
@@ -38,7 +39,7 @@ def test_no_segment_depends_on_others_or_on_what_follows(kind: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("steps", [(1,) * 8, (8,), (3, 4, 1)])
+@for_each("steps", [(1,) * 8, (8,), (3, 4, 1)])
 def test_steps_close_the_segments_of_a_whole_pass(kind: str, steps: tuple[int, ...]) -> None:
     pooler, x = make(kind), vectors(3, 8, DIM)
     whole, state, start = pooler(x, BOUNDARIES), pooler.new_state(), 0

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from small_parts import DECODING, DIM, SETTING, ends_after, layer, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.decoder.cache import Lineage
@@ -65,8 +66,8 @@ def test_layers_are_composed_by_the_formula(kind: str, normalize_before: bool) -
 
 
 @kinds
-@pytest.mark.parametrize("recurs", [False, True])
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@for_each("recurs", [False, True])
+@for_each("dropout", [0.0, 0.3])
 def test_gradients_are_those_of_the_formula(kind: str, dropout: float, recurs: bool) -> None:
     read = context()
     run = layers(*DECODING, dropout=dropout, recurs=recurs, normalize_before=STACK[kind].streams > 1)
@@ -113,8 +114,8 @@ def test_every_watcher_is_called_for_its_own_function_alone(kind: str) -> None:
 
 
 @norms
-@pytest.mark.parametrize("recurs", [False, True])
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 3, 1), (5,)])
+@for_each("recurs", [False, True])
+@for_each("steps", [(1, 1, 1, 1, 1), (3, 2), (1, 3, 1), (5,)])
 @torch.no_grad()
 def test_steps_equal_a_pass_over_all(kind: str, normalize_before: bool, steps: tuple[int, ...], recurs: bool) -> None:
     stack, x, read = make(kind), vectors(2, 5, DIM), context()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from live_memory import most_bytes, saved_bytes
 from small_parts import DECODING, DIM, ends_after, layer, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn import sequence
@@ -64,8 +65,8 @@ def topk(scorer: Scorer) -> Pooler:
     return TopKPooler(8, scorer, successive_halving_topk, hard_topk)
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize(
+@for_each("dropout", [0.0, 0.3])
+@for_each(
     ("pooler", "options"),
     [
         (None, [LSH, LSH, LSH]),
@@ -91,7 +92,7 @@ def test_gradients_through_hashing_blocks_and_poolers_are_exact(
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("options", [BLOCKS, LSH, {}])
+@for_each("options", [BLOCKS, LSH, {}])
 def test_gradients_through_recurrences_are_exact(options: dict[str, Any]) -> None:
     run = [one.double() for one in layers(dropout=0.3, recurs=True, **options)]
     x = vectors(2, 23, DIM).double().requires_grad_()

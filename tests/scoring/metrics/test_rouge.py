@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from nltk.stem.porter import PorterStemmer
 from rouge_score import tokenize
 from rouge_score.rouge_scorer import RougeScorer
+from tables import for_each
 
 from pyramidions.scoring import Example
 from pyramidions.scoring.metrics.rouge import Rouge
@@ -79,7 +80,7 @@ def test_of_several_references_each_figure_takes_the_best():
     assert both["rouge1"] == 100
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("language", "prediction", "reference", "rouge1"),
     [
         # Two of three stems: Katz, schlaf.
