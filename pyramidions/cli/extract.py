@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions.cli.job import Asked, Job, job_command, reading_options, writing_options
+from pyramidions.cli.job import Job
+from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, listed
 from pyramidions.cli.precision_option import precision_option

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.cli.inputs import check_model
-from pyramidions.cli.job import Asked, Job, job_command, reading_options, writing_options
+from pyramidions.cli.job import Job
+from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.outputs import PATH, Grouped, listed
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker

@@ -31,11 +31,19 @@ class ResumableFile:
         file.truncate(found["bytes"])
         file.seek(found["bytes"])
 
-    def lines(self) -> Iterator[bytes]:
-        """Yield the lines so far."""
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """Yield what the lines so far hold in JSON.
+
+        Raises:
+            UserError: one is no object.
+        """
         end = self._file.tell()
         self._file.seek(0)
-        yield from self._file
+        for line in self._file:
+            try:
+                yield dict(json.loads(line))
+            except (ValueError, TypeError, RecursionError):
+                raise _damaged(self._progress.with_suffix(".partial")) from None
         self._file.seek(end)
 
     def write(self, line: str) -> None:
@@ -115,7 +123,7 @@ def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[
         if not all(isinstance(size, int) for size in sizes) or not isinstance(found["facts"], dict):
             raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise UserError(f"{progress} is damaged: remove it, and begin again without --resume.") from None
+        raise _damaged(progress) from None
     # As JSON, so that lists and tuples are alike.
     ours = json.loads(json.dumps(settings))
     for name in {**theirs, **ours}:
@@ -125,6 +133,10 @@ def _known(progress: Path, settings: Mapping[str, Any], file: BinaryIO) -> dict[
     if not 0 <= found["bytes"] <= os.fstat(file.fileno()).st_size:
         raise UserError(f"{progress} does not fit the lines beside it: remove it, and begin again without --resume.")
     return dict(found)
+
+
+def _damaged(path: Path) -> UserError:
+    return UserError(f"{path} is damaged: remove it, and begin again without --resume.")
 
 
 def _said(value: object) -> str:

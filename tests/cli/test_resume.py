@@ -128,6 +128,12 @@ def test_damaged_progress_is_refused(
     assert fail(*interrupted, "--resume") == f"{progress} is damaged: remove it, and begin again without --resume."
 
 
+def test_damaged_lines_are_refused(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
+    partial = corpus.with_name("out.jsonl.partial")
+    partial.write_bytes(b"\0" * partial.stat().st_size)
+    assert fail(*interrupted, "--resume") == f"{partial} is damaged: remove it, and begin again without --resume."
+
+
 def test_lines_that_are_gone_are_missed(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
     corpus.with_name("out.jsonl.partial").write_text("")
     sentence = f"{corpus.with_name('out.jsonl.progress')} does not fit the lines beside it: remove it, and begin again"

@@ -1,0 +1,86 @@
+"""The options that `extract`, `summarize` and `segments` share."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from pyramidions.cli.outputs import PATH
+
+
+class Asked(NamedTuple):
+    """What a user asks of documents and results, by any command."""
+
+    files: tuple[Path, ...]
+    field: str | None
+    id_field: str | None
+    layout: str | None
+    as_json: bool
+    out: Path | None
+    page: Path | None
+    engine: str | None
+    resume: bool
+
+
+def job_command(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command what its user asks of documents and results, as `asked`."""
+
+    @wraps(command)
+    def gathered(**given: Any) -> int:
+        asked = Asked(**{name: given.pop(name) for name in Asked._fields})
+        return command(asked=asked, **given)
+
+    return gathered
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+#: What is read.
+reading_options = _options(
+    click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]"),
+    click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]"),
+)
+
+
+def writing_options(page: str) -> Callable[[Any], Any]:
+    """Add the options about what is written, and what computes it.
+
+    Args:
+        page: what the page of --explain shows.
+    """
+    return _options(
+        click.option(
+            "--format",
+            "layout",
+            type=click.Choice(["list", "text", "json"]),
+            help="list: in lines as wide as the terminal, summaries by section; text: as plain text; json: an object "
+            "per document.  [default: list on a terminal, else text]",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        click.option(
+            *("-o", "--out"),
+            type=PATH,
+            help="Write to this file, .txt, .md or .jsonl; the last holds JSON, and so does .json: a list.",
+        ),
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Go on where an interrupted run with the same settings stopped writing --out, a .jsonl file.",
+        ),
+        click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}."),
+        click.option(
+            "--engine",
+            type=click.Choice(["ray"]),
+            help="Compute on all machines of a Ray cluster, or with a process a core on this one.  [default: in this "
+            "process]",
+        ),
+    )
