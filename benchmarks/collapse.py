@@ -32,10 +32,10 @@ from pyramidions.nn.pooling import Pooled, Pooler
 
 SCORERS: dict[str, dict[str, object]] = {
     "plain": {},
-    "norm": {"scorer_args": '{"layer_norm": true}'},
+    "norm": {"scorer": "linear(layer_norm=True)"},
     "slow": {"scorer_lr_scale": 0.1},
-    "base-e": {"pooling_args": '{"base": null}'},
-    "base-400": {"pooling_args": '{"base": 400}'},
+    "base-e": {"pooling": "soft_topk(base=None)"},
+    "base-400": {"pooling": "soft_topk(base=400)"},
 }
 NORMS = {"post": False, "pre": True}
 OWN, ANOTHER = "own text", "another text"

@@ -134,7 +134,7 @@ def prepare_characters(materials: Materials, out: Path) -> list[str]:
 
 def import_bart(materials: Materials, out: Path) -> list[str]:
     """Return the words that make a checkpoint of the pretrained model, with blocks and pooling."""
-    attention = ["--self-attention", "blockwise", "--self-attention-args", '{"block_size": 40}']
+    attention = ["--self-attention", "blockwise(block_size=40)"]
     sizes = ["--max-source-positions", "120", "--pooling-lengths", "None,8"]
     return ["import", str(materials.pretrained), "-o", str(out / "bart.pt"), *sizes, *attention]
 

@@ -157,12 +157,12 @@ def _tiny(name: str) -> dict[str, Any]:
     fields = {**tiny_fields(name), **_LONG}
     if pooled := fields.get("pooling_lengths"):
         fields["pooling_lengths"] = re.sub(r"\d+", lambda length: str(int(length[0]) // _SHORTER), pooled)
-    if fields.get("self_attention_args") == '{"block_size": 512}':
-        fields["self_attention_args"] = f'{{"block_size": {512 // _SHORTER}}}'
+    if fields.get("self_attention") == "blockwise(block_size=512)":
+        fields["self_attention"] = f"blockwise(block_size={512 // _SHORTER})"
     return fields
 
 
 def _family(fields: dict[str, Any]) -> str:
-    if fields.get("feed_forward") == "sparse":
+    if "sparse" in fields.get("feed_forward", ""):
         return SPARSE
     return POOLED if fields.get("pooling_lengths") else OTHERS

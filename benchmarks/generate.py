@@ -81,7 +81,7 @@ class Bench:
         """Return a preset, shrunk where asked to."""
         if not self.args.tiny:
             return preset(name)
-        small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention_args": '{"block_size": 16}'}
+        small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=16)"}
         if name == POOLED:
             small["pooling_lengths"] = f"None,{-(-self.args.source // 4)},{-(-self.args.source // 16)},None,None,None"
         return preset(name, **small)
@@ -187,8 +187,8 @@ def compare_strides(bench: Bench) -> list[Figure]:
     """Time HEPOS beside full cross-attention, over a memory of all tokens."""
     args, given = bench.args, bench.given(BLOCKWISE)
     full = bench.ready(build(bench.config(BLOCKWISE), args.vocab_size))
-    options = {"cross_attention": "hepos", "cross_attention_args": f'{{"stride": {args.stride}}}'}
-    strided = bench.ready(build(replace(bench.config(BLOCKWISE), **options), args.vocab_size))
+    hepos = f"hepos(stride={args.stride})"
+    strided = bench.ready(build(replace(bench.config(BLOCKWISE), cross_attention=hepos), args.vocab_size))
     strided.load_state_dict(full.state_dict())
     names = "full cross-attention", f"HEPOS, stride {args.stride}"
     writers = [OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam)) for model in (full, strided)]

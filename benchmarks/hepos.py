@@ -79,7 +79,7 @@ def main() -> None:
     made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
     args = made.parse_args()
     small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2} if args.tiny else {}
-    strided = {"cross_attention": "hepos", "cross_attention_args": f'{{"stride": {args.stride}}}'}
+    strided = {"cross_attention": f"hepos(stride={args.stride})"}
     torch.manual_seed(args.seed)
     steppers: dict[str, Stepper] = {}
     with torch.inference_mode():

@@ -70,7 +70,7 @@ class Training:
         self.data = CharacterFolder(args.work / "data")
         task = CharacterLanguageModelingTask(CharacterLanguageModelingConfig(data=str(self.data.path)))
         self.criterion = BoundaryCrossEntropyCriterion(task, boundary_weight=1.0, sentence_avg=False)
-        options = {"boundaries_args": json.dumps({"prior": PRIOR})} if row == GUMBEL else {}
+        options = {"boundaries": f"gumbel(prior={PRIOR})"} if row == GUMBEL else {}
         config = language_model_preset(
             f"hourglass_{row}",
             embed_dim=args.embed_dim,

@@ -36,9 +36,8 @@ def by_length(args: argparse.Namespace) -> list[dict[str, float]]:
     rows = []
     for length in args.lengths:
         row: dict[str, float] = {"length": length}
-        for name, changes in (("full", {"self_attention": "full", "self_attention_args": "{}"}), ("local + LSH", {})):
+        for name, changes in (("full", {"self_attention": "full"}), ("local + LSH", {})):
             config = preset(WINDOWS_AND_LSH, max_source_positions=length, encoder_positions="sinusoidal", **changes)
-            config.encoder_positions_args = "{}"
             found = cost_of(config, Lengths(length, 1)).activations
             parts = (CostPart.ENCODER_ATTENTION, CostPart.ENCODER_PROJECTIONS, CostPart.ENCODER_FEED_FORWARD)
             row[name] = sum(found[part] for part in parts) / 1e6

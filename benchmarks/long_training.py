@@ -79,7 +79,7 @@ class Experiment:
             save / "done",
             *("fairseq-train", folder, "--user-dir", user_dir, "--cpu", "--task", "long_document_summarization"),
             *("--arch", "pyramidion", "--embed-dim", 128, "--ffn-embed-dim", 512, "--num-heads", 4),
-            *("--self-attention-args", '{"block_size": 256}', "--pooling-lengths", "512,256"),
+            *("--self-attention", "blockwise(block_size=256)", "--pooling-lengths", "512,256"),
             *("--normalize-before", "--max-source-positions", args.source, "--max-target-positions", 512),
             *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)"),
             *("--lr", 2e-3, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 200, "--clip-norm", 1),

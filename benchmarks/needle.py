@@ -55,7 +55,7 @@ def model_for(way: str, block_size: int) -> Transformer:
         embed_dim=64,
         ffn_embed_dim=128,
         num_heads=4,
-        self_attention_args=json.dumps({"block_size": block_size}),
+        self_attention=f"blockwise(block_size={block_size})",
         # After the first layer: the second can tell the pooled vectors' order.
         pooling_lengths=f"{POOLED},None",
         decoder_positions="sinusoidal",

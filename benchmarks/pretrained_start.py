@@ -77,11 +77,10 @@ class Experiment:
         """Return the pretrained model as a checkpoint of ours."""
         args, made = self.args, self.work / ("imported-pooled.pt" if pooled else "imported.pt")
         pooling = ("--pooling-lengths", args.pooling_lengths) if pooled else ()
-        block = json.dumps({"block_size": args.block})
         self.step(
             made,
             *("pyramidions", "import", args.pretrained, "-o", made, "--max-source-positions", args.source),
-            *("--max-target-positions", args.target, "--self-attention", "blockwise", "--self-attention-args", block),
+            *("--max-target-positions", args.target, "--self-attention", f"blockwise(block_size={args.block})"),
             *("--seed", args.seed, *pooling),
         )
         return made

@@ -53,12 +53,11 @@ class Row:
 def _qkv(width: int) -> dict[str, Any]:
     # So many more hidden units keep the number of weights (Jaszczur et al. 2021, section 3.2).
     more = {"ffn_embed_dim": 6 * width}
-    options = f'{{"modules": {MODULES}}}'
-    return {"decoder_projections": "multiplicative_conv", "decoder_projections_args": options, **more}
+    return {"decoder_projections": f"multiplicative_conv(modules={MODULES})", **more}
 
 
 def _cross(width: int) -> dict[str, Any]:
-    return {"cross_projections": "multiplicative", "cross_projections_args": f'{{"modules": {MODULES}}}'}
+    return {"cross_projections": f"multiplicative(modules={MODULES})"}
 
 
 FEED_FORWARD = {"feed_forward": "sparse"}

@@ -16,7 +16,6 @@ training, and for weighting all units, as most calls do in training.
 Every step is a command; one that is done is not run again, and a training that was interrupted goes on.
 """
 
-import json
 from functools import partial
 from typing import Any
 
@@ -27,6 +26,8 @@ from side_by_side import record
 from trainings import Trainings, parser, summary
 
 from pyramidions.inference.saved_model import SavedModel
+from pyramidions.models.notation import written
+from pyramidions.models.spec import Part
 from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
 
 TARGET = 0.03  # nats a token that a sparse model may lose
@@ -45,7 +46,7 @@ def models(ffn_embed_dim: int, block_size: int) -> dict[str, dict[str, Any]]:
     """
 
     def sparse(**options: Any) -> dict[str, Any]:
-        return {"feed_forward": "sparse", "feed_forward_args": json.dumps({"block_size": block_size, **options})}
+        return {"feed_forward": written(Part("sparse", {"block_size": block_size, **options}))}
 
     differences: dict[str, dict[str, Any]] = {
         DENSE: {},
@@ -55,7 +56,7 @@ def models(ffn_embed_dim: int, block_size: int) -> dict[str, dict[str, Any]]:
             "ffn_embed_dim": ffn_embed_dim * 3 // 2,
             "decoder_projections": "multiplicative_conv",
         },
-        "experts": {"feed_forward": "experts", "feed_forward_args": json.dumps({"experts": block_size})},
+        "experts": {"feed_forward": f"experts(experts={block_size})"},
         # as many hidden units as a sparse one uses for a token
         "narrow": {"ffn_embed_dim": ffn_embed_dim // block_size},
         "half_block": sparse(block_size=block_size // 2),

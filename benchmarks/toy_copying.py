@@ -75,7 +75,9 @@ _TERRAFORMER = Contender("toy_terraformer", _WITHOUT_POSITIONS)
 CONTENDERS = {"Transformer": Contender("toy_vanilla", {}), "Terraformer": _TERRAFORMER}
 ABLATIONS = {
     "Transformer without positions": Contender("toy_vanilla", _WITHOUT_POSITIONS),
-    "Terraformer with convolutions over 5 tokens": _TERRAFORMER.but(decoder_projections_args='{"length_kernel": 5}'),
+    "Terraformer with convolutions over 5 tokens": _TERRAFORMER.but(
+        decoder_projections="multiplicative_conv(length_kernel=5)"
+    ),
     "Terraformer without convolutions": _TERRAFORMER.but(decoder_projections="dense"),
     "Terraformer with positions": Contender("toy_terraformer", {}),
     "Terraformer without recurrence": _TERRAFORMER.but(recurrence="none"),

@@ -3,12 +3,12 @@
 python docs/draw_architecture.py
 """
 
-import json
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.notation import parse_part
 
 SOURCE = 8192
 PANEL, GAP, LEFT, TOP = 400, 70, 40, 72
@@ -40,7 +40,7 @@ def panel(name: str, left: float) -> list[str]:
     """Return one architecture: its encoder from the bottom up, its decoder on top."""
     config = preset(name)
     lengths = consumed(config)
-    block = json.loads(config.self_attention_args).get("block_size", SOURCE)
+    block = parse_part("self_attention", config.self_attention).options.get("block_size", SOURCE)
     middle = left + PANEL / 2
     bottom = TOP + ROW * config.encoder_layers
     parts = [text(middle, TOP - 18, name, "title")]

@@ -1,6 +1,5 @@
 """The paper's size, a small one to compare rows on a CPU, and a tiny one at which a row takes half a minute."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,16 +9,12 @@ from pyramidions.errors import UserError
 from pyramidions.files.atomic import write_file
 
 #: What takes pooling out of a run, in Hydra's syntax.
-UNPOOLED = (
-    *("model.pooling=soft_topk", "model.pooling_args='{}'", "model.pooling_lengths=null"),
-    *("model.scorer=linear", "model.scorer_args='{}'", "model.upsampling=null", "model.upsampling_args='{}'"),
-)
+UNPOOLED = (*("model.pooling=soft_topk", "model.pooling_lengths=null", "model.scorer=linear", "model.upsampling=null"),)
 #: What makes it attend in blocks, each of which holds a passage, and read all that the encoder puts out.
 BLOCKS = (
-    *("model.self_attention=blockwise", "model.self_attention_args='{\"block_size\": 128}'"),
+    "model.self_attention='blockwise(block_size=128)'",
     *("model.global_tokens=0", "model.global_markers=false", "model.global_query=false"),
-    *("model.global_projections=none", "model.global_projections_args='{}'"),
-    *("model.memories=last", "model.cross_attention=full", "model.cross_attention_args='{}'"),
+    *("model.global_projections=none", "model.memories=last", "model.cross_attention=full"),
 )
 #: What lets it read passages only.
 SHORT = "task.max_source_positions=256"
@@ -181,12 +176,6 @@ SCALES = {
     "tiny": Scale(*("tiny", 16, 8, 8, 4, (16, 32), _TINY_TIMING, _TINY_OPERATORS, 2000), run=_TINY_RUN, sample=True),
 }
 
-_WIDTHS = ("model.embed_dim", "model.ffn_embed_dim")
-_LENGTHS = (
-    *("task.max_source_positions", "task.max_target_positions", "model.pooling_lengths"),
-    *("model.decoding_min_length", "model.decoding_max_length"),
-)
-
 
 def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
     """Return a folder with the configs at a scale: ``configs`` itself, or ``out`` with smaller ones.
@@ -200,15 +189,18 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
         return configs
     from omegaconf import OmegaConf
 
-    numbers = _numbers()
+    from pyramidions.models.scaling import scaled_field
+
     for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
         fields: Any = OmegaConf.to_container(OmegaConf.load(path))
         for group, values in fields.items():
             if isinstance(values, dict):
                 kept = {name: of for name, of in values.items() if f"{group}.{name}" not in scale.without}
-                fields[group] = {
-                    name: _scaled(f"{group}.{name}", value, scale, numbers) for name, value in kept.items()
-                }
+                for name, value in kept.items():
+                    if group in ("model", "task"):
+                        value = scaled_field(name, value, scale.lengths, scale.widths)
+                    kept[name] = scale.run.get(f"{group}.{name}", value)
+                fields[group] = kept
         if path.name == "base.yaml":
             for key, value in scale.run.items():
                 group, name = key.split(".")
@@ -217,29 +209,3 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_file(target, f"# @package _global_\n{OmegaConf.to_yaml(OmegaConf.create(fields))}".encode())
     return out
-
-
-def _numbers() -> dict[str, str]:
-    """Return what is divided in each field, as a pattern."""
-    from pyramidions.models.config import options_that_are_lengths
-
-    found = dict.fromkeys((*_WIDTHS, *_LENGTHS), r"\b\d+\b")
-    for field, options in options_that_are_lengths().items():
-        found[f"model.{field}"] = "|".join(rf'(?<="{option}": )\d+' for option in options)
-    return found
-
-
-def _scaled(field: str, value: Any, scale: Scale, numbers: Mapping[str, str]) -> Any:
-    by = scale.widths if field in _WIDTHS else scale.lengths
-
-    def divided(found: re.Match[str]) -> str:
-        if 0 < int(found[0]) < by:
-            raise UserError(f"`{field}` must be at least {by} at this scale, but is {found[0]}.")
-        return str(int(found[0]) // by)
-
-    if field in scale.run:
-        return scale.run[field]
-    if field not in numbers or value is None:
-        return value
-    text = re.sub(numbers[field], divided, str(value))
-    return int(text) if isinstance(value, int) else text

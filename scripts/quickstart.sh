@@ -104,7 +104,7 @@ else
         --task long_document_summarization --arch deep_pyramidion \
         --max-source-positions 1024 --max-target-positions 200 \
         --embed-dim 96 --ffn-embed-dim 192 --num-heads 4 --normalize-before \
-        --self-attention-args '{"block_size": 256}' --pooling-lengths None,256,64,None,None,None \
+        --self-attention 'blockwise(block_size=256)' --pooling-lengths None,256,64,None,None,None \
         --dropout 0 --attention-dropout 0 --activation-dropout 0 \
         --criterion pooled_cross_entropy \
         --optimizer adam --adam-betas '(0.9, 0.98)' --lr 3e-3 --lr-scheduler inverse_sqrt --warmup-updates 50 \

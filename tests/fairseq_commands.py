@@ -20,16 +20,15 @@ USER_DIR = Path(__file__).parent.parent / "pyramidions"
 TINY = [
     *("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"),
     *("--encoder-layers", "3", "--decoder-layers", "1"),
-    *("--self-attention", "blockwise", "--self-attention-args", '{"block_size": 32}'),
+    *("--self-attention", "blockwise(block_size=32)"),
     *("--pooling-lengths", "None,64,16"),
     *("--max-source-positions", "256", "--max-target-positions", "48"),
 ]
 #: the same for an extractor
 TINY_EXTRACTOR = [
     *("--embed-dim", "16", "--ffn-embed-dim", "32", "--num-heads", "2"),
-    *("--encoder-layers", "2", "--self-attention", "blockwise,full"),
-    *("--self-attention-args", '[{"block_size": 32}, {}]', "--pooling-lengths", "64,None"),
-    *("--max-source-positions", "512"),
+    *("--encoder-layers", "2", "--self-attention", "blockwise(block_size=32) | full"),
+    *("--pooling-lengths", "64,None", "--max-source-positions", "512"),
 ]
 TASK = ["--user-dir", str(USER_DIR), "--task", "long_document_summarization", "--cpu"]
 EXTRACTION = ["--user-dir", str(USER_DIR), "--task", "extractive_summarization", "--cpu"]

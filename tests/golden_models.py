@@ -108,9 +108,12 @@ def small(entry: Entry) -> tuple[Any, tuple[int, int]]:
 
 @torch.no_grad()
 def outputs(config: Any, lengths: tuple[int, int]) -> Any:
-    """Return what a model answers to two documents of different length, its weights drawn by their names."""
+    """Return what a model answers to two documents of different length, its weights drawn by their names.
+
+    In float64: the last digits of float32 differ from processor to processor, and choices of a model may hang on them.
+    """
     source, target = lengths
-    model = _built(config, 64, 1024).eval()
+    model = _built(config, 64, 1024).eval().double()
     _fill(model)
     torch.manual_seed(0)  # learned boundaries may be sampled, in evaluation, too
     generator = torch.Generator().manual_seed(0)
@@ -136,8 +139,13 @@ def _built(config: Any, vocab_size: int, longest: int) -> nn.Module:
 
 
 def _fill(model: nn.Module) -> None:
-    """Draw each parameter from a generator seeded by its name, so that the order of construction does not matter."""
+    """Draw each parameter from a generator seeded by its name, so that the order of construction does not matter.
+
+    Sums of whole numbers are the same on every processor, and weights that neither shrink nor blow up what they are
+    multiplied with keep small differences small.
+    """
     for name, parameter in model.named_parameters():
         generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-        drawn = torch.randn(parameter.shape, generator=generator)
-        parameter.copy_(1 + drawn / 10 if name.endswith("norm.weight") else drawn / 4)
+        drawn = torch.randint(-(2**20), 2**20, (3, *parameter.shape), generator=generator).sum(0).double() / 2**20
+        fan_in = parameter.shape[-1] if parameter.dim() > 1 else 4
+        parameter.copy_(1 + drawn / 10 if name.endswith("norm.weight") else drawn / fan_in**0.5)

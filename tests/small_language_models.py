@@ -21,8 +21,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "reversible": ("hourglass_whitespace", {"normalize_before": True, "stack": "reversible"}),
     "full attention": ("hourglass_gumbel", {"self_attention": "full"}),
     "hashing": ("hourglass_fixed_3", {"self_attention": "lsh"}),
-    "nested": ("hourglass_whitespace", {"layers": "1,1,1,1,1", "boundaries": "whitespace,fixed"}),
-    "nested and learned": ("hourglass_gumbel", {"layers": "1,1,1,1,1", "boundaries_args": '[{}, {"prior": 0.5}]'}),
+    "nested": ("hourglass_whitespace", {"layers": "1,1,1,1,1", "boundaries": "whitespace | fixed"}),
+    "nested and learned": ("hourglass_gumbel", {"layers": "1,1,1,1,1", "boundaries": "gumbel | gumbel(prior=0.5)"}),
 }
 
 

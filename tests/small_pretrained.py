@@ -64,14 +64,11 @@ model:
   embed_dim: 16
   ffn_embed_dim: 32
   num_heads: 2
-  feed_forward_args: '{"activation": "gelu"}'
-  self_attention: blockwise
-  self_attention_args: '{"block_size": 40}'
+  feed_forward: dense(activation='gelu')
+  self_attention: blockwise(block_size=40)
   pooling_lengths: None,8
   layernorm_embedding: true
   no_scale_embedding: true
-  encoder_positions: learned
-  encoder_positions_args: '{"length": 120}'
-  decoder_positions: learned
-  decoder_positions_args: '{"length": 40}'
+  encoder_positions: learned(length=120)
+  decoder_positions: learned(length=40)
 """

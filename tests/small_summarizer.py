@@ -14,7 +14,7 @@ def exported(folder: Path, length: int = 64, queries: bool = False) -> Path:
     """Export one that reads so many tokens at once, and answers queries if asked to; return the folder."""
     tokenizer = train_tokenizer(["bees fly fast", "a bee with a ruler"], Settings(20))
     size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": length}
-    config = preset("pyramidion", **size, self_attention_args='{"block_size": 16}', pooling_lengths="16,4")
+    config = preset("pyramidion", **size, self_attention="blockwise(block_size=16)", pooling_lengths="16,4")
     torch.manual_seed(0)
     transformer = build(config, tokenizer.vocab_size, PAD)
     export_model(SavedModel(transformer, config, tokenizer, length, 16, queries=queries), folder, "# A model\n")

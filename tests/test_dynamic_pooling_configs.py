@@ -17,12 +17,12 @@ from pyramidions.models.lm_config import LanguageModelConfig
 CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(path.stem for path in (CONFIGS / "dynamic_pooling").glob("*.yaml"))
 PUBLISHED = [row for row in read_catalogue(CONFIGS) if row.table.startswith("dynamic_pooling_")]
-#: options of the released code, by preset
+#: what has options of the released code, by preset
 OPTIONS = {
-    "gumbel": '{"prior": 0.2, "evaluation": "sample"}',
-    "gumbel_fi": '{"prior": 0.37, "evaluation": "sample"}',
-    "unigram": '{"loss": "twice"}',
-    "entropy": '{"window": 2, "loss": "twice"}',
+    "gumbel": "gumbel(prior=0.2, evaluation='sample')",
+    "gumbel_fi": "gumbel(prior=0.37, evaluation='sample')",
+    "unigram": "unigram(loss='twice')",
+    "entropy": "entropy(window=2, loss='twice')",
 }
 #: parameters with 27 symbols, by the counts of the released code
 SIZES = {"vanilla": 41_009_179, "fixed_2": 41_010_715, "whitespace": 41_010_715, "gumbel": 42_063_388}
@@ -44,7 +44,7 @@ def model_of(name: str) -> LanguageModelConfig:
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_its_preset_with_the_options_of_the_released_code(name: str) -> None:
     kind = name.removesuffix("_last")
-    changes = {"boundaries_args": OPTIONS[kind]} if kind in OPTIONS else {}
+    changes = {"boundaries": OPTIONS[kind]} if kind in OPTIONS else {}
     if name.endswith("_last"):
         changes["segments"] = "last"
     wanted = language_model_preset(f"hourglass_{kind.removesuffix('_fi')}", **changes)

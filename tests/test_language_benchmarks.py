@@ -146,7 +146,7 @@ def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collaps
     log = (tmp_path / "work" / "pre-norm-0.001-1-done.log").read_text()
     assert "'normalize_before': True" in log and "layer_norm" in log
     log = (tmp_path / "work" / "post-base-400-0.001-1-done.log").read_text()
-    assert "'normalize_before': False" in log and '{"base": 400}' in log and "layer_norm" not in log
+    assert "'normalize_before': False" in log and "soft_topk(base=400)" in log and "layer_norm" not in log
     # A rate is added without training the others anew.
     more = run(*watch, *some, "--lr", 0.001, 0.01)
     assert more.returncode == 0 and more.stdout.count("fairseq-train") == 4, more.stdout

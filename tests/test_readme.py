@@ -181,7 +181,7 @@ def test_hydra_reads_quoted_values_as_the_page_writes_them() -> None:
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.1"):
         model = compose("base", overrides=[shlex.split(override)[0] for override in quoted]).model
     assert model.pooling_lengths == "None,2048,512,None,None,None"
-    assert model.self_attention_args == '{"block_size": 256}'
+    assert model.self_attention == "blockwise(block_size=256)"
 
 
 def test_one_command_plans_a_training(folder: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_pretrained_model_is_imported(tmp_path: Path, monkeypatch: pytest.Monk
         done = CliRunner().invoke(main, words[1:])
         assert done.exit_code == 0, done.output
     found = load_model(tmp_path / "long-bart.pt")
-    assert (found.max_source_positions, found.config.encoder_positions) == (16384, "learned")
+    assert (found.max_source_positions, found.config.encoder_positions) == (16384, "learned(length=16384)")
 
 
 def test_a_pretrained_model_writes(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ DENSE = {**SIX, "normalize_before": True, "decoder_positions": "sinusoidal"}
 PRESETS = {
     "transformer": ("vanilla", DENSE),
     "scaling": ("deep_scaling", {}),
-    "experts": ("vanilla", {**DENSE, "feed_forward": "experts", "feed_forward_args": '{"experts": 64}'}),
+    "experts": ("vanilla", {**DENSE, "feed_forward": "experts(experts=64)"}),
     "terraformer": ("terraformer", {}),
     "terraformer_pyramidion": ("terraformer_pyramidion", {}),
     "800m_both": ("scaling_800m", {}),

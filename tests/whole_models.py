@@ -1,7 +1,6 @@
 """Tiny whole models of every combination of parts, and the few calls by which contract tests reach inside."""
 
 import itertools
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,22 +16,24 @@ from pyramidions.nn.scorer import SCORER
 
 VOCABULARY, LONGEST, PAD, MARKER = 20, 24, 1, 4
 
-# Options that make a kind cut a document of LONGEST tokens; a kind that is not named has none.
-_ATTENTION_ARGS = {
-    "adaptive_span": {"max_window": 6, "ramp": 2},
-    "bigbird": {"block_size": 2, "window_blocks": 1, "random_blocks": 1},
-    "blockwise": {"block_size": 8},
-    "efficient": {"local_heads": 1, "local_window": 6},
-    "linformer": {"compressed": 5},
-    "lsh": {"bucket_size": 4, "num_hashes": 2, "local_heads": 1, "local_window": 6},
-    "segments": {"segment_length": 5},
-    "sinkhorn": {"bucket_size": 4},
-    "sliding_window": {"window": 6, "dilation": 2, "dilated_heads": 1},
-    "strided": {"stride": 5, "window": 4},
+# Options that make a kind cut a document of LONGEST tokens, by field; a kind that is not named has none.
+_OPTIONS = {
+    "self_attention": {
+        "adaptive_span": "max_window=6, ramp=2",
+        "bigbird": "block_size=2, window_blocks=1, random_blocks=1",
+        "blockwise": "block_size=8",
+        "efficient": "local_heads=1, local_window=6",
+        "linformer": "compressed=5",
+        "lsh": "bucket_size=4, num_hashes=2, local_heads=1, local_window=6",
+        "segments": "segment_length=5",
+        "sinkhorn": "bucket_size=4",
+        "sliding_window": "window=6, dilation=2, dilated_heads=1",
+        "strided": "stride=5, window=4",
+    },
+    "cross_attention": {"hepos": "stride=2"},
+    "decoder_self_attention": {"lsh": "bucket_size=2, num_hashes=2, num_buckets=2, local_heads=1, local_window=4"},
+    "feed_forward": {"sparse": "block_size=4", "experts": "experts=4"},
 }
-_CROSS_ARGS = {"hepos": {"stride": 2}}
-_WRITING_ARGS = {"lsh": {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, "local_window": 4}}
-_FEED_FORWARD_ARGS = {"sparse": {"block_size": 4}, "experts": {"experts": 4}}
 _LENGTHS = {"funnel": "12,None,None"}
 #: attention by which an encoder may read a document
 READS_ITSELF = [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only]
@@ -71,7 +72,7 @@ def combinations() -> list[Combination]:
 def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear", **overrides: Any) -> Transformer:
     """Build a model without dropout whose weights are the same each time."""
     pools = {} if pooling == "none" else {"pooling": pooling, "pooling_lengths": _LENGTHS.get(pooling, "12,None,6")}
-    fields = {
+    fields: dict[str, Any] = {
         "embed_dim": 8,
         "ffn_embed_dim": 16,
         "num_heads": 2,
@@ -82,16 +83,13 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         "activation_dropout": 0.0,
         "max_source_positions": LONGEST,
         "self_attention": attention,
-        "self_attention_args": json.dumps(_ATTENTION_ARGS.get(attention, {})),
-        "cross_attention_args": json.dumps(_CROSS_ARGS.get(overrides.get("cross_attention", "full"), {})),
-        "decoder_self_attention_args": json.dumps(
-            _WRITING_ARGS.get(overrides.get("decoder_self_attention", "full"), {})
-        ),
-        "feed_forward_args": json.dumps(_FEED_FORWARD_ARGS.get(overrides.get("feed_forward", "dense"), {})),
         "scorer": scorer,
         **pools,
         **overrides,
     }
+    for name, options in _OPTIONS.items():
+        if fields.get(name) in options:
+            fields[name] += f"({options[fields[name]]})"
     torch.manual_seed(0)
     return build(preset("vanilla", **fields), VOCABULARY, PAD, MARKER)
 

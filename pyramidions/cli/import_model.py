@@ -31,13 +31,17 @@ _LIMIT = 20  # documents of --compare and --calibrate
     help="Tokens of the longest document; learned positions are copied to be as many.  [default: as pretrained]",
 )
 @click.option("--max-target-positions", type=int, help="Tokens of the longest summary.  [default: as pretrained]")
-@click.option("--self-attention", help="Attention among source positions.  [default: as pretrained]")
-@click.option("--self-attention-args", help="Its options, as JSON.")
+@click.option(
+    "--self-attention",
+    help="Attention among source positions, e.g. 'blockwise(block_size=1024)'.  [default: as pretrained]",
+)
 @click.option("--pooling-lengths", help="Vectors that each encoder layer hands on, e.g. None,None,2048,512,None,None.")
-@click.option("--pooling", help="How they are condensed.  [default: soft_topk]")
-@click.option("--pooling-args", help="Its options, as JSON.")
+@click.option("--pooling", help="How they are condensed, e.g. 'soft_topk(base=40)'.  [default: soft_topk]")
 @click.option("--scorer", help="What rates them.  [default: linear]")
-@click.option("--scorer-args", help="Its options, as JSON.")
+# of 0.2, for one more release
+@click.option("--self-attention-args", hidden=True)
+@click.option("--pooling-args", hidden=True)
+@click.option("--scorer-args", hidden=True)
 @click.option(
     "--config",
     metavar="FILE",
@@ -88,8 +92,8 @@ def import_command(
     \b
     Examples:
       pyramidions import facebook/bart-base -o bart.pt
-      pyramidions import ./bart-base -o long.pt --max-source-positions 16384 --self-attention blockwise \\
-          --self-attention-args '{"block_size": 1024}' --pooling-lengths None,None,2048,512,None,None
+      pyramidions import ./bart-base -o long.pt --max-source-positions 16384 \\
+          --self-attention 'blockwise(block_size=1024)' --pooling-lengths None,None,2048,512,None,None
       pyramidions import facebook/bart-base -o long.pt --config configs/pretrained/bart_base_16k_pyramidion.yaml
     """
     from pyramidions.pretrained.calibration import calibrated_scorers
@@ -145,15 +149,16 @@ def import_command(
 
 def _asked(changes: dict[str, str | None]) -> dict[str, Any]:
     """Return the architecture that the options ask for."""
+    from pyramidions.models.older_fields import refuse_both
+
     asked = {name: value for name, value in changes.items() if value is not None}
+    with naming_options(*asked, "self_attention", "pooling", "scorer"):
+        refuse_both(asked)
     for name in ("pooling", "pooling_args", "scorer", "scorer_args"):
         if name in asked and "pooling_lengths" not in asked:
             raise UserError(f"{option(name)} is an option of --pooling-lengths, which is not given.")
     if "self_attention_args" in asked and "self_attention" not in asked:
         raise UserError("--self-attention-args is an option of --self-attention, which is not given.")
-    if "self_attention" in asked:
-        # Options of another kind mean nothing.
-        asked.setdefault("self_attention_args", "{}")
     return asked
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import textwrap
+from argparse import SUPPRESS
 from dataclasses import MISSING, fields
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -125,9 +126,10 @@ def _options(part: str, config: Any) -> list[Option]:
     task = part == "task"
     for field in fields(config):
         value = getattr(config, field.name)
-        # Options taken from another part are listed there, or are fairseq's own; fields without a help are no options.
+        # Options taken from another part are listed there, or are fairseq's own; those without a help are none.
         taken_over = field.name == "max_source_positions" and not task
-        if field.name.startswith("_") or taken_over or str(value).startswith("${") or "help" not in field.metadata:
+        unlisted = field.metadata.get("help", SUPPRESS) == SUPPRESS
+        if field.name.startswith("_") or taken_over or str(value).startswith("${") or unlisted:
             continue
         value = None if value is MISSING or value == "???" else value
         found.append(Option(part, field.name, _kind(field.type), value, field.metadata["help"]))

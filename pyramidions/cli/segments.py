@@ -115,7 +115,7 @@ def _settings(path: Path, segmenter: "Segmenter") -> dict[str, str]:
     parameters = sum(weight.numel() for weight in model.network.parameters())
     return {
         "model": "/".join(path.resolve().parts[-2:]) if path.is_file() else path.resolve().name,
-        "boundaries": f"{config.boundaries} {config.boundaries_args}".removesuffix(" {}"),
+        "boundaries": config.boundaries,
         "layers": config.layers,
         "width": str(config.embed_dim),
         "parameters": f"{parameters:,}",

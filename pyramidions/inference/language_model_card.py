@@ -58,8 +58,8 @@ def _rows(model: SavedLanguageModel) -> dict[str, str]:
     return {
         "parameters": f"{millions:.1f}M",
         "layers": f"{plain(config.layers)}, {config.embed_dim} wide",
-        "attention": plain(f"{config.self_attention} {config.self_attention_args}"),
-        "boundaries": plain(f"{config.boundaries} {config.boundaries_args}"),
+        "attention": plain(config.self_attention),
+        "boundaries": plain(config.boundaries),
         "segments": plain(config.segments),
         "alphabet": f"{model.alphabet.language}, {len(model.alphabet.letters)} letters, the space"
         + ", the line end" * model.alphabet.lines,

@@ -151,7 +151,7 @@ def _rows(model: SavedModel | SavedExtractor) -> dict[str, str]:
     return {
         "parameters": f"{millions:.1f}M",
         "layers": f"{layers}, {config.embed_dim} wide",
-        "attention among document positions": plain(f"{config.self_attention} {config.self_attention_args}"),
+        "attention among document positions": plain(config.self_attention),
         **reading,
         "pooling": _pooling(model),
         "longest document": _longest_document(model),

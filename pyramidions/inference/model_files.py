@@ -1,7 +1,6 @@
 """Finds trained models on disk: checkpoints of fairseq-train, and exported folders that need neither it nor pickle."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from pyramidions.inference.export_folder import (
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.inference.origin import Origin, origin_of
+from pyramidions.models.config import names_in_files
 from pyramidions.text.tokenizer import Tokenizer
 
 #: How an extractor selects sentences; checkpoints and exports may lack it.
@@ -170,7 +170,7 @@ def _from_checkpoint(path: Path, wanted: tuple[ModelKind, ...]) -> FoundFile:
     elif "source" in state:
         said = {**said, "source": state["source"]}
     # fairseq's own fields stand among the model's.
-    known = {field.name for field in fields(kind.config)}
+    known = names_in_files(kind.config)
     return FoundFile(
         path,
         kind,

@@ -15,7 +15,7 @@ from pyramidions.device import Device, found_device
 from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.inference.saved_language_model import SavedLanguageModel, load_language_model
-from pyramidions.models.config import NONE
+from pyramidions.models.older_fields import NONE
 from pyramidions.results import as_html, brief
 from pyramidions.text.tokenizer import EOS
 

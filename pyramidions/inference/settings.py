@@ -23,7 +23,7 @@ def settings(model: SavedModel, writer: Writer, precision: str) -> dict[str, str
         "architecture": f"{name} with {changed}" if changed else name,
         "parameters": f"{parameters:,}",
         "precision": precision,
-        "attention": f"{config.self_attention} {config.self_attention_args}".removesuffix(" {}"),
+        "attention": config.self_attention,
         **reading_of(config),
         **_not_followed(model),
         "pooling": _pooling(config),
@@ -39,16 +39,14 @@ def reading_of(config: PyramidionConfig) -> dict[str, str]:
     """Say how the decoder attends, where that is not to all tokens before one and to all of the encoder's output."""
     found = {}
     if config.decoder_self_attention != "full":
-        own = f"{config.decoder_self_attention} {config.decoder_self_attention_args}".removesuffix(" {}")
-        found["attention among summary positions"] = own
+        found["attention among summary positions"] = config.decoder_self_attention
     if config.decoder != PyramidionConfig.decoder:
-        return {**found, "decoder": f"{config.decoder} {config.decoder_args}".removesuffix(" {}")}
+        return {**found, "decoder": config.decoder}
     if (config.memories, config.cross_attention) == ("last", "full"):
         return found
-    kinds = f"{config.cross_attention} {config.cross_attention_args}".removesuffix(" {}")
     entries = [entry.strip() for entry in config.memories.split(",")]
     read = ["its output" if entry == "last" else f"layer {entry}" for entry in entries]
-    return {**found, "cross-attention": kinds, "reads of the encoder": ", ".join(read)}
+    return {**found, "cross-attention": config.cross_attention, "reads of the encoder": ", ".join(read)}
 
 
 def _not_followed(model: SavedModel) -> dict[str, str]:

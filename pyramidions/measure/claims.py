@@ -1,14 +1,15 @@
 """What the paper claims about cost, and the orders of its table 1, beside what we count."""
 
-import re
 from collections.abc import Mapping
 from functools import cache
-from json import dumps, loads
 from typing import Any, NamedTuple
 
 from pyramidions.measure.cost import Lengths, cost_of
 from pyramidions.measure.parts import DECODER, CostPart
 from pyramidions.models import preset
+from pyramidions.models.notation import written
+from pyramidions.models.scaling import doubled
+from pyramidions.models.spec import Part
 
 _LONGEST = 8192
 _INFERENCE = 256  # tokens that the paper's benchmark of inference generates, the shorter of its two lengths
@@ -141,16 +142,16 @@ def _further() -> list[Claim]:
     ]
 
 
-def _attention(**options: int) -> dict[str, Any]:
-    return {"self_attention_args": dumps(options)}
+def _attention(kind: str, **options: int) -> dict[str, Any]:
+    return {"self_attention": written(Part(kind, options))}
 
 
 _N: dict[str, Any] = {"source": 4096}
 _D = {"embed_dim": 512}
-_BLOCK = _attention(block_size=256)
+_BLOCK = _attention("blockwise", block_size=256)
 _PYRAMID = {"pooling_lengths": "1024,512"}
-_POWER = {"self_attention": "full", "self_attention_args": "{}"}
-_GLOBAL = _attention(local_heads=0)
+_POWER = {"self_attention": "full"}
+_LSH, _EFFICIENT = _attention("lsh", local_heads=0), _attention("efficient", local_heads=0)
 _FAR = "no local heads"
 _HASHED = "no local heads; with hashing into n/m buckets, which is itself of h n n d / m"
 _C = "pooling lengths grow with n, so that c stays"
@@ -164,11 +165,11 @@ _TABLE: tuple[tuple[str, str, CostPart, int, str, dict[str, Any], dict[str, Any]
     ("Vanilla, t n d", "t", _CROSS, 2, "vanilla", {"target": 512}, {}, ""),
     ("Sparse, l m n d", "n", _SELF, 2, "blockwise", _N, {}, ""),
     ("Sparse, l m n d", "m", _SELF, 2, "blockwise", _BLOCK, {}, ""),
-    ("LSH, l m h n d", "n", _SELF, 2, "lsh", _N, _GLOBAL, _HASHED),
-    ("LSH, l m h n d", "m", _SELF, 2, "lsh", _attention(local_heads=0, bucket_size=64), {}, _HASHED),
-    ("LSH, l m h n d", "h", _SELF, 2, "lsh", _attention(local_heads=0, num_hashes=4), {}, _HASHED),
-    ("Efficient, l n d d", "n", _SELF, 2, "efficient", _N, _GLOBAL, _FAR),
-    ("Efficient, l n d d", "d", _SELF, 4, "efficient", _D, _GLOBAL, _FAR),
+    ("LSH, l m h n d", "n", _SELF, 2, "lsh", _N, _LSH, _HASHED),
+    ("LSH, l m h n d", "m", _SELF, 2, "lsh", _attention("lsh", local_heads=0, bucket_size=64), {}, _HASHED),
+    ("LSH, l m h n d", "h", _SELF, 2, "lsh", _attention("lsh", local_heads=0, num_hashes=4), {}, _HASHED),
+    ("Efficient, l n d d", "n", _SELF, 2, "efficient", _N, _EFFICIENT, _FAR),
+    ("Efficient, l n d d", "d", _SELF, 4, "efficient", _D, _EFFICIENT, _FAR),
     ("PoWER, c n n d", "n", _SELF, 4, "power", _N | _PYRAMID, _POWER, _C),
     ("Transpooler, l m n d", "n", _SELF, 2, "transpooler", _N, {}, ""),
     ("Transpooler, l m n d", "m", _SELF, 2, "transpooler", _BLOCK, {}, ""),
@@ -195,8 +196,7 @@ def orders() -> list[Claim]:
 
 
 def _doubled(overrides: dict[str, Any]) -> dict[str, Any]:
-    doubled: dict[str, Any] = loads(re.sub(r"\d+", lambda number: str(2 * int(number[0])), dumps(overrides)))
-    return doubled
+    return {name: doubled(name, value) for name, value in overrides.items()}
 
 
 def _counted(model: str, part: CostPart, source: int = 8192, target: int = 512, **overrides: Any) -> int:

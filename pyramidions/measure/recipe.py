@@ -74,7 +74,7 @@ TIERS = (
             "ffn_embed_dim": 512,
             "num_heads": 4,
             "normalize_before": True,
-            "self_attention_args": '{"block_size": 256}',
+            "self_attention": "blockwise(block_size=256)",
         },
         pooled=(4, 16),
         longest=2048,

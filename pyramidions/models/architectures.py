@@ -1,14 +1,17 @@
 """Presets as fairseq's `--arch` names, and what our models take from its configs and its dictionary."""
 
+from argparse import SUPPRESS
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
 from omegaconf import DictConfig
 
-from pyramidions.models.config import Config
+from pyramidions.models.config import Config, PyramidionConfig, part_fields
+from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.older_fields import ENDING, refuse_both
 from pyramidions.models.older_releases import FORMAT, config_as_written
 
 _MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
@@ -16,8 +19,17 @@ _NAME_END = "</name>"
 _SPACE = "▁"
 
 
+#: Fields of 0.1 and 0.2, which their flags, configs and checkpoints still have.
+_OLDER = sorted({f"{name}{ENDING}" for kind in (PyramidionConfig, LanguageModelConfig) for name in part_fields(kind)})
+_OlderFields: Any = make_dataclass(
+    "_OlderFields",
+    [(name, Optional[str], field(default=None, metadata={"help": SUPPRESS})) for name in _OLDER],
+    bases=(FairseqDataclass,),
+)
+
+
 @dataclass
-class RecordedConfig(FairseqDataclass):
+class RecordedConfig(_OlderFields):
     """What a checkpoint records of how the config of its model is read."""
 
     config_format: Optional[int] = field(
@@ -36,6 +48,7 @@ def config_from(kind: type[Config], cfg: Any) -> Config:
         UserError: as `config_as_written`.
     """
     values = {name: cfg[name] for name in kind.__dataclass_fields__ if name in cfg}  # type: ignore[attr-defined]
+    values |= {name: cfg[name] for name in _OLDER if name in cfg and cfg[name] is not None}
     return config_as_written(kind, values, cfg.get("config_format"))
 
 
@@ -46,7 +59,7 @@ def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> No
         model: the name under which it is registered.
         presets: the fields that each sets, by its name.
     """
-    for name, fields in presets.items():
+    for name, fields in {model: {}, **presets}.items():
         if name in ARCH_CONFIG_REGISTRY:
             # fairseq files each model under its own name as an architecture without settings; this one has some.
             ARCH_CONFIG_REGISTRY[name] = _filling_in(fields)
@@ -58,6 +71,8 @@ def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
     """Return the function that fairseq calls to fill in what the command line left open."""
 
     def fill(args: Any) -> None:
+        if not isinstance(args, DictConfig):
+            refuse_both(vars(args))
         for key, value in fields.items():
             # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
             if not isinstance(args, DictConfig) and key not in vars(args):

@@ -1,4 +1,4 @@
-"""Parses the strings of a flat config: kinds, their options as JSON, lists of them, and pooled lengths."""
+"""Reads the strings of a flat config: parts, lists of them, and pooled lengths."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,11 +6,12 @@ from typing import Any, Generic, TypeVar
 
 from pyramidions.arguments import shown
 from pyramidions.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, NONE, Config, EncoderConfig, PyramidionConfig, check_lengths
+from pyramidions.models.config import LONGEST_TEXT, Config, EncoderConfig, PyramidionConfig, check_lengths
 from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.notation import parse_part, parse_parts, written
+from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
 from pyramidions.registry import Registry
-from pyramidions.strict_json import parse_argument, parse_options
 
 Value = TypeVar("Value")
 
@@ -28,6 +29,8 @@ _RANGES = {
     "decoding_no_repeat_ngram": (0, LONGEST_TEXT),
 }
 _DIGITS = len(str(LONGEST_TEXT))
+# The longest text to this power is a number.
+_STRONGEST_PENALTY = 40
 
 
 class FieldReader(Generic[Config]):
@@ -41,102 +44,64 @@ class FieldReader(Generic[Config]):
         self.config = config
 
     def one(self, name: str, registry: Registry[Any]) -> Part:
-        """Return the part that the fields ``name`` and ``name``_args describe."""
-        kind: str = getattr(self.config, name)
-        _check_kind(name, kind, registry.names)
-        return Part(kind, parse_options(getattr(self.config, f"{name}_args"), f"{name}_args"))
+        """Return the part that the field ``name`` describes."""
+        part = parse_part(name, getattr(self.config, name))
+        _check_kind(name, part, registry.names)
+        return part
 
     def choice(self, name: str, values: Mapping[str, Value]) -> Value:
         """Return what a field stands for, which has the name of one of the ``values``."""
         given: str = getattr(self.config, name)
-        _check_kind(name, given, tuple(values))
+        _check_kind(name, Part(given), tuple(values))
         return values[given]
 
     def one_or_none(self, name: str, registry: Registry[Any]) -> Part | None:
         """Return the part as `one` does, or None if its kind is "none"."""
-        kind: str = getattr(self.config, name)
-        _check_kind(name, kind, (NONE, *registry.names))
-        if kind != NONE:
-            return self.one(name, registry)
-        text: str = getattr(self.config, f"{name}_args")
-        if parse_options(text, f"{name}_args"):
-            raise UserError(f"`{name}_args` is {shown(text)}, but `{name}` is {NONE!r}.")
-        return None
-
-    def kinds(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
-        """Return what `each` does, of an axis whose parts have no options."""
-        return self._each(name, registry, count, unit, getattr(self.config, name), {})
+        part = parse_part(name, getattr(self.config, name))
+        _check_kind(name, part, (NONE, *registry.names))
+        return None if part.kind == NONE else part
 
     def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
-        options = parse_argument(getattr(self.config, f"{name}_args"), f"{name}_args")
-        return self._each(name, registry, count, unit, getattr(self.config, name), options)
+        (parts,) = self.each_of_several(name, registry, 1, count, unit)
+        return parts
 
     def each_or_none(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part | None]:
-        """Return what `each` does, None where a kind is "none"; options for all units are those of the other kinds."""
-        kinds, text = getattr(self.config, name), getattr(self.config, f"{name}_args")
-        options = parse_argument(text, f"{name}_args")
-        parts = self._each(name, registry, count, unit, kinds, options, (NONE,))
-        unread = [part for part in parts if part.kind == NONE and part.options]
-        if unread and (isinstance(options, list) or len(unread) == count):
-            raise UserError(f"`{name}_args` is {shown(text)}, but `{name}` is {shown(kinds)}.")
+        """Return what `each` does, None where a kind is "none"."""
+        (parts,) = self._each(name, (NONE, *registry.names), 1, count, unit)
         return [None if part.kind == NONE else part for part in parts]
 
     def each_of_several(
         self, name: str, registry: Registry[Any], several: int, count: int, unit: str
     ) -> list[list[Part]]:
         """Return what `each` does for each of ``several``; a field has one entry for all of these, or one for each."""
-        kinds = getattr(self.config, name).split(";")
-        options = parse_argument(getattr(self.config, f"{name}_args"), f"{name}_args")
-        # Of one there is no list around the list.
-        options = options if several > 1 and isinstance(options, list) else [options]
-        for field, given in ((name, kinds), (f"{name}_args", options)):
-            if len(given) not in (1, several):
-                raise UserError(
-                    f"`{field}` must have one entry, or one per memory, but has {len(given)} for {several} of "
-                    f"`memories`: {shown(getattr(self.config, field))}."
-                )
-        entries = zip(kinds * (several // len(kinds)), options * (several // len(options)), strict=True)
-        return [self._each(name, registry, count, unit, *entry) for entry in entries]
+        return self._each(name, registry.names, several, count, unit)
 
-    def _each(
-        self,
-        name: str,
-        registry: Registry[Any],
-        count: int,
-        unit: str,
-        text: str,
-        value: Any,
-        further: tuple[str, ...] = (),
-    ) -> list[Part]:
-        kinds = [kind.strip() for kind in text.split(",")]
-        for kind in kinds:
-            _check_kind(name, kind, (*further, *registry.names))
-        options = self._each_options(f"{name}_args", value)
-        for field, given in ((name, kinds), (f"{name}_args", options)):
-            if len(given) not in (1, count):
-                raise UserError(
-                    f"`{field}` must have one entry, or one per {unit}, but has {len(given)} for {count}: "
-                    f"{shown(getattr(self.config, field))}."
-                )
-        if len(kinds) == 1:
-            kinds *= count
-        if len(options) == 1:
-            options *= count
-        return [Part(kind, chosen) for kind, chosen in zip(kinds, options, strict=True)]
-
-    def _each_options(self, name: str, value: Any) -> list[dict[str, Any]]:
-        options = value if isinstance(value, list) else [value]
-        if not options or not all(isinstance(entry, dict) for entry in options):
+    def _each(self, name: str, kinds: Sequence[str], several: int, count: int, unit: str) -> list[list[Part]]:
+        text: str = getattr(self.config, name)
+        memories = parse_parts(name, text)
+        for memory in memories:
+            for part in memory:
+                _check_kind(name, part, kinds)
+        if len(memories) not in (1, several):
             raise UserError(
-                f"`{name}` must be a JSON object, or a list of them, but is {shown(getattr(self.config, name))}."
+                f"`{name}` must have one entry, or one per memory with semicolons in between, but has {len(memories)} "
+                f"for {several} of `memories`: {shown(text)}."
             )
-        return options
+        for memory in memories:
+            if len(memory) not in (1, count):
+                raise UserError(
+                    f"`{name}` must have one entry, or one per {unit} with | in between, but has {len(memory)} for "
+                    f"{count}: {shown(text)}."
+                )
+        return [memory * (count // len(memory)) for memory in memories * (several // len(memories))]
 
 
-def _check_kind(name: str, kind: str, names: Sequence[str]) -> None:
-    if kind not in names:
-        raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {kind!r}.")
+def _check_kind(name: str, part: Part, names: Sequence[str]) -> None:
+    if part.kind not in names:
+        raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {part.kind!r}.")
+    if part.kind == NONE and part.options:
+        raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
 
 
 def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
@@ -154,6 +119,11 @@ def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
             raise UserError(f"`{name}` must be at least 0 and below 1, but is {getattr(config, name)}.")
     if isinstance(config, PyramidionConfig) and not math.isfinite(config.decoding_length_penalty):
         raise UserError(f"`decoding_length_penalty` must be finite, but is {config.decoding_length_penalty}.")
+    if isinstance(config, PyramidionConfig) and abs(config.decoding_length_penalty) > _STRONGEST_PENALTY:
+        raise UserError(
+            f"`decoding_length_penalty` must be from -{_STRONGEST_PENALTY} to {_STRONGEST_PENALTY}, but is "
+            f"{config.decoding_length_penalty}."
+        )
     if isinstance(config, EncoderConfig) and config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
 

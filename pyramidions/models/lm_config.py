@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from pyramidions.models.config import NONE, choice_field, options_field, per
+from pyramidions.models.config import parts_field, per
+from pyramidions.models.older_fields import NONE
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.feed_forward import FEED_FORWARD
@@ -28,27 +29,26 @@ class LanguageModelConfig:
             "hourglass, e.g. 2,1,6,1,2; one number for layers that read tokens"
         },
     )
-    boundaries: str = choice_field(
-        NONE, (NONE, *BOUNDARIES.names), f"what marks where segments end {per('hourglass', 'the outer first')}"
+    boundaries: str = parts_field(
+        NONE,
+        (NONE, *BOUNDARIES.names),
+        f"what marks where segments end, e.g. 'fixed(factor=3)' {per('hourglass', 'the outer first')}",
     )
-    boundaries_args: str = options_field("boundaries, e.g. '{\"factor\": 3}'", "hourglass")
-    segments: str = choice_field("mean", SEGMENTS.names, f"what becomes the vector of a segment {per('hourglass')}")
-    self_attention: str = choice_field(
+    segments: str = parts_field("mean", SEGMENTS.names, f"what becomes the vector of a segment {per('hourglass')}")
+    self_attention: str = parts_field(
         "relative",
         tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
         f"attention among tokens and among segments {per('layer')}",
     )
-    self_attention_args: str = options_field("self-attention", "layer")
-    feed_forward: str = choice_field("dense", FEED_FORWARD.names, f"what transforms each position {per('layer')}")
-    feed_forward_args: str = options_field("feed-forward part", "layer", '{"activation": "gelu"}')
-    stack: str = choice_field("plain", STACK.names, "how layers are composed; recomputing saves memory")
-    stack_args: str = options_field("stack")
+    feed_forward: str = parts_field(
+        "dense(activation='gelu')", FEED_FORWARD.names, f"what transforms each position {per('layer')}"
+    )
+    stack: str = parts_field("plain", STACK.names, "how layers are composed; recomputing saves memory")
     checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
     normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
-    output: str = choice_field(
-        "untied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding"
+    output: str = parts_field(
+        "untied(bias=True)", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding"
     )
-    output_args: str = options_field("output layer", default='{"bias": true}')
     dropout: float = field(
         default=0.1, metadata={"help": "dropout of sublayer outputs, embedded tokens and sinusoids of distances"}
     )

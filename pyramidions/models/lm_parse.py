@@ -78,7 +78,7 @@ def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[t
             f"`boundaries` must be none where `layers` is one number, {shown(config.layers)}, but is "
             f"{shown(config.boundaries)}."
         )
-    pooled = reader.kinds("segments", SEGMENTS, max(1, depth), "hourglass")
+    pooled = reader.each("segments", SEGMENTS, max(1, depth), "hourglass")
     marked = [kind for kind in kinds if kind is not None]
     for kind in marked[1:]:
         if not BOUNDARIES[kind.kind].marks_segments:

@@ -7,7 +7,7 @@ from pyramidions.models.presets import preset_of
 
 
 def _fixed(factor: int) -> dict[str, Any]:
-    return {"boundaries": "fixed", "boundaries_args": f'{{"factor": {factor}}}'}
+    return {"boundaries": f"fixed(factor={factor})"}
 
 
 #: Nawrot et al. 2023, table 1: name to the fields that differ from `LanguageModelConfig`'s defaults.

@@ -1,9 +1,7 @@
 """What files of older releases mean today: the configs of models, and the names of weights."""
 
-import json
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +9,10 @@ from torch import Tensor
 
 from pyramidions.arguments import shown
 from pyramidions.errors import UserError
-from pyramidions.models.config import Config, config_as
+from pyramidions.models.config import Config, config_as, part_fields
 from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.strict_json import parse_json
+from pyramidions.models.notation import changed
+from pyramidions.models.spec import Part
 
 #: Of configs: 1 was written by release 0.1, 2 by 0.2, 3 is written since 0.3. Exports record it as `format`,
 #: checkpoints as `config_format`.
@@ -21,50 +20,23 @@ FORMAT = 3
 #: of checkpoints of 0.1 and 0.2, which record none
 UNRECORDED = 2
 
-#: Returns the fields that change, by name.
-Rule = Callable[[Any], Mapping[str, str]]
+#: Returns a part in today's meaning, given the config that has it and the name of its field.
+Rule = Callable[[Any, str, Part], Part]
 
 
 def of_kind(axis: str, kind: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Rule:
     """Return the rule that changes the options of one kind of part, wherever a config has it.
 
     Args:
-        axis: how the fields end that name such parts: attention, recurrence, decoder, ...
+        axis: how the fields end that describe such parts: attention, recurrence, decoder, ...
         kind: of the part.
         change: returns its options in today's meaning. What a user gave must win: ``{"new": old_value, **options}``.
     """
 
-    def of_each(kinds: str, options: Any) -> Any:
-        def own(name: str, entry: Any) -> Any:
-            return change(entry) if name.strip() == kind and isinstance(entry, dict) else entry
-
-        return _spread(kinds.split(","), options, own)
-
-    def rule(config: Any) -> dict[str, str]:
-        found = {}
-        for name, kinds in vars(config).items():
-            text = getattr(config, f"{name}_args", None)
-            if text is None or not name.endswith(axis):
-                continue
-            with suppress(ValueError):  # what `FieldReader` refuses
-                options = parse_json(text)
-                # Of several memories, options are those of all, or a list of those of each.
-                several = name == "cross_attention" and "," in config.memories
-                changed = _spread(kinds.split(";"), options, of_each) if several else of_each(kinds, options)
-                if changed != options:
-                    found[f"{name}_args"] = json.dumps(changed)
-        return found
+    def rule(config: Any, field: str, part: Part) -> Part:
+        return Part(kind, change(dict(part.options))) if field.endswith(axis) and part.kind == kind else part
 
     return rule
-
-
-def _spread(kinds: list[str], options: Any, change: Callable[[str, Any], Any]) -> Any:
-    """Change the options of each kind, where one kind or one entry stands for all; unchanged ones stay as they are."""
-    entries = options if isinstance(options, list) else [options]
-    count = max(len(kinds), len(entries))
-    kinds, entries = (given * (count if len(given) == 1 else 1) for given in (kinds, entries))
-    changed = [change(*both) for both in zip(kinds, entries, strict=True)]
-    return options if changed == entries else changed[0] if count == 1 and options == entries[0] else changed
 
 
 def _with_local_window(options: dict[str, Any]) -> dict[str, Any]:
@@ -75,11 +47,11 @@ def _with_local_window(options: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "local_window": 2 * options["window"]}
 
 
-def _with_16_causal_buckets(config: Any) -> dict[str, str]:
-    """Return the options of LSH attention that looks backwards only, whose buckets did not follow from a length."""
-    of_lsh = of_kind("self_attention", "lsh", lambda each: {**each, "num_buckets": each.get("num_buckets") or 16})
-    is_causal = isinstance(config, LanguageModelConfig)
-    return {name: options for name, options in of_lsh(config).items() if is_causal or name.startswith("decoder")}
+def _with_16_causal_buckets(config: Any, field: str, part: Part) -> Part:
+    """Return LSH attention that looks backwards only, whose buckets did not follow from a length."""
+    if part.kind != "lsh" or not (field.startswith("decoder") or isinstance(config, LanguageModelConfig)):
+        return part
+    return Part("lsh", {**part.options, "num_buckets": part.options.get("num_buckets") or 16})
 
 
 #: What a config of a format below a number meant, by the rules of that number, in order. A field that a config lacks
@@ -109,11 +81,19 @@ def config_as_written(kind: type[Config], values: Mapping[str, Any], written: An
         raise UserError(f"`config_format` must be from 1 to {FORMAT}, but is {shown(written)}.")
     format = UNRECORDED if written is None else written
     # An axis of one kind in 0.1; it is called `stack` today.
-    config = config_as(kind, {name: value for name, value in values.items() if format > 1 or name != "residual"})
+    known = {name: value for name, value in values.items() if format > 1 or name != "residual"}
+    config = config_as(kind, known, warn=format == FORMAT)
     for before, rule in RULES:
         if format < before:
-            config = replace(config, **rule(config))  # type: ignore[type-var]
+            config = _changed(config, rule)
     return config
+
+
+def _changed(config: Config, rule: Rule) -> Config:
+    texts = {name: getattr(config, name) for name in part_fields(type(config))}
+    given = {name: text for name, text in texts.items() if text is not None}
+    new = {name: changed(name, text, lambda part, name=name: rule(config, name, part)) for name, text in given.items()}  # type: ignore[misc]
+    return replace(config, **new)  # type: ignore[type-var]
 
 
 # "core." stands in the names of checkpoints, and not in those of exports.

@@ -200,7 +200,7 @@ def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
     Raises:
         UserError: there is something.
     """
-    for name in ("memories", "cross_attention", "cross_attention_args", "cross_projections", "cross_projections_args"):
+    for name in ("memories", "cross_attention", "cross_projections"):
         value, default = getattr(config, name), getattr(PyramidionConfig, name)
         if value != default:
             raise UserError(

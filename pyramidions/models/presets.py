@@ -1,13 +1,15 @@
 """Architectures: each the fields in which it differs from the defaults of its config."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
+from pyramidions.models.notation import written_parts
+from pyramidions.models.older_fields import refuse_both
+from pyramidions.models.spec import Part
 
-_BLOCKS: dict[str, Any] = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 512}'}
+_BLOCKS: dict[str, Any] = {"self_attention": "blockwise(block_size=512)"}
 
 # The base size of all but the shallow models
 _SIX: dict[str, Any] = {"embed_dim": 768, "ffn_embed_dim": 3072, "encoder_layers": 6, "decoder_layers": 6}
@@ -22,11 +24,9 @@ _TRANSPOOLER: dict[str, Any] = {**_BLOCKS, "pooling_lengths": "None,512"}
 _BART: dict[str, Any] = {
     **_SIX,
     "num_heads": 12,
-    "feed_forward_args": '{"activation": "gelu"}',
-    "encoder_positions": "learned",
-    "encoder_positions_args": '{"length": 16384}',
-    "decoder_positions": "learned",
-    "decoder_positions_args": '{"length": 1024}',
+    "feed_forward": "dense(activation='gelu')",
+    "encoder_positions": "learned(length=16384)",
+    "decoder_positions": "learned(length=1024)",
     "layernorm_embedding": True,
     "no_scale_embedding": True,
     "decoding_beam": 4,
@@ -35,8 +35,7 @@ _BART: dict[str, Any] = {
 # Beltagy et al. 2020, section 7
 _LED: dict[str, Any] = {
     **_BART,
-    "self_attention": "sliding_window",
-    "self_attention_args": '{"window": 1024}',
+    "self_attention": "sliding_window(window=1024)",
     "global_tokens": 1,
     "global_projections": "dense",
 }
@@ -46,29 +45,23 @@ def _hybrid(kind: str, **options: Any) -> dict[str, Any]:
     """Return windows of 128 tokens in either direction alternating with another kind, as in the code of HEPOS."""
     return {
         **_BART,
-        "self_attention": ",".join(["sliding_window", kind] * 3),
-        "self_attention_args": json.dumps([{"window": 256}, options] * 3),
+        "self_attention": written_parts([[Part("sliding_window", {"window": 256}), Part(kind, options)] * 3]),
     }
 
 
 # Huang et al. 2021, section 3: heads of the cross-attention take turns with the positions.
-_HEPOS: dict[str, Any] = {"cross_attention": "hepos", "cross_attention_args": '{"stride": 4}'}
+_HEPOS: dict[str, Any] = {"cross_attention": "hepos(stride=4)"}
 
 # What Huang et al. 2021 compare in table 4, with the options of their code
-_STRIDE: dict[str, Any] = {
-    **_BART,
-    "self_attention": "strided",
-    "self_attention_args": '{"stride": 32, "window": 256}',
-}
-_LINFORMER: dict[str, Any] = {**_BART, "self_attention": "linformer", "self_attention_args": '{"compressed": 256}'}
+_STRIDE: dict[str, Any] = {**_BART, "self_attention": "strided(stride=32, window=256)"}
+_LINFORMER: dict[str, Any] = {**_BART, "self_attention": "linformer(compressed=256)"}
 _LSH_WINDOW = _hybrid("lsh", bucket_size=64, num_hashes=4, local_heads=0)
 _SINKHORN = _hybrid("sinkhorn", bucket_size=64, iterations=7, temperature=0.7)
 
 # Zaheer et al. 2020, table 8 (ITC, base size)
 _BIGBIRD: dict[str, Any] = {
     **_BART,
-    "self_attention": "bigbird",
-    "self_attention_args": '{"block_size": 64, "window_blocks": 3, "global_blocks": 1, "random_blocks": 3}',
+    "self_attention": "bigbird(block_size=64, window_blocks=3, global_blocks=1, random_blocks=3)",
 }
 
 # Ours: the decoder reads what was pooled, and with each head a quarter of what was there before.
@@ -77,23 +70,19 @@ _LOOK_BACK: dict[str, Any] = {
     **_BLOCKS,
     "pooling_lengths": "None,None,2048,512,None,None",
     "memories": "last,3",
-    "cross_attention": "full;hepos",
-    "cross_attention_args": '[{}, {"stride": 4}]',
+    "cross_attention": "full; hepos(stride=4)",
 }
 
 # Kitaev et al. 2020: all heads hash, in a model of base size. Two tables of 128 hold positions for 16,384 tokens.
 _REFORMER: dict[str, Any] = {
     **_SIX,
     "num_heads": 12,
-    "self_attention": "lsh",
-    "self_attention_args": '{"bucket_size": 64, "num_hashes": 4, "local_heads": 0}',
+    "self_attention": "lsh(bucket_size=64, num_hashes=4, local_heads=0)",
     "stack": "reversible",
     "normalize_before": True,
-    "feed_forward_args": '{"chunk_size": 1024}',
-    "encoder_positions": "axial",
-    "encoder_positions_args": '{"shape": [128, 128]}',
-    "decoder_positions": "axial",
-    "decoder_positions_args": '{"shape": [32, 32]}',
+    "feed_forward": "dense(chunk_size=1024)",
+    "encoder_positions": "axial(shape=[128, 128])",
+    "decoder_positions": "axial(shape=[32, 32])",
     "no_scale_embedding": True,
     "decoding_beam": 4,
 }
@@ -103,8 +92,7 @@ _REFORMER: dict[str, Any] = {
 _HAT: dict[str, Any] = {
     **_BART,
     "encoder_layers": 7,
-    "self_attention": ",".join(["sliding_window"] * 6 + ["full"]),
-    "self_attention_args": json.dumps([{"window": 1024}] * 6 + [{}]),
+    "self_attention": " | ".join(["sliding_window(window=1024)"] * 6 + ["full"]),
     "pooling": "markers",
     "pooling_lengths": "None,None,None,None,None,1024,None",
     "memories": "6,last",
@@ -114,9 +102,8 @@ _HAT: dict[str, Any] = {
 _HMNET: dict[str, Any] = {
     **_BART,
     "encoder_layers": 12,
-    "self_attention": ",".join(["segments"] * 6 + ["full"] * 6),
-    "pooling": "markers",
-    "pooling_args": '{"role_tokens": 4, "numbers": true}',
+    "self_attention": " | ".join(["segments"] * 6 + ["full"] * 6),
+    "pooling": "markers(role_tokens=4, numbers=True)",
     "pooling_lengths": ",".join(["None"] * 5 + ["1024"] + ["None"] * 6),
     "memories": "6,last",
 }
@@ -126,8 +113,7 @@ _HMNET: dict[str, Any] = {
 _SCALING: dict[str, Any] = {
     "ffn_embed_dim": 2560,
     "normalize_before": True,
-    "feed_forward": "sparse",
-    "feed_forward_args": '{"block_size": 64}',
+    "feed_forward": "sparse(block_size=64)",
     "decoder_projections": "multiplicative_conv",
     "decoder_positions": "sinusoidal",
     "decoding_beam": 4,
@@ -141,14 +127,13 @@ _TERRAFORMER: dict[str, Any] = {
     **_SCALING_SIX,
     "ffn_embed_dim": 4608,
     "stack": "reversible",
-    "decoder": "concatenated",
-    "decoder_args": '{"reads_streams": true}',
+    "decoder": "concatenated(reads_streams=True)",
     "recurrence": "sru",
     "output": "multiplicative",
     "decoding_beam": 1,
 }
 
-_HASHES = {"bucket_size": 128, "num_hashes": 2, "local_heads": 0, "chunk_buckets": 1}
+_HASHES = "bucket_size=128, num_hashes=2, local_heads=0, chunk_buckets=1"
 
 # Jaszczur et al. 2021, table 4, in the size of their code
 _TOY: dict[str, Any] = {
@@ -216,19 +201,16 @@ PRESETS: dict[str, dict[str, Any]] = {
         "num_heads": 96,
         "encoder_layers": 6,
         "decoder_layers": 6,
-        "feed_forward_args": '{"block_size": 256, "rank": 32}',
-        "decoder_projections_args": '{"modules": 64}',
-        "cross_projections": "multiplicative_conv",
-        "cross_projections_args": '{"modules": 64}',
+        "feed_forward": "sparse(block_size=256, rank=32)",
+        "decoder_projections": "multiplicative_conv(modules=64)",
+        "cross_projections": "multiplicative_conv(modules=64)",
     },
     "terraformer": {
         **_TERRAFORMER,
-        "self_attention": "lsh",
         # With 15,360 tokens of a document and 1,024 of a summary the decoder has 128 buckets, as in their run.
-        "self_attention_args": json.dumps({**_HASHES, "chunks_after": 1}),
-        "decoder_self_attention": "lsh",
-        "decoder_self_attention_args": json.dumps(_HASHES),
-        "decoder_args": '{"longest_memory": 16384, "reads_streams": true}',
+        "self_attention": f"lsh({_HASHES}, chunks_after=1)",
+        "decoder_self_attention": f"lsh({_HASHES})",
+        "decoder": "concatenated(longest_memory=16384, reads_streams=True)",
     },
     # Ours: the decoder reads few vectors in front of the target, so all of them may see each other.
     "terraformer_pyramidion": {
@@ -240,24 +222,22 @@ PRESETS: dict[str, dict[str, Any]] = {
     "toy_terraformer": {
         **_TOY,
         "stack": "reversible",
-        "feed_forward": "sparse",
-        "feed_forward_args": '{"block_size": 16}',
+        "feed_forward": "sparse(block_size=16)",
         "decoder_projections": "multiplicative_conv",
-        "decoder": "concatenated",
-        "decoder_args": '{"longest_memory": 8192}',
+        "decoder": "concatenated(longest_memory=8192)",
         "recurrence": "sru",
     },
 }
 
 # Small enough to learn in minutes on a CPU: one layer reads tokens, three read sentences. All heads of the first are
 # local: a sentence's first token sees its own sentence wherever it stands, which the border of a block would cut off.
+_SENTENCES = "efficient(local_heads=4, local_window=96)"
 _EXTRACTOR: dict[str, Any] = {
     "embed_dim": 64,
     "ffn_embed_dim": 256,
     "num_heads": 4,
     "encoder_layers": 4,
-    "self_attention": "efficient,full,full,full",
-    "self_attention_args": '[{"local_heads": 4, "local_window": 96}, {}, {}, {}]',
+    "self_attention": f"{_SENTENCES} | full | full | full",
     "pooling": "markers",
     "pooling_lengths": "1024,None,None,None",
     # On a CPU these two take a third of the time.
@@ -271,9 +251,8 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
     "extractor_pyramidion": {
         **_EXTRACTOR,
         "encoder_layers": 5,
-        "self_attention": "efficient,blockwise,full,full,full",
-        "self_attention_args": '[{"local_heads": 4, "local_window": 96}, {"block_size": 256}, {}, {}, {}]',
-        "pooling": "soft_topk,markers",
+        "self_attention": f"{_SENTENCES} | blockwise(block_size=256) | full | full | full",
+        "pooling": "soft_topk | markers",
         "pooling_lengths": "2048,1024,None,None,None",
     },
 }
@@ -307,4 +286,5 @@ def preset_of(
     """
     if name not in presets:
         raise UserError(f"The architecture must be one of {', '.join(presets)}, but is {name!r}.")
+    refuse_both(overrides)
     return config_as(kind, {**presets[name], **overrides})

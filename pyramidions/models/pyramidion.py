@@ -15,6 +15,7 @@ from pyramidions.models.builder import build
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, PyramidionConfig
 from pyramidions.models.fairseq_transformer import from_fairseq_transformer
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
+from pyramidions.models.notation import parse_part
 from pyramidions.models.older_releases import rename_from_0_1
 from pyramidions.models.presets import PRESETS
 from pyramidions.nn import Decoder, DecoderCache, Encoder
@@ -192,7 +193,7 @@ class PyramidionModel(FairseqEncoderDecoderModel):
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Rename, in place, the weights of fairseq's own Transformer, and those of 0.1.0."""
-        from_fairseq_transformer(state_dict, untied=self.config.output == "untied")
+        from_fairseq_transformer(state_dict, untied=parse_part("output", self.config.output).kind == "untied")
         rename_from_0_1(state_dict)
 
     def load_state_dict(

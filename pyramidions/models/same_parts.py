@@ -1,17 +1,14 @@
 """Whether the weights of one config mean the same in another."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from pyramidions.models.config import PyramidionConfig
+from pyramidions.errors import UserError
+from pyramidions.models.config import PyramidionConfig, part_fields
+from pyramidions.models.older_fields import kinds_of
 from pyramidions.nn.stack import STACK
 
-#: fields that say which kinds of parts a model has
-_NAMES = (
-    *(each.name for each in fields(PyramidionConfig) if hasattr(PyramidionConfig, f"{each.name}_args")),
-    *("pooling_lengths", "memories"),
-)
+_NAMES = (*part_fields(PyramidionConfig), "pooling_lengths", "memories")
 
 
 def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
@@ -20,7 +17,7 @@ def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
     The layers of one model may be composed in another way, as memory allows, but not with another number of streams.
 
     Args:
-        before: its fields, as far as they were known.
+        before: its fields, as far as they were known, of any release.
         now: has the fields as attributes, those of an extractor alone or all.
     """
     for name in _NAMES:
@@ -30,6 +27,17 @@ def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
 
 
 def _is_one_kind(name: str, before: Any, now: Any) -> bool:
-    if name == "stack" and {before, now} <= {*STACK.names}:
-        return STACK[before].streams == STACK[now].streams
-    return bool(before == now)
+    if name not in part_fields(PyramidionConfig) or before is None or now is None:
+        return bool(before == now)
+    try:
+        first, second = (_shortest([_shortest(memory) for memory in kinds_of(name, text)]) for text in (before, now))
+    except UserError:
+        return False  # one that cannot be read says so where it is read
+    if name == "stack":
+        streams = [STACK[each[0][0]].streams for each in (first, second) if each[0][0] in STACK.names]
+        return len(streams) == 2 and streams[0] == streams[1]
+    return first == second
+
+
+def _shortest(entries: list[Any]) -> list[Any]:
+    return entries[:1] if all(entry == entries[0] for entry in entries) else entries

@@ -5,8 +5,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pyramidions.errors import UserError
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, NONE, EncoderConfig
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
+from pyramidions.models.older_fields import NONE
 from pyramidions.models.queries import check_scorers
 from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION
@@ -14,7 +15,6 @@ from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
-from pyramidions.strict_json import parse_options
 
 
 def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] = ()) -> tuple[StageSpec, ...]:
@@ -106,19 +106,15 @@ def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
     """Return the scorer of each pooling, None if its kind takes none."""
     config = reader.config
     asking = [POOLING.takes(pooler.kind, "scorer") for pooler in poolers]
-    if not any(asking):
-        for name in ("scorer", "scorer_args"):
-            if getattr(config, name) != getattr(EncoderConfig, name):
-                raise UserError(
-                    f"`{name}` is {getattr(config, name)!r}, but `pooling` {config.pooling!r} takes no scorer."
-                )
+    if not any(asking) and config.scorer != EncoderConfig.scorer:
+        raise UserError(f"`scorer` is {config.scorer!r}, but `pooling` {config.pooling!r} takes no scorer.")
     scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
     for pooler, scorer, asks in zip(poolers, scorers, asking, strict=True):
         # One scorer for all is that of the poolings which take one.
         if not asks and scorer not in (scorers[asking.index(True)] if any(asking) else scorer, Part("linear")):
             raise UserError(
-                f"`scorer` is {config.scorer!r} with {config.scorer_args}, but `pooling` {pooler.kind!r} takes no "
-                "scorer: give it linear, without options."
+                f"`scorer` is {config.scorer!r}, but `pooling` {pooler.kind!r} takes no scorer: give it linear, "
+                "without options."
             )
     return [scorer if asks else None for scorer, asks in zip(scorers, asking, strict=True)]
 
@@ -141,10 +137,7 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
                 f"`upsampling` must be given, because the kinds of `pooling` {config.pooling!r} differ in it."
             )
         (kind,) = kinds
-        options = parse_options(config.upsampling_args, "upsampling_args")
-        if kind is None and options:
-            raise UserError(f"`upsampling_args` is {config.upsampling_args!r}, but nothing is upsampled.")
-        return None if kind is None else Part(kind, options)
+        return None if kind is None else Part(kind)
     upsampler = reader.one_or_none("upsampling", UPSAMPLING)
     for pooler in poolers:
         if upsampler is not None and UPSAMPLING.takes(upsampler.kind, "window") > POOLING.takes(pooler.kind, "window"):
@@ -172,11 +165,13 @@ def _check_funnel(config: EncoderConfig, lengths: dict[int, int], after: list[La
 def _refuse_unused(reader: FieldReader) -> None:
     """Refuse options of pooling if nothing is pooled; names of kinds are checked all the same."""
     config = reader.config
-    reader.each("pooling", POOLING, 1, "pooling")
-    reader.each("scorer", SCORER, 1, "pooling")
-    for name in ("pooling_args", "scorer_args", "upsampling", "upsampling_args"):
-        if getattr(config, name) not in (getattr(EncoderConfig, name), NONE):
-            raise UserError(
-                f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
-                f"`pooling_lengths` is {config.pooling_lengths}."
-            )
+    unused = {
+        "pooling": bool(reader.each("pooling", POOLING, 1, "pooling")[0].options),
+        "scorer": bool(reader.each("scorer", SCORER, 1, "pooling")[0].options),
+        "upsampling": config.upsampling not in (None, NONE),
+    }
+    for name in (name for name, is_set in unused.items() if is_set):
+        raise UserError(
+            f"`{name}` is {getattr(config, name)!r}, but nothing is pooled: "
+            f"`pooling_lengths` is {config.pooling_lengths}."
+        )

@@ -1,6 +1,5 @@
 """Describes a model of ours as a config of transformers, where one of its classes holds it."""
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,25 +9,27 @@ from pyramidions.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import NONE
+from pyramidions.models.config import part_fields
+from pyramidions.models.notation import parse_part, parse_parts
+from pyramidions.models.older_fields import NONE
+from pyramidions.models.spec import Part
 from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
 from pyramidions.nn.stack import STACK
 from pyramidions.pretrained.families import ACTIVATIONS, FAMILIES, Family, shape_of
 from pyramidions.pretrained.source import Source
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS, PAD
 
 _CLASSES = {"bart": "Bart", "led": "LED", "pegasus": "Pegasus"}
 _OURS = "--to pyramidions, the default, holds such a model"
 _NOT_COMPARED = (
     # What only training and decoding read, and lengths, which the config repeats.
-    *("stack_args", "checkpoint_activations", "max_source_positions", "decoder_start"),
+    *("checkpoint_activations", "max_source_positions", "decoder_start"),
     # Marks are given with each document.
-    *("global_tokens", "global_markers", "global_query", "global_projections", "global_projections_args"),
+    *("global_tokens", "global_markers", "global_query", "global_projections"),
 )
-_OF_POOLING = ("pooling", "pooling_args", "scorer", "scorer_args", "upsampling", "upsampling_args")
+_OF_POOLING = ("pooling", "scorer", "upsampling")
 # Options that are left out.
-_DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward_args": {"activation": "relu"}}
+_DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward": {"activation": "relu"}}
 
 
 class Described(NamedTuple):
@@ -106,7 +107,7 @@ def _architecture(model: SavedModel, family: Family) -> dict[str, Any]:
     config = model.config
     source, target = lengths_of(model, family)
     lengths = {"max_encoder_position_embeddings": source, "max_decoder_position_embeddings": target}
-    activation = _options(_plain("feed_forward_args", config.feed_forward_args)).get("activation")
+    activation = _parts("feed_forward", config.feed_forward)[0].options["activation"]
     own = {theirs for theirs, ours in ACTIVATIONS.items() if ours == activation}
     found = {
         "architectures": [f"{_CLASSES[family.name]}ForConditionalGeneration"],
@@ -139,7 +140,7 @@ def _window(model: SavedModel, layer: int) -> int:
     if not isinstance(kind, SlidingWindowAttention) or kind.dilated_heads:
         raise UserError(
             "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers, but "
-            f"is {model.config.self_attention} with {model.config.self_attention_args}; {_OURS}."
+            f"is {model.config.self_attention}; {_OURS}."
         )
     return 2 * kind.side
 
@@ -169,32 +170,29 @@ def _writing(model: SavedModel, family: Family) -> dict[str, Any]:
 def _compared(name: str, read: PyramidionConfig, config: PyramidionConfig) -> bool:
     if name in _OF_POOLING:
         return config.pooling_lengths is not None
-    if name == "self_attention_args":
-        return read.self_attention != "sliding_window"
-    if name in ("encoder_positions_args", "decoder_positions_args"):
-        return getattr(read, name.removesuffix("_args")) != "learned"
     if name == "stack":
         # Other stacks of one stream compute the same, and differ in what they keep.
-        return STACK[config.stack].streams > 1
+        return STACK[parse_part("stack", config.stack).kind].streams > 1
     return True
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a field's value, of a list of equal kinds or options the one."""
-    if not isinstance(value, str):
-        return None if name == "pooling_lengths" and value is None else value
-    if name.endswith("_args"):
-        found = parse_json(value)
-        listed = found if isinstance(found, list) else [found]
-        listed = [_DEFAULTS.get(name, {}) | options for options in listed]
-        # Computed in chunks or not, the values are the same.
-        listed = [{key: value for key, value in options.items() if key != "chunk_size"} for options in listed]
-    elif name == "pooling_lengths":
-        listed = [None if entry.strip() == "None" else entry for entry in value.split(",")]
-    else:
-        listed = [None if kind == NONE and name == "upsampling" else kind.strip() for kind in value.split(",")]
-    return listed[0] if all(entry == listed[0] for entry in listed) else json.dumps(listed)
+    """Return a field's value as it is compared: the parts of a field that describes parts, of equal ones the first."""
+    if name == "pooling_lengths":
+        entries = [entry.strip() for entry in (value or "None").split(",")]
+        return [] if set(entries) == {"None"} else entries
+    if name not in part_fields(PyramidionConfig):
+        return value
+    return [] if value in (None, NONE) and name == "upsampling" else _parts(name, value)
 
 
-def _options(found: Any) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _parts(name: str, text: str) -> list[Part]:
+    parts = [_compared_part(name, part) for memory in parse_parts(name, text) for part in memory]
+    return parts[:1] if all(part == parts[0] for part in parts) else parts
+
+
+def _compared_part(name: str, part: Part) -> Part:
+    # Windows and learned tables may have any length. Computed in chunks or not, the values are the same.
+    unread = {"sliding_window": ("window",), "learned": ("length",)}.get(part.kind, ("chunk_size",))
+    options = {**_DEFAULTS.get(name, {}), **part.options}
+    return Part(part.kind, {key: value for key, value in options.items() if key not in unread})

@@ -1,6 +1,5 @@
 """The families of pretrained models that can be imported, and what their configs mean for ours."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,8 @@ from pyramidions.errors import UserError
 from pyramidions.inference.export_folder import foreign
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
+from pyramidions.models.notation import written, written_parts
+from pyramidions.models.spec import Part
 from pyramidions.pretrained.source import Source
 
 #: Transformers' names of activations, and ours.
@@ -106,22 +107,22 @@ def shape_of(source: Source) -> Shape:
     ):
         read.must_be(name, expected)
     lengths = _lengths(read, family)
-    positions = "learned" if family.learns_positions else "sinusoidal"
-    positions_args = [{"length": n} if family.learns_positions else _PUBLISHED_SINUSOIDS for n in lengths]
+    positions = [
+        Part("learned", {"length": n}) if family.learns_positions else Part("sinusoidal", _PUBLISHED_SINUSOIDS)
+        for n in lengths
+    ]
     values = {
         "embed_dim": read.one("d_model", int),
         "ffn_embed_dim": read.same("encoder_ffn_dim", "decoder_ffn_dim"),
         "num_heads": read.same("encoder_attention_heads", "decoder_attention_heads"),
         "encoder_layers": read.one("encoder_layers", int),
         "decoder_layers": read.one("decoder_layers", int),
-        "feed_forward_args": json.dumps({"activation": read.activation()}),
+        "feed_forward": written(Part("dense", {"activation": read.activation()})),
         "normalize_before": family.normalize_before,
         "layernorm_embedding": family.normalizes_embeddings,
         "no_scale_embedding": not read.one("scale_embedding", bool, False),
-        "encoder_positions": positions,
-        "decoder_positions": positions,
-        "encoder_positions_args": json.dumps(positions_args[0]),
-        "decoder_positions_args": json.dumps(positions_args[1]),
+        "encoder_positions": written(positions[0]),
+        "decoder_positions": written(positions[1]),
         "max_source_positions": lengths[0],
         **{name: read.one(name, float, 0.0) for name in ("dropout", "attention_dropout", "activation_dropout")},
         **_decoding(_Settings(source, source.generation), lengths[1]),
@@ -199,18 +200,16 @@ def _lengths(read: _Settings, family: Family) -> tuple[int, int]:
 
 def _windows(read: _Settings, layers: int) -> dict[str, Any]:
     """Return the encoder's attention: windows, of one size or one per layer, and a first token that all can see."""
-    windows = read.one("attention_window", int | list[int])
-    sizes = windows if isinstance(windows, list) else [windows] * layers
+    given = read.one("attention_window", int | list[int])
+    sizes = given if isinstance(given, list) else [given] * layers
     if len(sizes) != layers:
         raise UserError(
             f"`attention_window` in the config of {read.path} must have one entry per layer, {layers}, but has "
             f"{len(sizes)}."
         )
-    options = [{"window": size} for size in sizes]
-    alike = len(set(sizes)) == 1
+    windows = [Part("sliding_window", {"window": size}) for size in sizes]
     return {
-        "self_attention": "sliding_window",
-        "self_attention_args": json.dumps(options[0] if alike else options),
+        "self_attention": written_parts([windows[:1] if len(set(sizes)) == 1 else windows]),
         # As its authors do in summarization (section 7.1).
         "global_tokens": 1,
         "global_projections": "dense",
@@ -227,7 +226,7 @@ def _blocks(read: _Settings) -> dict[str, Any]:
     if kind == kinds[1]:
         return {}
     options = {"block_size": read.one("block_size", int), "random_blocks": read.one("num_random_blocks", int)}
-    return {"self_attention": "bigbird", "self_attention_args": json.dumps(options)}
+    return {"self_attention": written(Part("bigbird", options))}
 
 
 def _decoding(read: _Settings, longest: int) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import check_lengths, config_as
+from pyramidions.models.notation import parse_part, written
+from pyramidions.models.spec import Part
 from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.poolers import spread_scores
 from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import SpecialIds, from_vocabulary, import_tokenizer
 from pyramidions.pretrained.transfer import Transfer, pretrained_weights, transferred
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS
 
 _STARTS = {EOS: "</s>", BOS: "<s>"}
@@ -26,6 +27,7 @@ _MAY_DIFFER = (
     *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
     *("dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
 )
+_POSITIONS = ("encoder_positions", "decoder_positions")
 
 
 class Imported(NamedTuple):
@@ -137,15 +139,10 @@ def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionC
     Raises:
         UserError: a field that must not differ does, or a table of positions has not the length that is asked for.
     """
-
-    def read(config: PyramidionConfig, name: str) -> Any:
-        value = getattr(config, name)
-        return parse_json(value) if name.endswith("_args") else value
-
     for name in asdict(own):
-        is_learned = name.endswith("_args") and getattr(own, name.removesuffix("_args")) == "learned"
+        is_learned = name in _POSITIONS and _is_learned(getattr(own, name)) and _is_learned(getattr(asked, name))
         right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")
-        if not name.startswith(_MAY_DIFFER) and read(asked, name) != read(right, name):
+        if not name.startswith(_MAY_DIFFER) and getattr(asked, name) != getattr(right, name):
             raise UserError(f"`{name}` must be {getattr(right, name)}, {why}, but is {getattr(asked, name)}.")
 
 
@@ -154,9 +151,13 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
     values["max_source_positions"] = lengths[0]
     # A table is as long as what was pretrained, or longer.
     pretrained = (shape.max_source_positions, shape.max_target_positions)
-    for coder, length, known in zip(("encoder", "decoder"), lengths, pretrained, strict=True):
-        if values[f"{coder}_positions"] == "learned":
-            values[f"{coder}_positions_args"] = f'{{"length": {max(length, known)}}}'
+    for name, length, known in zip(_POSITIONS, lengths, pretrained, strict=True):
+        if _is_learned(values[name]):
+            values[name] = written(Part("learned", {"length": max(length, known)}))
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
     return values
+
+
+def _is_learned(positions: str) -> bool:
+    return parse_part("positions", positions).kind == "learned"

@@ -1,10 +1,12 @@
 """Checks of the queries before documents."""
 
+from itertools import chain
 from typing import Any
 
 from torch import Tensor
 
 from pyramidions.errors import UserError
+from pyramidions.models.older_fields import kinds_of
 from pyramidions.nn.scorer import SCORER
 from pyramidions.tasks.preprocessing import Preprocessing
 from pyramidions.text.tokenizer import EOS
@@ -27,7 +29,7 @@ def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
         raise UserError(f"--tag-dim needs documents with tags, but those {of} have none: prepare them with --tags.")
     if preprocessing.has_queries:
         return
-    names = [kind.strip() for kind in getattr(cfg, "scorer", "").split(",")]
+    names = chain(*kinds_of("scorer", getattr(cfg, "scorer", "linear")))
     reading = [f"--scorer {name}" for name in names if name in SCORER.names and SCORER[name].reads_query]
     if getattr(cfg, "global_query", False):
         reading.append("--global-query")

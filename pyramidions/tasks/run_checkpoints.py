@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.utils import split_paths
 from omegaconf import DictConfig, OmegaConf
 from torch import distributed, nn
@@ -16,7 +16,9 @@ from torch import distributed, nn
 from pyramidions.errors import UserError
 from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, start_of
+from pyramidions.models.config import part_fields
 from pyramidions.models.freezing import parameters_of
+from pyramidions.models.older_fields import translate
 from pyramidions.models.older_releases import FORMAT, UNRECORDED
 from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
@@ -179,10 +181,11 @@ class RunCheckpoints:
         """Take from the checkpoint what a preset of today says otherwise; what the user said stays."""
         today = Namespace()
         ARCH_CONFIG_REGISTRY[model._name](today)
+        started = translate(self._started, part_fields(MODEL_DATACLASS_REGISTRY[model_name(model)]), warn=False)
         for name, value in vars(today).items():
-            if name in self._started and model[name] == value != self._started[name]:
-                logger.info("%s is %r, as in %s, and not %r.", name, self._started[name], self._start, value)
-                model[name] = self._started[name]
+            if name in started and model[name] == value != started[name]:
+                logger.info("%s is %r, as in %s, and not %r.", name, started[name], self._start, value)
+                model[name] = started[name]
 
     def check_parts(self, model: Any) -> None:
         """Compare the kinds of parts of a model's config with those of the run that is resumed.

@@ -66,7 +66,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _state(tokenizer: Path) -> dict[str, object]:
     """Return what fairseq-train saves of an untrained model, as far as it concerns us."""
     size = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "decoder_layers": 1, "max_source_positions": 64}
-    config = preset("pyramidion", **size, self_attention_args='{"block_size": 16}', pooling_lengths="16,4")
+    config = preset("pyramidion", **size, self_attention="blockwise(block_size=16)", pooling_lengths="16,4")
     torch.manual_seed(1)
     model_bytes = tokenizer.read_bytes()
     model = build(config, Tokenizer.from_bytes(model_bytes).vocab_size, PAD)

@@ -28,7 +28,7 @@ from pyramidions.text.tokenizer import Tokenizer
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 Run = Callable[..., Result]
-POOLED = ["--max-source-positions", 120, "--self-attention", "blockwise", "--self-attention-args", '{"block_size": 40}']
+POOLED = ["--max-source-positions", 120, "--self-attention", "blockwise(block_size=40)"]
 
 
 @pytest.fixture(scope="module")
@@ -83,20 +83,21 @@ def test_a_config_says_the_same_as_options(run: Run, bart: Path, tmp_path: Path,
     ("says", "instead", "sentence"),
     [
         (
-            '"gelu"',
-            '"relu"',
-            '`feed_forward_args` must be {"activation": "gelu"}, as in the pretrained model, but is '
-            '{"activation": "relu"}.',
+            "'gelu'",
+            "'relu'",
+            "`feed_forward` must be dense(activation='gelu'), as in the pretrained model, but is "
+            "dense(activation='relu').",
         ),
         (
-            """encoder_positions: learned\n  encoder_positions_args: '{"length": 120}'""",
+            "encoder_positions: learned(length=120)",
             "encoder_positions: none",
-            "`encoder_positions` must be learned, as in the pretrained model, but is none.",
+            "`encoder_positions` must be learned(length=40), as in the pretrained model, but is none.",
         ),
         (
-            '"length": 120',
-            '"length": 400',
-            '`encoder_positions_args` must be {"length": 120}, to hold both texts and weights, but is {"length": 400}.',
+            "length=120",
+            "length=400",
+            "`encoder_positions` must be learned(length=120), to hold both texts and weights, but is "
+            "learned(length=400).",
         ),
         ("num_heads: 2", "num_heads: 4", "`num_heads` must be 2, as in the pretrained bart, but is 4."),
     ],

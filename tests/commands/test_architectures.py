@@ -7,16 +7,11 @@ from fairseq_commands import TASK, run
 
 from pyramidions.data.folder import DataFolder
 
-BLOCKS = ["--self-attention-args", '{"block_size": 32}']
+BLOCKS = ["--self-attention", "blockwise(block_size=32)"]
 # What makes each architecture small; layers and attention are the preset's own.
 SMALL = {
     "blockwise": BLOCKS,
-    "lsh": [
-        "--self-attention",
-        "lsh",
-        "--self-attention-args",
-        '{"bucket_size": 16, "num_hashes": 2, "local_heads": 1}',
-    ],
+    "lsh": ["--self-attention", "lsh(bucket_size=16, num_hashes=2, local_heads=1)"],
     "transpooler": [*BLOCKS, "--pooling-lengths", "None,16"],
     "power": [*BLOCKS, "--pooling-lengths", "64,16"],
     "funnel": [*BLOCKS, "--pooling-lengths", "64,None"],

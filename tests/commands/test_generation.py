@@ -119,8 +119,8 @@ def test_a_damaged_checkpoint_without_a_whole_one_is_kept_and_named(
     [
         (["--pooling-lengths", "None,16,64"], "`pooling_lengths` must not grow, but layer 3 hands on 64 after 16."),
         (["--pooling-lengths", "None,16"], "`pooling_lengths` must have one entry per encoder layer, but has 2 for 3"),
-        (["--self-attention-args", '{"block_size": 0}'], "`block_size` must be at least 1, but is 0."),
-        (["--self-attention-args", '{"blocksize": 8}'], "has no option 'blocksize'; it knows block_size."),
+        (["--self-attention", "blockwise(block_size=0)"], "`block_size` must be at least 1, but is 0."),
+        (["--self-attention", "blockwise(blocksize=8)"], "has no option 'blocksize'; it knows block_size."),
         (["--batch-size", "2", "--max-tokens", "100"], "--max-tokens must be at least 256, the tokens of the longest"),
         (["--best-checkpoint-metric", "rouge2"], "--best-checkpoint-metric rouge2 needs --eval-rouge"),
         (["--max-source-positions", "1"], "`max_source_positions` must be at least 2"),

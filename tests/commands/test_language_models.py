@@ -112,10 +112,10 @@ def test_a_text_without_any_space_is_trained_on_and_scored(arch: str, tmp_path: 
 @pytest.mark.parametrize(
     ("arch", "flags", "sentence"),
     [
-        ("fixed_2", ["--boundaries-args", '{"factor": 0}'], "`factor` must be at least 2, but is 0."),
-        ("fixed_2", ["--boundaries-args", '{"factor": 1}'], "`factor` must be at least 2, but is 1."),
-        ("gumbel", ["--boundaries-args", '{"prior": 0}'], "`prior` must be above 0 and below 1, but is 0."),
-        ("gumbel", ["--boundaries-args", '{"prior": 1.5}'], "`prior` must be above 0 and below 1, but is 1.5."),
+        ("fixed_2", ["--boundaries", "fixed(factor=0)"], "`factor` must be at least 2, but is 0."),
+        ("fixed_2", ["--boundaries", "fixed(factor=1)"], "`factor` must be at least 2, but is 1."),
+        ("gumbel", ["--boundaries", "gumbel(prior=0)"], "`prior` must be above 0 and below 1, but is 0."),
+        ("gumbel", ["--boundaries", "gumbel(prior=1.5)"], "`prior` must be above 0 and below 1, but is 1.5."),
         (
             "whitespace",
             ["--layers", "2,8"],

@@ -15,12 +15,12 @@ from tiny_presets import tiny_fields
 from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 
-HASHES = '{"bucket_size": 16, "num_hashes": 2, "local_heads": 0}'
+HASHES = "lsh(bucket_size=16, num_hashes=2, local_heads=0)"
 # What makes each preset small; its layers and parts are its own.
 SMALL = {
-    "terraformer": {"self_attention_args": HASHES, "decoder_self_attention_args": HASHES},
+    "terraformer": {"self_attention": HASHES, "decoder_self_attention": HASHES},
     "terraformer_pyramidion": {
-        "self_attention_args": '{"block_size": 32}',
+        "self_attention": "blockwise(block_size=32)",
         "pooling_lengths": "None,64,16,None,None,None",
     },
 }

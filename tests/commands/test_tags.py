@@ -97,7 +97,7 @@ def test_what_is_no_pipeline_is_one_sentence(tags: str, sentence: str, tmp_path:
 
 def test_a_model_with_tags_trains_generates_and_refuses_texts(prepared: DataFolder, tmp_path: Path) -> None:
     shape = ["--embed-dim", "8", "--ffn-embed-dim", "8", "--num-heads", "2", "--max-source-positions", "64"]
-    shape += ["--encoder-layers", "2", "--decoder-layers", "1", "--self-attention", "segments,full"]
+    shape += ["--encoder-layers", "2", "--decoder-layers", "1", "--self-attention", "segments | full"]
     shape += ["--pooling-lengths", "8,None", "--memories", "1,last", "--arch", "hmnet"]
     command = ["fairseq-train", prepared.path, *TASK, *shape, "--optimizer", "adam", "--max-update", "2", "--cpu"]
     command += ["--batch-size", "2", "--save-dir", tmp_path, "--criterion", "pooled_cross_entropy"]

@@ -38,7 +38,7 @@ def untrained(model: SavedModel, **fields: object) -> Summarizer:
     return Summarizer(replace(model, config=config, transformer=transformer))
 
 
-HEPOS = {"cross_attention": "hepos", "cross_attention_args": '{"stride": 2}'}
+HEPOS = {"cross_attention": "hepos(stride=2)"}
 
 
 def test_heads_that_read_every_second_vector_tell_of_all(saved: SavedModel, article: str) -> None:
@@ -49,13 +49,13 @@ def test_heads_that_read_every_second_vector_tell_of_all(saved: SavedModel, arti
     torch.testing.assert_close(attention[:, ::2].sum(dim=1), torch.full((len(attention),), 0.5))
     torch.testing.assert_close(attention[:, 1::2].sum(dim=1), torch.full((len(attention),), 0.5))
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-5)
-    assert explanation.settings["cross-attention"] == 'hepos {"stride": 2}'
+    assert explanation.settings["cross-attention"] == "hepos(stride=2)"
     assert explanation.settings["reads of the encoder"] == "its output"
     assert all(word["drew"]["covered"] > 0 for word in only_piece(html_page(explanation, "paper"))["words"])
 
 
 def test_a_head_without_a_vector_to_read_has_no_attention_to_share(saved: SavedModel) -> None:
-    many = untrained(saved, num_heads=8, cross_attention="hepos", cross_attention_args='{"stride": 8}')
+    many = untrained(saved, num_heads=8, cross_attention="hepos(stride=8)")
     explanation = many.explain("Cells.", **SHORT)
     vectors = explanation.trace.memory
     assert vectors < 8
@@ -64,9 +64,7 @@ def test_a_head_without_a_vector_to_read_has_no_attention_to_share(saved: SavedM
     )
 
 
-@pytest.mark.parametrize(
-    "cross", [{}, {"cross_attention": "full;hepos;full", "cross_attention_args": '[{}, {"stride": 2}, {}]'}]
-)
+@pytest.mark.parametrize("cross", [{}, {"cross_attention": "full; hepos(stride=2); full"}])
 def test_what_was_read_of_each_memory_is_told(saved: SavedModel, article: str, cross: dict[str, str]) -> None:
     explanation = untrained(saved, memories="3,1,last", **cross).explain(article, **SHORT)
     output, third, first = explanation.trace.memories
@@ -106,7 +104,7 @@ def test_one_memory_is_told_where_the_other_cannot_be(saved: SavedModel, article
     assert all(word["drew_on_each"][1]["covered"] > 0 for word in piece["words"])
 
 
-WINDOWS = {"self_attention": "sliding_window", "self_attention_args": '{"window": 16}'}
+WINDOWS = {"self_attention": "sliding_window(window=16)"}
 
 
 def test_global_tokens_are_named_and_followed_as_others(saved: SavedModel, article: str) -> None:
@@ -132,12 +130,11 @@ def test_markers_and_the_query_are_named_where_they_are_global(given: str, place
 
 def test_the_card_says_so_too(saved: SavedModel) -> None:
     card = model_card(untrained(saved, memories="3,last", **HEPOS).model, "mine")
-    assert '| cross-attention | hepos {"stride": 2} |' in card
+    assert "| cross-attention | hepos(stride=2) |" in card
     assert "| reads of the encoder | layer 3, its output |" in card
     assert "reads of the encoder" not in model_card(saved, "mine")
-    own = {"decoder_self_attention": "lsh", "decoder_self_attention_args": '{"num_hashes": 2}'}
-    card = model_card(untrained(saved, **own).model, "mine")
-    assert '| attention among summary positions | lsh {"num_hashes": 2} |' in card
+    card = model_card(untrained(saved, decoder_self_attention="lsh(num_hashes=2)").model, "mine")
+    assert "| attention among summary positions | lsh(num_hashes=2) |" in card
     assert "among summary positions" not in model_card(saved, "mine")
 
 

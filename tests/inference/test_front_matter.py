@@ -130,7 +130,7 @@ def test_the_source_and_its_licence_are_shown_and_the_models_own_is_not_guessed(
 
 
 def test_a_card_for_transformers_shows_how_they_read_it() -> None:
-    card = model_card(model(name="led", self_attention_args='{"window": 4}'), "my-model", for_transformers=True)
+    card = model_card(model(name="led", self_attention="sliding_window(window=4)"), "my-model", for_transformers=True)
     assert fields(card)["library_name"] == "transformers"
     assert "model = AutoModelForSeq2SeqLM.from_pretrained('my-model')" in card and "Summarizer" not in card
     assert "The first token is global." in card and 'inputs["global_attention_mask"] = mask' in card

@@ -71,7 +71,7 @@ def test_of_each_window_the_last_quarter_counts(tmp_path: Path) -> None:
 
 
 def test_boundaries_that_are_drawn_at_random_are_the_same_in_each_call(tmp_path: Path) -> None:
-    path = saved(tmp_path, "gumbel", boundaries_args='{"evaluation": "sample"}')
+    path = saved(tmp_path, "gumbel", boundaries="gumbel(evaluation='sample')")
     segmenter = Segmenter.from_pretrained(path, "cpu")
     first, second = segmenter.segment(TEXT), segmenter.segment(TEXT)
     np.testing.assert_array_equal(first.ends, second.ends)

@@ -1,6 +1,5 @@
 """The small scale: what its rows are, and what they begin with."""
 
-import json
 import re
 from dataclasses import replace
 from functools import cache
@@ -100,7 +99,8 @@ def test_a_block_holds_a_whole_passage(planner: Planner) -> None:
     noise = SpanNoise(task["corrupted_share"], task["mean_span"], task["copy_spans"])
     # Source and target have an end each.
     tokens = noise.longest(begun.max_source_positions - 1, begun.max_target_positions - 1)
-    assert tokens == 117 and noise.sizes(tokens)[0] + 1 <= json.loads(begun.model.self_attention_args)["block_size"]
+    assert tokens == 117 and noise.sizes(tokens)[0] + 1 <= 128
+    assert begun.model.self_attention == "blockwise(block_size=128)"
 
 
 def test_rows_whose_networks_have_the_same_weights_share_a_start(planner: Planner) -> None:

@@ -24,7 +24,7 @@ FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
 
 def small(name: str, lengths: Lengths, **overrides: Any) -> tuple[PyramidionConfig, Lengths]:
     """Return a small instance of a preset with nothing dropped out, unless told otherwise."""
-    output = {key: overrides[key] for key in ("output", "output_args") if key in overrides}
+    output = {"output": overrides["output"]} if "output" in overrides else {}
     config, lengths = shrink(preset(name, max_source_positions=2048, **output), lengths)
     return replace(config, **overrides), lengths
 
@@ -49,7 +49,7 @@ def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
 
 def test_sparse_projections_and_output_multiply_as_counted_by_hand() -> None:
     fields = dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), "multiplicative_conv")
-    config = preset("vanilla", **TINY, **fields, output="multiplicative", output_args='{"modules": 2}')
+    config = preset("vanilla", **TINY, **fields, output="multiplicative(modules=2)")
     products = cost_of(config, FOUR_TO_THREE).products
     # Of two modules of four numbers: a filter sees three tokens, of queries and keys three modules.
     multiplicative, query, value = 8 * 8, 3 * 3 * 4 * 8, 3 * 4 * 8
@@ -88,10 +88,10 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
 
 @pytest.mark.parametrize(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
 def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
-    options = f'{{"activation": "{activation}"}}'
+    part = f"dense(activation={activation!r})"
     bare, dropped = (
         cost_of(
-            preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward_args=options), FOUR_TO_THREE
+            preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward=part), FOUR_TO_THREE
         ).activations
         for p in (0.0, 0.1)
     )
@@ -119,45 +119,45 @@ def padded(length: int, multiple: int) -> int:
 
 # By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
 ATTENTION_BY_HAND = {
-    "full": ("{}", 2 * 8 * 101 * 101 * 4),
+    "full": ("", 2 * 8 * 101 * 101 * 4),
     # Blocks of 32 tokens, the last of them filled up with padding.
-    "blockwise": ('{"block_size": 32}', 2 * 8 * padded(101, 32) * 32 * 4),
+    "blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4),
     # Rows 0 to 63 see keys up to 71, the others those from 56.
-    "adaptive_span": ('{"max_window": 16}', 2 * 8 * (64 * 72 + 37 * 45) * 4),
+    "adaptive_span": ("(max_window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4),
     # 21 blocks of 5 tokens: the first five see as many, the others four; the two ends see everything.
     "bigbird": (
-        '{"block_size": 5, "window_blocks": 1, "random_blocks": 1}',
+        "(block_size=5, window_blocks=1, random_blocks=1)",
         2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
     ),
     # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
     "efficient": (
-        '{"local_heads": 2, "local_window": 16}',
+        "(local_heads=2, local_window=16)",
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4,
     ),
     # Keys and values are compressed to 12 each.
-    "linformer": ('{"compressed": 12}', 2 * 8 * 101 * 12 * 4 + 2 * 8 * 101 * 12 * 4),
+    "linformer": ("(compressed=12)", 2 * 8 * 101 * 12 * 4 + 2 * 8 * 101 * 12 * 4),
     # Two rounds of buckets of 16 tokens: products with 7 columns (half the buckets), and chunks that see one back.
     "lsh": (
-        '{"local_heads": 2, "local_window": 16, "bucket_size": 16, "num_hashes": 2}',
+        "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2)",
         2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (7 + 2 * 2 * 16),
     ),
     # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
-    "relative": ("{}", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
     # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
     "sinkhorn": (
-        '{"bucket_size": 16}',
+        "(bucket_size=16)",
         8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4,
     ),
     # One unit: three segments of 32 tokens and one of 5.
-    "segments": ('{"segment_length": 32}', 2 * 8 * (3 * 32 * 32 + 5 * 5) * 4),
+    "segments": ("(segment_length=32)", 2 * 8 * (3 * 32 * 32 + 5 * 5) * 4),
     # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
     "sliding_window": (
-        '{"window": 16, "dilation": 2, "dilated_heads": 2}',
+        "(window=16, dilation=2, dilated_heads=2)",
         2 * 6 * padded(101, 8) * 3 * 8 * 4 + 2 * 2 * 2 * padded(51, 8) * 3 * 8 * 4,
     ),
     # Rows 0 to 63 see keys up to 71, the others those from 56; 21 tokens of each residue see each other.
     "strided": (
-        '{"window": 16, "stride": 5}',
+        "(window=16, stride=5)",
         2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 5 * 21 * 21 * 4,
     ),
 }
@@ -166,9 +166,7 @@ ATTENTION_BY_HAND = {
 @pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
 def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = ATTENTION_BY_HAND[kind]
-    config = preset(
-        "vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=kind, self_attention_args=options
-    )
+    config = preset("vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=f"{kind}{options}")
     assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
 
 
@@ -190,32 +188,32 @@ AXES = {
 # The same of a decoder's layer.
 CAUSAL_BY_HAND = {
     # torch's own kernel is counted as if it did not leave out what comes later.
-    "full": ("{}", 2 * 8 * 101 * 101 * 4),
+    "full": ("", 2 * 8 * 101 * 101 * 4),
     # Two heads see chunks of 8 tokens and the one before. In two rounds six are multiplied with 4 columns, half the
     # buckets, and meet chunks of 16 and the one before.
     "lsh": (
-        '{"local_heads": 2, "local_window": 16, "bucket_size": 16, "num_hashes": 2, "num_buckets": 8}',
+        "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2, num_buckets=8)",
         2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
     ),
     # All rows in one tile, with as many distances as if they saw later keys.
-    "relative": ("{}", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
 }
 
 
 @pytest.mark.parametrize("kind", AXES["decoder_self_attention"])
 def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = CAUSAL_BY_HAND[kind]
-    chosen = {"decoder_self_attention": kind, "decoder_self_attention_args": options}
-    config = preset("vanilla", embed_dim=32, num_heads=8, decoder_layers=1, **chosen)
+    chosen = f"{kind}{options}"
+    config = preset("vanilla", embed_dim=32, num_heads=8, decoder_layers=1, decoder_self_attention=chosen)
     assert cost_of(config, Lengths(3, 101, vocab_size=10)).products[CostPart.DECODER_ATTENTION] == by_hand
 
 
 def test_two_factors_hash_by_the_root_of_the_number_of_buckets() -> None:
-    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1, "self_attention": "lsh"}
-    options = '{{"local_heads": 0, "bucket_size": 16, "num_hashes": 2, "hash_factors": {}}}'
+    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1}
+    attention = "lsh(local_heads=0, bucket_size=16, num_hashes=2, hash_factors={})"
     products = [
         cost_of(
-            preset("vanilla", **shape, self_attention_args=options.format(factors)), Lengths(2048, 3, vocab_size=10)
+            preset("vanilla", **shape, self_attention=attention.format(factors)), Lengths(2048, 3, vocab_size=10)
         ).products[CostPart.ENCODER_ATTENTION]
         for factors in (1, 2)
     ]
@@ -229,8 +227,7 @@ def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
     stride: int, source: int, pooled: str | None
 ) -> None:
     shape = {**TINY, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "pooling_lengths": pooled}
-    options = f'{{"stride": {stride}}}'
-    config = preset("transpooler", **shape, cross_attention="hepos", cross_attention_args=options)
+    config = preset("transpooler", **shape, cross_attention=f"hepos(stride={stride})")
     products = cost_of(config, Lengths(source, 3, vocab_size=10)).products
     read = padded(source if pooled is None else 32, stride) // stride
     # Two layers: keys and values, scores and mixes of three tokens, of 8 numbers each.
@@ -255,19 +252,18 @@ def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths
 
 #: options that fit the small widths, and as many segments as there may be
 OPTIONS = {
-    ("feed_forward", "sparse"): {"feed_forward_args": '{"block_size": 16}'},
-    ("feed_forward", "experts"): {"feed_forward_args": '{"experts": 16}'},
-    ("pooling", "segments"): {"pooling_args": '{"prior": 0.999}'},
+    ("feed_forward", "sparse"): "(block_size=16)",
+    ("feed_forward", "experts"): "(experts=16)",
+    ("pooling", "segments"): "(prior=0.999)",
 }
 
 
 @pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
 def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
-    shape: dict[str, Any] = {"self_attention": "full", "self_attention_args": "{}", "pooling_lengths": "32,None"}
+    shape: dict[str, Any] = {"self_attention": "full", "pooling_lengths": "32,None"}
     shape["normalize_before"] = axis == "stack"
-    comparison = compare(
-        *small("transpooler", Lengths(1777, 80, batch=2), **{**shape, axis: kind, **OPTIONS.get((axis, kind), {})})
-    )
+    shape[axis] = kind + OPTIONS.get((axis, kind), "")
+    comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **shape))
     assert comparison.agrees(), comparison
 
 
@@ -283,21 +279,21 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
         {"scorer": "nonlinear"},
         {"scorer": "embedding", "pooling_lengths": "33,33"},
         {"scorer": "random"},
-        {"pooling_args": '{"base": null}'},
+        {"pooling": "soft_topk(base=None)"},
         {"pooling_lengths": "33,33"},
         {"pooling_lengths": "500,7"},
         {"normalize_before": True},
-        {"feed_forward_args": '{"activation": "gelu"}'},
+        {"feed_forward": "dense(activation='gelu')"},
         {"dropout": 0.1, "activation_dropout": 0.2},
-        {"activation_dropout": 0.2, "feed_forward_args": '{"activation": "gelu"}'},
-        {"self_attention": "full", "self_attention_args": "{}"},
-        {"self_attention": "lsh", "self_attention_args": '{"local_heads": 9, "local_window": 10}'},
-        {"self_attention": "lsh", "self_attention_args": '{"local_heads": 0, "bucket_size": 200}'},
-        {"self_attention": "efficient", "self_attention_args": '{"local_heads": 0}'},
-        {"pooling_args": '{"sort": false}'},
-        {"scorer": "nonlinear", "scorer_args": '{"dropout": 0.1}'},
+        {"activation_dropout": 0.2, "feed_forward": "dense(activation='gelu')"},
+        {"self_attention": "full"},
+        {"self_attention": "lsh(local_heads=9, local_window=10)"},
+        {"self_attention": "lsh(local_heads=0, bucket_size=200)"},
+        {"self_attention": "efficient(local_heads=0)"},
+        {"pooling": "soft_topk(sort=False)"},
+        {"scorer": "nonlinear(dropout=0.1)"},
         {"checkpoint_activations": True},
-        {"feed_forward_args": '{"chunk_size": 100}'},
+        {"feed_forward": "dense(chunk_size=100)"},
     ],
     ids=str,
 )
@@ -308,11 +304,11 @@ def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], 
 
 
 def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
-    parts = {"feed_forward": "sparse,dense,experts,sparse"}
-    parts["feed_forward_args"] = '[{}, {}, {"experts": 10, "quantized": 0.1}, {"block_size": 8}]'
-    config, lengths = shrink(preset("vanilla", **parts, num_heads=2), Lengths(64, 16))
+    parts = "sparse | dense | experts(experts=10, quantized=0.1) | sparse(block_size=8)"
+    config, lengths = shrink(preset("vanilla", feed_forward=parts, num_heads=2), Lengths(64, 16))
     assert config.ffn_embed_dim == 24
-    assert config.feed_forward_args == ('[{"block_size": 8}, {}, {"experts": 2, "quantized": 0.1}, {"block_size": 8}]')
+    small_ones = "sparse(block_size=8) | dense | experts(experts=2, quantized=0.1) | sparse(block_size=8)"
+    assert config.feed_forward == small_ones
     assert compare(config, lengths).agrees()
 
 
@@ -373,25 +369,23 @@ def test_lengths_are_at_least_one() -> None:
 def test_a_small_instance_keeps_the_proportions() -> None:
     config, lengths = shrink(preset("deep_pyramidion"), Lengths(8192, 512, batch=8))
     assert lengths == Lengths(512, 32, batch=2, vocab_size=61)
-    assert config.self_attention_args == '{"block_size": 32}'
+    assert config.self_attention == "blockwise(block_size=32)"
     assert config.pooling_lengths == "None,128,32,None,None,None"
     assert config.encoder_layers == 6
-    config, _ = shrink(preset("transpooler_embedding", scorer_args='{"coordinate": 100}'), Lengths())
-    assert (config.embed_dim, config.scorer_args) == (32, '{"coordinate": 4}')
-    # One kind and its options for each layer.
-    each = {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 512}, {}]'}
-    config, _ = shrink(preset("vanilla", **each), Lengths())
-    assert config.self_attention_args == '[{"block_size": 32}, {}]'
+    config, _ = shrink(preset("transpooler_embedding", scorer="embedding(coordinate=100)"), Lengths())
+    assert (config.embed_dim, config.scorer) == (32, "embedding(coordinate=4)")
+    # One part for each layer.
+    config, _ = shrink(preset("vanilla", self_attention="blockwise(block_size=512) | full"), Lengths())
+    assert config.self_attention == "blockwise(block_size=32) | full"
     # A decoder's own attention shrinks alike.
-    config, _ = shrink(preset("blockwise", decoder_self_attention="full,lsh"), Lengths())
-    assert config.decoder_self_attention_args == '[{}, {"bucket_size": 4, "local_window": 16}]'
+    config, _ = shrink(preset("blockwise", decoder_self_attention="full | lsh"), Lengths())
+    assert config.decoder_self_attention == "full | lsh(bucket_size=4, local_window=16)"
     # Modules share the width.
-    sparse = {"decoder_projections": "conv", "decoder_projections_args": '{"modules": 5}', "output": "multiplicative"}
-    config, _ = shrink(preset("vanilla", **sparse), Lengths())
+    config, _ = shrink(preset("vanilla", decoder_projections="conv(modules=5)", output="multiplicative"), Lengths())
     assert config.embed_dim == 160
     # Funnel's blocks stay multiples of its window.
-    config, _ = shrink(preset("funnel", self_attention_args='{"block_size": 80}'), Lengths(8192, 512))
-    assert config.self_attention_args == '{"block_size": 80}'
+    config, _ = shrink(preset("funnel", self_attention="blockwise(block_size=80)"), Lengths(8192, 512))
+    assert config.self_attention == "blockwise(block_size=80)"
 
 
 def test_the_claims_of_the_paper_come_out() -> None:

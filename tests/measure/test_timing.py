@@ -21,7 +21,7 @@ def experiment(name: str = "tiny", run: dict[str, Any] | None = None, **override
         "embed_dim": 16,
         "ffn_embed_dim": 32,
         "num_heads": 2,
-        "self_attention_args": '{"block_size": 8}',
+        "self_attention": "blockwise(block_size=8)",
         "pooling_lengths": "16,4",
         "decoding_beam": 3,
     }
@@ -84,7 +84,7 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
 
 def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stopwatch, "clock", lambda work, device: (work(), (1.0, None))[1])
-    vanilla = experiment(self_attention="full", self_attention_args="{}", pooling_lengths=None)
+    vanilla = experiment(self_attention="full", pooling_lengths=None)
     monkeypatch.setattr(contender, "_SHORT_SOURCE", 24)
     monkeypatch.setattr(contender, "_SHORT_TARGET", 7)
     told: list[float] = []

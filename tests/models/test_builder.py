@@ -72,40 +72,37 @@ def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> Non
         {"num_heads": 2},
         {"encoder_layers": 3, "pooling_lengths": "None,8,4"},
         {"decoder_layers": 3},
-        {"self_attention_args": '{"block_size": 8}'},
-        {"pooling_args": '{"base": 3.0}'},
+        {"self_attention": "blockwise(block_size=8)"},
+        {"pooling": "soft_topk(base=3.0)"},
         {"pooling_lengths": "8,4"},
         {"pooling": "mean", "max_source_positions": 30},
         {"scorer": "nonlinear"},
         {"scorer": "index", "max_source_positions": 30},
-        {"scorer": "random", "scorer_args": '{"seed": 3}'},
-        {"feed_forward_args": '{"activation": "gelu"}'},
-        {"feed_forward": "sparse", "feed_forward_args": '{"block_size": 4}'},
-        {
-            "feed_forward": "dense,experts,dense,sparse",
-            "feed_forward_args": '[{}, {"experts": 2}, {}, {"block_size": 4}]',
-        },
+        {"scorer": "random(seed=3)"},
+        {"feed_forward": "dense(activation='gelu')"},
+        {"feed_forward": "sparse(block_size=4)"},
+        {"feed_forward": "dense | experts(experts=2) | dense | sparse(block_size=4)"},
         {"normalize_before": True},
         {"encoder_positions": "none"},
         {"decoder_positions": "sinusoidal"},
         {"decoder_start": "<s>"},
-        {"self_attention": "full", "self_attention_args": "{}"},
-        {"self_attention": "blockwise,full", "self_attention_args": '[{"block_size": 16}, {}]'},
-        {"self_attention_args": '[{"block_size": 16}, {"block_size": 8}]'},
-        {"feed_forward_args": '[{}, {}, {}, {"activation": "gelu"}]'},
-        {"pooling": "mean,soft_topk", "pooling_lengths": "8,4", "max_source_positions": 30},
+        {"self_attention": "full"},
+        {"self_attention": "blockwise(block_size=16) | full"},
+        {"self_attention": "blockwise(block_size=16) | blockwise(block_size=8)"},
+        {"feed_forward": "dense | dense | dense | dense(activation='gelu')"},
+        {"pooling": "mean | soft_topk", "pooling_lengths": "8,4", "max_source_positions": 30},
         {"pooling": "mean", "pooling_lengths": "8,None", "upsampling": "repeat", "max_source_positions": 30},
-        {"encoder_positions_args": '{"first": 9}'},
-        {"decoder_positions": "sinusoidal", "decoder_positions_args": '{"first": 9}'},
+        {"encoder_positions": "sinusoidal(first=9)"},
+        {"decoder_positions": "sinusoidal(first=9)"},
         {"encoder_positions": "axial", "max_source_positions": 30},
         {"decoder_positions": "axial"},
         {"layernorm_embedding": True},
         {"no_scale_embedding": True},
         {"output": "untied"},
         {"decoder_self_attention": "lsh"},
-        {"decoder_self_attention": "full,lsh", "decoder_self_attention_args": '[{}, {"local_heads": 0}]'},
+        {"decoder_self_attention": "full | lsh(local_heads=0)"},
         {"recurrence": "sru"},
-        {"recurrence": "sru", "recurrence_args": '{"dim": 5}'},
+        {"recurrence": "sru(dim=5)"},
     ],
 )
 def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
@@ -113,7 +110,7 @@ def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
     outputs = []
     for overrides in ({}, change):
         torch.manual_seed(1)
-        base = {"pooling_lengths": "None,4", "self_attention_args": '{"block_size": 16}'}
+        base = {"pooling_lengths": "None,4", "self_attention": "blockwise(block_size=16)"}
         config = small("blockwise", **{**base, **overrides})
         outputs.append(build(config, vocab_size=50).eval()(source, prefix))
     assert not torch.allclose(*outputs)
@@ -146,10 +143,8 @@ def test_fields_that_no_test_changes_are_known() -> None:
     tested_elsewhere = {
         *("checkpoint_activations", "stack", "decoder"),
         *("encoder_projections", "decoder_projections", "cross_projections"),
-        *("global_tokens", "global_markers", "global_query", "global_projections", "global_projections_args"),
-        *OPTIONS_OF_NONE,
-        *("dropout", "attention_dropout", "activation_dropout", "feed_forward", "cross_attention"),
-        *("cross_attention_args", "memories", "scorer_args", "max_source_positions", "pooling", "pooling_args"),
+        *("global_tokens", "global_markers", "global_query", "global_projections"),
+        *("dropout", "attention_dropout", "activation_dropout", "cross_attention", "memories", "max_source_positions"),
         *("decoding_beam", "decoding_length_penalty", "decoding_min_length", "decoding_max_length"),
         *("decoding_no_repeat_ngram", "tag_dim"),
     }
@@ -158,17 +153,22 @@ def test_fields_that_no_test_changes_are_known() -> None:
     assert {field.name for field in fields(PyramidionConfig)} == tested_elsewhere | changed
 
 
-OPTIONS_OF_NONE = [
-    *("encoder_projections_args", "decoder_projections_args", "cross_projections_args"),
-    *("upsampling_args", "stack_args", "decoder_args", "output_args"),
-]
-
-
-@pytest.mark.parametrize("name", OPTIONS_OF_NONE)
-def test_an_option_of_a_part_that_has_none_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("encoder_projections", "dense"),
+        ("decoder_projections", "dense"),
+        ("cross_projections", "dense"),
+        ("upsampling", "repeat"),
+        ("stack", "plain"),
+        ("decoder", "cross_attending"),
+        ("output", "tied"),
+    ],
+)
+def test_an_option_of_a_part_that_has_none_is_refused(name: str, kind: str) -> None:
     pooled = {"pooling": "mean", "pooling_lengths": "8,None", "upsampling": "repeat"}
     with pytest.raises(ValueError, match="has no option 'depth'; it knows none."):
-        build(small("blockwise", **pooled, **{name: '{"depth": 3}'}), vocab_size=50)
+        build(small("blockwise", **{**pooled, name: f"{kind}(depth=3)"}), vocab_size=50)
 
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
@@ -185,43 +185,46 @@ def test_every_dropout_acts_in_training(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"self_attention_args": '{"block_size": 0}'}, "`block_size` must be at least 1, but is 0."),
+        ({"self_attention": "blockwise(block_size=0)"}, "`block_size` must be at least 1, but is 0."),
         ({"pooling_lengths": "4,8"}, "`pooling_lengths` must not grow, but layer 2 hands on 8 after 4."),
-        ({"self_attention": "fulll"}, "`self_attention` must be one of .*, full, .*but is 'fulll'."),
         (
-            {"self_attention": "full,hepos"},
+            {"self_attention": "fulll"},
+            "`self_attention` must be one of .*, full, .*but is 'fulll'.",
+        ),
+        (
+            {"self_attention": "full | hepos"},
             r"`self_attention` must be a kind by which a sequence reads itself \(adaptive_span, .*\), but is 'hepos'.",
         ),
         (
-            {"cross_attention": "hepos", "cross_attention_args": '{"stride": 3}'},
+            {"cross_attention": "hepos(stride=3)"},
             r"`num_heads` \(4\) must be divisible by the `stride` of hepos \(3\).",
         ),
         (
-            {"cross_attention": "hepos", "cross_attention_args": '{"stride": 0}'},
+            {"cross_attention": "hepos(stride=0)"},
             "`stride` must be at least 1, but is 0.",
         ),
         ({"cross_attention": "blockwise"}, "`cross_attention` must be a kind that reads another sequence"),
         (
-            {"decoder_self_attention": "full,blockwise"},
+            {"decoder_self_attention": "full | blockwise"},
             r"`decoder_self_attention` must be a kind that writes token by token \(full, lsh, relative\), but",
         ),
         (
-            {"decoder_self_attention": "full,lsh,full"},
-            "`decoder_self_attention` must have one entry, or one per decoder layer, but has 3 for 2: ",
+            {"decoder_self_attention": "full | lsh | full"},
+            "`decoder_self_attention` must have one entry, or one per decoder layer with . in between, but has 3 for 2",
         ),
         (
-            {"decoder_self_attention": "lsh", "decoder_self_attention_args": '{"num_buckets": 5}'},
+            {"decoder_self_attention": "lsh(num_buckets=5)"},
             "`num_buckets` must be an even number and at least 2, but is 5.",
         ),
         (
-            {"self_attention": "lsh", "self_attention_args": '{"hash_factors": 3}'},
+            {"self_attention": "lsh(hash_factors=3)"},
             "`hash_factors` must be 1 or 2, but is 3.",
         ),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
-        ({"pooling_args": '{"base": 2}'}, "`pooling_args` is .* but nothing is pooled"),
-        ({"pooling_lengths": "None,None", "pooling_args": '{"base": 2}'}, "but nothing is pooled"),
+        ({"pooling": "soft_topk(base=2)"}, "`pooling` is .* but nothing is pooled"),
+        ({"pooling_lengths": "None,None", "pooling": "soft_topk(base=2)"}, "but nothing is pooled"),
         ({"decoding_beam": 0}, "`decoding_beam` must be from 1 to 1,024, but is 0."),
         ({"pooling": "mean", "pooling_lengths": "None,4", "scorer": "random"}, "`pooling` 'mean' takes no scorer."),
         ({"pooling": "funnel", "pooling_lengths": "None,4"}, "must name one length, after a layer that another one"),
@@ -230,7 +233,6 @@ def test_every_dropout_acts_in_training(name: str) -> None:
                 "pooling": "funnel",
                 "pooling_lengths": "4,None",
                 "self_attention": "efficient",
-                "self_attention_args": "{}",
             },
             "Funnel pooling needs `self_attention` blockwise or full, but it is 'efficient'.",
         ),
@@ -243,21 +245,16 @@ def test_every_dropout_acts_in_training(name: str) -> None:
                 "scorer": "attention",
                 "pooling_lengths": "4,4",
                 "self_attention": "efficient",
-                "self_attention_args": "{}",
             },
             "`scorer` 'attention' needs attention that tells what each position received",
         ),
         (
-            {"self_attention": "full,full,full"},
-            "`self_attention` must have one entry, or one per encoder layer, but has 3 for 2: 'full,full,full'.",
+            {"self_attention": "full | full | full"},
+            "`self_attention` must have one entry, or one per encoder layer with . in between, but has 3 for 2: 'full",
         ),
+        ({"self_attention": "full; full"}, "or one per memory with semicolons in between, but has 2 for 1 of"),
         (
-            {"self_attention_args": '[{"block_size": 8}, {}, {}]'},
-            "`self_attention_args` must have one entry, or one per encoder layer, but has 3 for 2",
-        ),
-        ({"self_attention_args": "[8, 4]"}, r"`self_attention_args` must be a JSON object, or a list of them, but is"),
-        (
-            {"self_attention": "full,blockwise"},
+            {"self_attention": "full(block_size=512)"},
             r"FullAttention \(attention 'full'\) has no option 'block_size'; it knows none.",
         ),
         ({"upsampling": "repeat", "pooling_lengths": "8,None"}, "`upsampling` 'repeat' needs pooling over windows"),
@@ -266,24 +263,29 @@ def test_every_dropout_acts_in_training(name: str) -> None:
             {"upsampling": "repeat", "pooling": "mean", "pooling_lengths": "None,8"},
             "`upsampling` 'repeat' needs a layer after the last pooling",
         ),
-        ({"pooling": "funnel,mean", "pooling_lengths": "8,4"}, "`upsampling` must be given"),
+        ({"pooling": "funnel | mean", "pooling_lengths": "8,4"}, "`upsampling` must be given"),
         (
-            {"pooling": "mean,soft_topk", "pooling_lengths": "8,4", "scorer": "random,linear"},
+            {"pooling": "mean | soft_topk", "pooling_lengths": "8,4", "scorer": "random | linear"},
             "but `pooling` 'mean' takes no scorer: give it linear, without options.",
         ),
         (
-            {"pooling_lengths": "None,4", "upsampling_args": '{"window": 3}'},
-            "`upsampling_args` is '{\"window\": 3}', but nothing is upsampled.",
+            {"output": "tide"},
+            "`output` must be one of multiplicative, tied, untied, but is 'tide'.",
         ),
-        ({"output": "tide"}, "`output` must be one of multiplicative, tied, untied, but is 'tide'."),
-        ({"encoder_positions": "none", "encoder_positions_args": '{"first": 1}'}, "but `encoder_positions` is 'none'."),
+        (
+            {"encoder_positions": "none(first=1)"},
+            "`encoder_positions` must be none without options, but is none.first=1..",
+        ),
         (
             {"encoder_positions": "axail"},
-            "`encoder_positions` must be one of none, axial, learned, sinusoidal, but is 'axail'.",
+            "must be one of none, axial, learned, sinusoidal, but is 'axail'.",
         ),
-        ({"feed_forward": "spars"}, "`feed_forward` must be one of dense, experts, sparse, but is 'spars'."),
         (
-            {"feed_forward_args": '{"activation": "tanh"}'},
+            {"feed_forward": "spars"},
+            "`feed_forward` must be one of dense, experts, sparse, but is 'spars'.",
+        ),
+        (
+            {"feed_forward": "dense(activation='tanh')"},
             "`activation` must be one of relu, gelu, gelu_tanh, but is 'tanh'.",
         ),
     ],
@@ -321,7 +323,7 @@ def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
     [
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),
-        ({"feed_forward": "dense,dense"}, "`feed_forward` must have one entry, or one per layer, but has 2 for 4"),
+        ({"feed_forward": "dense | dense"}, "or one per layer with . in between, but has 2 for 4"),
         ({"pooling_lengths": "None,None,None,None", "pooling": "marker"}, "`pooling` must be one of .*, markers, "),
         ({"scorer": "random"}, "`scorer` is 'random', but `pooling` 'markers' takes no scorer."),
     ],

@@ -29,11 +29,10 @@ TERRAFORMER = {
     "recurrence": "sru",
     "decoder_self_attention": "lsh",
     "decoder_projections": "multiplicative_conv",
-    "feed_forward": "sparse",
-    "feed_forward_args": '{"block_size": 4}',
+    "feed_forward": "sparse(block_size=4)",
 }
 #: what the preset has besides
-STREAMS = {**TERRAFORMER, "decoder_args": '{"reads_streams": true}', "output": "multiplicative"}
+STREAMS = {**TERRAFORMER, "decoder": "concatenated(reads_streams=True)", "output": "multiplicative"}
 REVERSIBLE = {"stack": "reversible", "normalize_before": True}
 models = pytest.mark.parametrize("fields", [{}, TERRAFORMER, STREAMS], ids=["plain", "terraformer", "streams"])
 poolings = pytest.mark.parametrize("pooling", ["none", "soft_topk"])
@@ -185,7 +184,7 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
             "(`longest_memory`), but `pooling_lengths` leaves 8192.",
         ),
         (
-            {"pooling_lengths": "None,64", "decoder_args": '{"longest_memory": 63}'},
+            {"pooling_lengths": "None,64", "decoder": "concatenated(longest_memory=63)"},
             "at most 63 (`longest_memory`), but `pooling_lengths` leaves 64.",
         ),
         (
@@ -193,17 +192,23 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
             "`memories` must be 'last' if `decoder` is 'concatenated', which has no cross-attention, but is '1,last'.",
         ),
         ({"cross_attention": "hepos"}, "`cross_attention` must be 'full' if `decoder` is 'concatenated'"),
-        ({"cross_attention_args": '{"dropout": 0.1}'}, "`cross_attention_args` must be '{}' if `decoder` is"),
-        ({"decoder_args": '{"attention_layers": 0}'}, "`attention_layers` of a concatenated decoder must be from 1 to"),
-        ({"decoder_args": '{"attention_layers": 101}'}, "must be from 1 to 100, but is 101."),
-        ({"decoder_args": '{"attention_layers": 1.5}'}, "'attention_layers' of ConcatenatedDecoder (decoder"),
-        ({"decoder_args": '{"longest_memory": 0}'}, "`longest_memory` of a concatenated decoder must be at least 1"),
+        ({"cross_attention": "full(dropout=0.1)"}, "`cross_attention` must be 'full' if `decoder` is"),
         (
-            {"decoder_args": '{"depth": 2}'},
+            {"decoder": "concatenated(attention_layers=0)"},
+            "`attention_layers` of a concatenated decoder must be from 1 to",
+        ),
+        ({"decoder": "concatenated(attention_layers=101)"}, "must be from 1 to 100, but is 101."),
+        ({"decoder": "concatenated(attention_layers=1.5)"}, "'attention_layers' of ConcatenatedDecoder (decoder"),
+        (
+            {"decoder": "concatenated(longest_memory=0)"},
+            "`longest_memory` of a concatenated decoder must be at least 1",
+        ),
+        (
+            {"decoder": "concatenated(depth=2)"},
             "has no option 'depth'; it knows attention_layers, longest_memory, reads_streams.",
         ),
         (
-            {**REVERSIBLE, "decoder_args": '{"reads_streams": true}', "pooling_lengths": "None,64"},
+            {**REVERSIBLE, "decoder": "concatenated(reads_streams=True)", "pooling_lengths": "None,64"},
             "`reads_streams` of the decoder needs layers after the last pooling of the encoder.",
         ),
         ({"stack": "reversible"}, "`stack` reversible needs `normalize_before` to be true"),
@@ -211,15 +216,15 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
 )
 def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as refusal:
-        build(preset("vanilla", **SMALL, decoder="concatenated", **fields), VOCABULARY)
+        build(preset("vanilla", **SMALL, **{"decoder": "concatenated", **fields}), VOCABULARY)
     assert message in str(refusal.value)
 
 
 @pytest.mark.parametrize("stack", STACK.names)
-@pytest.mark.parametrize("reads", ["true", "false"])
-def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: str) -> None:
-    made = model(stack=stack, decoder_args=f'{{"reads_streams": {reads}}}')
-    assert (made.encoder.norm is None) == (reads == "true" and STACK[stack].streams == 2)
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: bool) -> None:
+    made = model(stack=stack, decoder=f"concatenated(reads_streams={reads})")
+    assert (made.encoder.norm is None) == (reads and STACK[stack].streams == 2)
     assert made(batch(20), batch(5, seed=1)).isfinite().all()
 
 
@@ -230,14 +235,14 @@ def test_reading_the_streams_of_one_is_reading_its_output(stack: str) -> None:
     fields = {"stack": stack, "pooling_lengths": "12,None,6"}
     source, prefix = batch(20), batch(5, seed=1)
     expected, found = (
-        model(decoder_args=options, **fields)(source, prefix) for options in ("{}", '{"reads_streams": true}')
+        model(decoder=decoder, **fields)(source, prefix)
+        for decoder in ("concatenated", "concatenated(reads_streams=True)")
     )
     assert torch.equal(found, expected)
 
 
 def test_a_longer_memory_is_a_choice() -> None:
-    options = '{"longest_memory": 8192}'
-    build(preset("vanilla", **SMALL, decoder="concatenated", decoder_args=options), VOCABULARY)
+    build(preset("vanilla", **SMALL, decoder="concatenated(longest_memory=8192)"), VOCABULARY)
     build(preset("vanilla", **SMALL, decoder="concatenated", pooling_lengths="None,4096"), VOCABULARY)
 
 
@@ -245,6 +250,6 @@ def test_a_longer_memory_is_a_choice() -> None:
 def test_options_change_the_output(stack: str) -> None:
     source, prefix = batch(20), batch(5, seed=1)
     outputs = [
-        model(stack=stack, decoder_args=f'{{"attention_layers": {count}}}')(source, prefix) for count in (1, 2, 3)
+        model(stack=stack, decoder=f"concatenated(attention_layers={count})")(source, prefix) for count in (1, 2, 3)
     ]
     assert not torch.allclose(outputs[0], outputs[1]) and not torch.allclose(outputs[1], outputs[2])

@@ -4,7 +4,7 @@ import pytest
 
 from pyramidions.errors import UserError
 from pyramidions.models.experiment import read_experiment, with_lengths
-from pyramidions.strict_json import parse_json
+from pyramidions.models.notation import parse_part
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 ROW = str(CONFIGS / "table3" / "deep_pyramidion.yaml")
@@ -22,25 +22,22 @@ def test_overrides_are_composed_as_hydra_does() -> None:
 
 
 def test_any_number_of_modules_may_share_a_vocabulary_that_is_not_known_yet() -> None:
-    overrides = ("model.output=multiplicative", 'model.output_args={"modules": 37}')
-    assert read_experiment("vanilla", overrides).model.output_args == '{"modules": 37}'
+    overrides = ("model.output=multiplicative(modules=37)",)
+    assert read_experiment("vanilla", overrides).model.output == "multiplicative(modules=37)"
 
 
 def test_a_preset_takes_the_overrides_of_a_file() -> None:
     overrides = (
         *("model.embed_dim=64", "model.dropout=0", "model.normalize_before=true", "model.pooling_lengths=64,null"),
-        *(
-            'model.self_attention_args={"block_size": 8}',
-            "task.max_source_positions=128",
-            "task.max_target_positions=16",
-        ),
+        *("model.self_attention=blockwise(block_size=8)", "task.max_source_positions=128"),
+        "task.max_target_positions=16",
     )
     found = read_experiment("pyramidion", overrides)
     model = found.model
     assert (model.embed_dim, model.dropout, model.normalize_before) == (64, 0, True)
-    assert (model.pooling_lengths, model.self_attention_args) == ("64,null", '{"block_size": 8}')
+    assert (model.pooling_lengths, model.self_attention) == ("64,null", "blockwise(block_size=8)")
     assert (found.max_source_positions, model.max_source_positions, found.max_target_positions) == (128, 128, 16)
-    assert model.encoder_layers == 2 and model.self_attention == "blockwise"
+    assert model.encoder_layers == 2
     # As Hydra has a value that holds a comma.
     assert read_experiment("pyramidion", ('model.pooling_lengths="64,8"',)).model.pooling_lengths == "64,8"
     assert read_experiment("pyramidion", ("model.pooling_lengths=null",)).model.pooling_lengths is None
@@ -86,8 +83,8 @@ def test_what_is_wrong_with_a_config_is_one_sentence(config: str, overrides: tup
 @pytest.mark.parametrize("config", ["lsh", str(CONFIGS / "table2" / "11_lsh_8k.yaml")])
 def test_a_config_means_what_the_format_that_it_records_says(config: str, given: str) -> None:
     field = "model.config_format" if config == "lsh" else "+model.config_format"
-    options = parse_json(read_experiment(config, (f"{field}={given}",)).model.self_attention_args)
-    assert options.get("chunk_buckets") == (1 if given == "2" else None)
+    attention = parse_part("self_attention", read_experiment(config, (f"{field}={given}",)).model.self_attention)
+    assert attention.options.get("chunk_buckets") == (1 if given == "2" else None)
 
 
 def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:

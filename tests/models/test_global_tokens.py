@@ -12,7 +12,7 @@ from pyramidions.nn import Transformer
 
 VOCABULARY, PAD, MARKER = 40, 1, 4
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 64}
-WINDOW = {"self_attention": "sliding_window", "self_attention_args": '{"window": 4}'}
+WINDOW = {"self_attention": "sliding_window(window=4)"}
 
 
 def model(**overrides: Any) -> Transformer:
@@ -64,7 +64,7 @@ def test_tokens_that_are_named_in_a_call_are_global_beside_those_of_the_config()
 
 def test_tokens_named_in_a_call_need_a_layer_that_reads_marks() -> None:
     with pytest.raises(ValueError, match="^`marked` needs attention that reads marks, but no layer has one.$"):
-        memory(model(self_attention="full", self_attention_args="{}"), document(), torch.ones(1, 40, dtype=torch.bool))
+        memory(model(self_attention="full"), document(), torch.ones(1, 40, dtype=torch.bool))
 
 
 def test_second_projections_start_as_copies_and_are_read_by_global_tokens_alone() -> None:
@@ -111,7 +111,7 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
     ("fields", "words"),
     [
         (
-            {"global_tokens": 1, "self_attention": "full", "self_attention_args": "{}"},
+            {"global_tokens": 1, "self_attention": "full"},
             "`global_tokens` needs `self_attention` sliding_window, but it is 'full'.",
         ),
         (
@@ -124,9 +124,12 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
             "Global tokens need poolings that tell what their vectors are made of, but 'max' does not.",
         ),
         ({"global_tokens": -1}, "`global_tokens` must be from 0 to 16,777,216, but is -1."),
-        ({"global_projections_args": '{"rank": 3}'}, "but `global_projections` is 'none'."),
         (
-            {"global_tokens": 1, "global_projections": "dense", "global_projections_args": '{"rank": 3}'},
+            {"global_projections": "none(rank=3)"},
+            "`global_projections` must be none without options, but is none(rank=3).",
+        ),
+        (
+            {"global_tokens": 1, "global_projections": "dense(rank=3)"},
             "DenseProjections (projections 'dense') has no option 'rank'; it knows none.",
         ),
     ],

@@ -16,10 +16,9 @@ VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
 TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "decoder_layers": 2, "max_source_positions": 64}
 #: a pooling of tokens in front of that of units
 POOLED = {
-    "hat": {"pooling": "soft_topk,markers", "pooling_lengths": "None,None,None,16,None,8,None"},
+    "hat": {"pooling": "soft_topk | markers", "pooling_lengths": "None,None,None,16,None,8,None"},
     "hmnet": {
-        "pooling": "soft_topk,markers",
-        "pooling_args": '[{}, {"role_tokens": 4, "numbers": true}]',
+        "pooling": "soft_topk | markers(role_tokens=4, numbers=True)",
         "pooling_lengths": "None,None,16,None,None,8,None,None,None,None,None,None",
     },
 }
@@ -93,7 +92,7 @@ def test_options_of_hmnets_pooling_are_those_of_markers() -> None:
     (pooling,) = spec_of(preset("hmnet")).encoder.poolings.values()
     assert dict(pooling.pooler.options) == {"role_tokens": 4, "numbers": True}
     with pytest.raises(UserError, match="^`role_tokens` must be at least 0, but is -1.$"):
-        model("hmnet", pooling_args='{"role_tokens": -1}')
+        model("hmnet", pooling="markers(role_tokens=-1)")
 
 
 @hierarchies

@@ -60,16 +60,16 @@ CHANGES: list[dict[str, Any]] = [
     {"layers": "2,1,1"},
     {"boundaries": "none"},
     {"boundaries": "fixed"},
-    {"boundaries": "fixed", "boundaries_args": '{"factor": 3}'},
+    {"boundaries": "fixed(factor=3)"},
     {"segments": "last"},
     {"self_attention": "full"},
-    {"self_attention": "full,relative,relative,relative"},
-    {"self_attention": "lsh", "self_attention_args": '{"bucket_size": 2, "local_heads": 0}'},
-    {"feed_forward": "experts", "feed_forward_args": '{"experts": 2}'},
-    {"feed_forward_args": "{}"},
+    {"self_attention": "full | relative | relative | relative"},
+    {"self_attention": "lsh(bucket_size=2, local_heads=0)"},
+    {"feed_forward": "experts(experts=2)"},
+    {"feed_forward": "dense"},
     {"normalize_before": True},
     {"normalize_before": True, "stack": "reversible"},
-    {"output": "tied", "output_args": "{}"},
+    {"output": "tied"},
 ]
 
 
@@ -87,7 +87,7 @@ def test_every_field_changes_the_output(change: dict[str, Any]) -> None:
 def test_fields_that_no_test_above_changes_are_known() -> None:
     changed = {name for change in CHANGES for name in change}
     assert {field.name for field in fields_of(LanguageModelConfig)} - changed == {
-        *("dropout", "attention_dropout", "activation_dropout", "checkpoint_activations", "stack_args"),
+        *("dropout", "attention_dropout", "activation_dropout", "checkpoint_activations"),
     }
 
 
@@ -101,7 +101,7 @@ def test_dropout_acts_in_training_only(field: str) -> None:
 
 def test_the_bias_of_the_output_layer_is_an_option() -> None:
     assert made().output.linear.bias is not None
-    assert made(output_args="{}").output.linear.bias is None
+    assert made(output="untied").output.linear.bias is None
 
 
 def test_stacks_that_keep_inputs_alone_have_the_same_gradients() -> None:
@@ -141,16 +141,19 @@ def test_new_weights_are_normal_with_the_published_deviations() -> None:
         ({"layers": ""}, "`layers` must be one number, three or five"),
         ({"layers": "12"}, "`boundaries` must be none where `layers` is one number, '12', but is 'whitespace'."),
         ({"boundaries": "word"}, "`boundaries` must be one of none, entropy, fixed, gumbel, unigram, whitespace, but"),
-        ({"boundaries": "fixed,fixed"}, "`boundaries` must have one entry, or one per hourglass, but has 2 for 1"),
-        ({"boundaries_args": '{"factor": 3}'}, "WhitespaceBoundaries .* has no option 'factor'"),
         (
-            {"boundaries": "none", "boundaries_args": '{"factor": 3}'},
-            "`boundaries_args` is .* but `boundaries` is 'none'",
+            {"boundaries": "fixed | fixed"},
+            "or one per hourglass with | in between, but has 2 for 1",
         ),
-        ({"boundaries": "fixed", "boundaries_args": '{"factor": 0}'}, "`factor` must be at least 2, but is 0."),
-        ({"boundaries": "fixed", "boundaries_args": '{"factor": 1}'}, "`factor` must be at least 2, but is 1."),
+        ({"boundaries": "whitespace(factor=3)"}, "WhitespaceBoundaries .* has no option 'factor'"),
         (
-            {"boundaries": "gumbel", "boundaries_args": '{"prior": 1.0}'},
+            {"boundaries": "none(factor=3)"},
+            "`boundaries` must be none without options",
+        ),
+        ({"boundaries": "fixed(factor=0)"}, "`factor` must be at least 2, but is 0."),
+        ({"boundaries": "fixed(factor=1)"}, "`factor` must be at least 2, but is 1."),
+        (
+            {"boundaries": "gumbel(prior=1.0)"},
             "`prior` must be above 0 and below 1, but is 1.0.",
         ),
         (
@@ -187,6 +190,6 @@ def test_an_unknown_preset_is_refused() -> None:
 
 def test_layers_around_nothing_that_is_shortened_are_one_stack() -> None:
     layers = "1,1,1,1,1"
-    inner_only = made(layers=layers, boundaries="none,whitespace")
+    inner_only = made(layers=layers, boundaries="none | whitespace")
     assert [len(part) for part in (inner_only.hourglass.before, inner_only.hourglass.after)] == [2, 2]
     assert len(made(layers=layers, boundaries="none").hourglass.before) == 5

@@ -1,8 +1,5 @@
 """Kinds and options of attention that differ from layer to layer."""
 
-import json
-from typing import Any
-
 import torch
 
 from pyramidions.models import build, preset
@@ -17,16 +14,19 @@ from pyramidions.nn.attention import (
 )
 
 
-def made(kinds: str, options: list[dict[str, Any]]) -> Transformer:
+def made(attention: str) -> Transformer:
     shape = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 4}
-    config = preset("vanilla", **shape, self_attention=kinds, self_attention_args=json.dumps(options))
+    config = preset("vanilla", **shape, self_attention=attention)
     return build(config, vocab_size=50)
 
 
+def windows(*sizes: int) -> str:
+    return " | ".join(f"sliding_window(window={size})" for size in sizes)
+
+
 def test_layers_of_a_decoder_attend_to_its_own_tokens_each_in_its_way() -> None:
-    chosen = {"decoder_self_attention": "lsh,full,lsh", "decoder_layers": 3}
-    options = '[{"bucket_size": 8}, {}, {"num_buckets": 4}]'
-    model = build(preset("vanilla", **chosen, decoder_self_attention_args=options), vocab_size=50)
+    attention = "lsh(bucket_size=8) | full | lsh(num_buckets=4)"
+    model = build(preset("vanilla", decoder_self_attention=attention, decoder_layers=3), vocab_size=50)
     first, second, third = (layer.function(SelfAttention).attention for layer in model.decoder.layers)
     assert isinstance(first, LSHAttention) and isinstance(second, FullAttention) and isinstance(third, LSHAttention)
     assert [(one.bucket_size, one.num_buckets) for one in (first, third)] == [(8, None), (64, 4)]
@@ -44,12 +44,12 @@ def attentions(model: Transformer) -> list[CoreAttention]:
 
 
 def test_windows_grow_from_layer_to_layer() -> None:
-    model = made("sliding_window", [{"window": window} for window in (4, 8, 16, 32)])
+    model = made(windows(4, 8, 16, 32))
     assert [attention.side for attention in attentions(model)] == [2, 4, 8, 16]  # type: ignore[union-attr]
 
 
 def test_a_layer_sees_as_far_as_its_own_window() -> None:
-    layers = made("sliding_window", [{"window": window} for window in (2, 4, 6, 8)]).eval().encoder.layers
+    layers = made(windows(2, 4, 6, 8)).eval().encoder.layers
     for layer, reach in zip(layers, (1, 2, 3, 4), strict=True):
         function = layer.function(SelfAttention)
         x = torch.randn(1, 20, 16, requires_grad=True)
@@ -59,10 +59,9 @@ def test_a_layer_sees_as_far_as_its_own_window() -> None:
 
 
 def test_lsh_and_sinkhorn_alternate_with_windows_each_with_its_own_options() -> None:
-    hashed = {"bucket_size": 8, "num_hashes": 2, "local_heads": 0}
     model = made(
-        "lsh,sliding_window,sinkhorn,sliding_window",
-        [hashed, {"window": 4}, {"bucket_size": 6, "iterations": 3}, {"window": 10}],
+        "lsh(bucket_size=8, num_hashes=2, local_heads=0) | sliding_window(window=4) "
+        "| sinkhorn(bucket_size=6, iterations=3) | sliding_window(window=10)"
     )
     lsh, near, sinkhorn, wider = attentions(model)
     assert isinstance(lsh, LSHAttention) and isinstance(sinkhorn, SinkhornAttention)
@@ -77,7 +76,7 @@ def test_lsh_and_sinkhorn_alternate_with_windows_each_with_its_own_options() -> 
 
 def test_random_blocks_differ_from_layer_to_layer_and_not_from_model_to_model() -> None:
     def drawn() -> list[torch.Tensor]:
-        lists = [attention.lists for attention in attentions(made("bigbird", [{}]))]  # type: ignore[union-attr]
+        lists = [attention.lists for attention in attentions(made("bigbird"))]  # type: ignore[union-attr]
         return [each.of_others(torch.tensor([30]), 2, torch.arange(30)) for each in lists]
 
     first, second = drawn(), drawn()

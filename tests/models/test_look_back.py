@@ -16,7 +16,7 @@ TINY = {
     "embed_dim": 16,
     "ffn_embed_dim": 32,
     "num_heads": 4,
-    "self_attention_args": '{"block_size": 16}',
+    "self_attention": "blockwise(block_size=16)",
     "pooling_lengths": "None,None,24,6,None,None",
     "max_source_positions": 64,
     "dropout": 0.0,
@@ -88,6 +88,6 @@ def test_looking_back_costs_a_quarter_of_reading_all() -> None:
         products = cost_of(preset("look_back", **fields), lengths).products
         return products[CostPart.MEMORY_PROJECTIONS] + products[CostPart.CROSS_ATTENTION]
 
-    plain = memory(memories="last", cross_attention="full", cross_attention_args="{}")
-    full = memory(cross_attention="full", cross_attention_args="{}")
+    plain = memory(memories="last", cross_attention="full")
+    full = memory(cross_attention="full")
     assert memory() - plain == (full - plain) // 4

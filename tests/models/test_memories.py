@@ -129,7 +129,7 @@ def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
 
 
 def test_options_may_too() -> None:
-    fields = {"cross_attention": "hepos", "cross_attention_args": '[{"stride": 1}, [{"stride": 2}, {"stride": 4}]]'}
+    fields = {"cross_attention": "hepos(stride=1); hepos(stride=2) | hepos(stride=4)"}
     layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).decoder.layers
     found = [[s.attention.options["stride"] for s in layer.sublayers if s.name.startswith("cross")] for layer in layers]
     assert found == [[1, 2], [1, 4]]
@@ -142,9 +142,8 @@ def test_options_may_too() -> None:
         ({"memories": "4,last"}, "each once, but is '4,last'"),
         ({"memories": "last,1,1"}, "each once, but is 'last,1,1'"),
         ({"memories": "-1,last"}, "each once, but is '-1,last'"),
-        ({"memories": "1,last", "cross_attention": "full;full;full"}, "per memory, but has 3 for 2 of `memories`"),
-        ({"memories": "1,last", "cross_attention_args": "[{}, {}, {}]"}, "per memory, but has 3 for 2 of `memories`"),
-        ({"cross_attention": "full;full"}, "or one per memory, but has 2 for 1 of `memories`"),
+        ({"memories": "1,last", "cross_attention": "full; full; full"}, "but has 3 for 2 of `memories`"),
+        ({"cross_attention": "full;full"}, "but has 2 for 1 of `memories`"),
         (
             {"memories": "1,last", "stack": "reversible", "normalize_before": True},
             "`memories` must name layers that a pooling follows if `stack` is 'reversible', but names 1",

@@ -11,7 +11,7 @@ from pyramidions.models import build, preset
 from pyramidions.models.pooling_warmup import PoolingWarmup
 from pyramidions.nn import Transformer
 
-SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention_args": '{"block_size": 8}'}
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=8)"}
 QUIET = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 SOURCE = torch.randint(4, 50, (2, 64), generator=torch.Generator().manual_seed(1))
 
@@ -94,8 +94,8 @@ def test_a_model_without_topk_pooling_is_refused(overrides: dict[str, object]) -
 
 
 def test_attention_with_weights_for_pooled_lengths_is_refused() -> None:
-    linformer = {"self_attention": "linformer", "self_attention_args": '{"compressed": 4}'}
+    linformer = {"self_attention": "linformer(compressed=4)"}
     with pytest.raises(UserError, match="`self_attention` linformer has weights for 16 of 64 positions"):
         PoolingWarmup(model(**linformer), 64, 9)
-    first = {"self_attention": "linformer,full", "self_attention_args": '[{"compressed": 4}, {}]'}
+    first = {"self_attention": "linformer(compressed=4) | full"}
     PoolingWarmup(model(**first), 64, 9)

@@ -93,8 +93,8 @@ def test_blocks_begin_anew_whether_the_encoder_or_attention_cuts_them(projection
 @torch.no_grad()
 def test_reversible_layers_of_other_blocks_are_those_of_plain_ones(projections: str) -> None:
     fields = {"normalize_before": True, "encoder_projections": projections, "stack": "reversible"}
-    args = '[{"block_size": 4}, {"block_size": 8}, {"block_size": 4}]'
-    model = tiny("blockwise", self_attention_args=args, **fields).eval()
+    fields["self_attention"] = "blockwise(block_size=4) | blockwise(block_size=8) | blockwise(block_size=4)"
+    model = tiny("blockwise", **fields).eval()
     before, changed = batch(24), batch(24)
     # Blocks of 8 hold all that a token reaches.
     changed[0, 7] = 5 + (changed[0, 7] == 5)
@@ -110,7 +110,7 @@ def test_units_of_the_text_must_not_be_read_across(projections: str) -> None:
         "SegmentsAttention stays inside units of the text, so its projections must read each position alone, but "
         "ConvProjections reads 2 before it."
     )
-    tiny("segments", encoder_projections=projections, encoder_projections_args='{"length_kernel": 1}')
+    tiny("segments", encoder_projections=f"{projections}(length_kernel=1)")
     tiny("segments", encoder_projections="multiplicative")
 
 
@@ -138,8 +138,7 @@ def test_global_tokens_see_by_the_projections_of_all_others_or_by_copies(project
         ),
         (
             {
-                "encoder_projections": "multiplicative",
-                "encoder_projections_args": '{"modules": 4}',
+                "encoder_projections": "multiplicative(modules=4)",
                 "global_projections": "multiplicative",
             },
             "`global_projections` start as copies of `encoder_projections`, so kind and options must be the same, but "
@@ -157,17 +156,16 @@ def test_second_projections_must_be_as_the_first(fields: dict[str, Any], sentenc
 def test_every_option_changes_the_output() -> None:
     source, prefix = batch(23), batch(6, seed=1)
     changes = {
-        "multiplicative": ['{"modules": 4}'],
-        "conv": ['{"modules": 4}', '{"kernel": 1}', '{"length_kernel": 2}', '{"value_kernel": 3}'],
+        "multiplicative": ["(modules=4)"],
+        "conv": ["(modules=4)", "(kernel=1)", "(length_kernel=2)", "(value_kernel=3)"],
     }
     changes["multiplicative_conv"] = changes["conv"]
     for field in everywhere("dense"):
         dense = tiny()(source, prefix)
         for kind, options in changes.items():
-            found = [tiny(**{field: kind, f"{field}_args": each})(source, prefix) for each in ("{}", *options)]
+            found = [tiny(**{field: f"{kind}{each}"})(source, prefix) for each in ("", *options)]
             assert not any(found[0].allclose(other) for other in (dense, *found[1:])), (field, kind)
     tied, *others = (
-        tiny(output=kind, output_args=args)(source, prefix)
-        for kind, args in (("tied", "{}"), ("multiplicative", "{}"), ("multiplicative", '{"modules": 2}'))
+        tiny(output=output)(source, prefix) for output in ("tied", "multiplicative", "multiplicative(modules=2)")
     )
     assert not tied.allclose(others[0]) and not others[0].allclose(others[1])

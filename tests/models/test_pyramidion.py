@@ -40,8 +40,8 @@ def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> Pyr
     torch.manual_seed(seed)
     config = {**tiny_fields(name), "max_source_positions": 64, **overrides}
     if name == "deep_pyramidion":
-        config = {"self_attention_args": '{"block_size": 8}', **config, "pooling_lengths": "None,16,4,None,None,None"}
-        config["self_attention_args"] = '{"block_size": 8}'
+        config = {"self_attention": "blockwise(block_size=8)", **config, "pooling_lengths": "None,16,4,None,None,None"}
+        config["self_attention"] = "blockwise(block_size=8)"
     return PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**config)), task()).eval()
 
 
@@ -77,7 +77,7 @@ def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
 
 
 def test_documents_longer_than_weights_are_for_are_refused_before_any_is_read() -> None:
-    linformer = {"self_attention": "linformer", "self_attention_args": '{"compressed": 4}'}
+    linformer = {"self_attention": "linformer(compressed=4)"}
     assert model("vanilla", **linformer)
     with pytest.raises(UserError, match="^--max-source-positions must be at most 48, for which LinformerAttention has"):
         model("vanilla", **linformer, max_source_positions=48)

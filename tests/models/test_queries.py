@@ -13,7 +13,7 @@ from pyramidions.nn import Transformer
 VOCABULARY, PAD, END, MARKER = 60, 1, 2, 4
 TINY = {"embed_dim": 32, "ffn_embed_dim": 32, "num_heads": 2, "max_source_positions": 128}
 POOLED = {"encoder_layers": 2, "pooling_lengths": "32,16"}
-BLOCKS = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 8}'}
+BLOCKS = {"self_attention": "blockwise(block_size=8)"}
 
 
 def model(**overrides: Any) -> Transformer:
@@ -71,7 +71,7 @@ def reached(of: Transformer, changed: int, *query: int) -> list[int]:
 
 
 def test_a_global_query_sees_and_is_seen_everywhere() -> None:
-    window = {"self_attention": "sliding_window", "self_attention_args": '{"window": 4}', "encoder_layers": 1}
+    window = {"self_attention": "sliding_window(window=4)", "encoder_layers": 1}
     assert reached(model(**window), 50, 7, 8) == [48, 49, 50, 51, 52]
     assert reached(model(**window, global_query=True), 50, 7, 8) == [0, 1, 2, 48, 49, 50, 51, 52]
     assert reached(model(**window, global_query=True), 1, 7, 8) == list(range(104))
@@ -94,7 +94,12 @@ def test_a_query_is_a_unit_of_its_own() -> None:
         ),
         ({"global_query": True}, "`global_query` needs `self_attention` sliding_window, but it is 'full'."),
         (
-            {"scorer": "linear,query", "pooling": "max,soft_topk", "pooling_lengths": "32,16", "upsampling": "none"},
+            {
+                "scorer": "linear | query",
+                "pooling": "max | soft_topk",
+                "pooling_lengths": "32,16",
+                "upsampling": "none",
+            },
             "`scorer` 'query' must follow poolings that tell what their vectors are made of, but follows 'max'.",
         ),
     ],

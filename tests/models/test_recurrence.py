@@ -1,6 +1,5 @@
 """Whole models with a recurrence beside the feed-forward parts of their layers."""
 
-import json
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ LAYERS = 5  # three of the encoder and two of the decoder
 
 def model(attention: str = "full", pooling: str = "none", **overrides: Any) -> Transformer:
     """Return a model whose recurrences matter from the start."""
-    made = tiny(attention, pooling, **{"recurrence": "sru", "recurrence_args": '{"dim": 3}', **overrides}).eval()
+    made = tiny(attention, pooling, **{"recurrence": "sru(dim=3)", **overrides}).eval()
     with torch.no_grad():
         for part in made.modules():
             if isinstance(part, Recurrence):
@@ -38,11 +37,10 @@ def recurring(of: Transformer) -> list[bool]:
 def test_every_layer_has_one_or_those_that_are_named() -> None:
     assert recurring(model()) == [True] * LAYERS
     assert recurring(tiny()) == [False] * LAYERS
-    assert recurring(model(recurrence="none,sru,none,none,sru")) == [False, True, False, False, True]
-    options = json.dumps([{}, {"dim": 7}, {}, {}, {"layers": 2}])
+    assert recurring(model(recurrence="none | sru | none | none | sru")) == [False, True, False, False, True]
     first, second = (
         layer.sublayers["feed_forward"].beside
-        for part in [model(recurrence="none,sru,none,none,sru", recurrence_args=options)]
+        for part in [model(recurrence="none | sru(dim=7) | none | none | sru(layers=2)")]
         for layer in (part.encoder.layers[1], part.decoder.layers[1])
     )
     assert (first.down.out_features, len(first.units)) == (7, 1)
@@ -50,7 +48,7 @@ def test_every_layer_has_one_or_those_that_are_named() -> None:
 
 
 def test_without_it_a_seed_gives_the_weights_that_it_gave() -> None:
-    before, after = tiny().state_dict(), tiny(recurrence="none,none,none,none,sru").state_dict()
+    before, after = tiny().state_dict(), tiny(recurrence="none | none | none | none | sru").state_dict()
     assert all(after[name].equal(weight) for name, weight in before.items())
     added = after.keys() - before.keys()
     assert added and all(name.startswith("decoder.layers.1.sublayers.feed_forward.beside.") for name in added)
@@ -132,15 +130,11 @@ def test_gradients_reach_all_of_it_in_every_stack(stack: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"recurrence": "gru"}, "`recurrence` must be one of none, sru, but is 'gru'."),
-        ({"recurrence": "sru,none"}, "must have one entry, or one per layer, but has 2 for 5: 'sru,none'."),
-        ({"recurrence_args": '{"dim": 3}'}, "`recurrence_args` is '{\"dim\": 3}', but `recurrence` is 'none'."),
+        ({"recurrence": "gru"}, "`recurrence` must be one of none, sru, but is 'gru'"),
+        ({"recurrence": "sru | none"}, "or one per layer with | in between, but has 2 for 5: 'sru | none'."),
+        ({"recurrence": "none(dim=3)"}, "`recurrence` must be none without options, but is none(dim=3)."),
         (
-            {"recurrence": "none,sru,sru,sru,sru", "recurrence_args": json.dumps([{"dim": 3}] * 5)},
-            "but `recurrence` is 'none,sru,sru,sru,sru'.",
-        ),
-        (
-            {"recurrence": "sru", "self_attention": "full,segments,full"},
+            {"recurrence": "sru", "self_attention": "full | segments | full"},
             "`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` 'segments'), "
             "but is 'sru'.",
         ),
@@ -152,7 +146,7 @@ def test_what_cannot_be_is_refused(fields: dict[str, str], message: str) -> None
     assert message in str(refusal.value)
 
 
-@pytest.mark.parametrize("options", ['{"dim": 0}', '{"layers": 0}'])
+@pytest.mark.parametrize("options", ["dim=0", "layers=0"])
 def test_options_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(UserError, match="of sru must be at least 1, but is 0"):
-        build(preset("vanilla", recurrence="sru", recurrence_args=options, embed_dim=16), VOCABULARY)
+        build(preset("vanilla", recurrence=f"sru({options})", embed_dim=16), VOCABULARY)

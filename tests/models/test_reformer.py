@@ -11,8 +11,8 @@ from pyramidions.nn.beam_search import BeamSearch
 from pyramidions.nn.positions import AxialPositions
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers": 3, "decoder_layers": 1}
-BUCKETS = {"self_attention_args": '{"bucket_size": 4, "num_hashes": 2, "local_heads": 0}'}
-CHUNKS = {"feed_forward_args": '{"chunk_size": 5}'}
+BUCKETS = {"self_attention": "lsh(bucket_size=4, num_hashes=2, local_heads=0)"}
+CHUNKS = {"feed_forward": "dense(chunk_size=5)"}
 
 
 def make(**overrides: object) -> Transformer:

@@ -18,7 +18,7 @@ from pyramidions.models import build, preset
 wrapper, rank, meeting, out = sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
 torch.manual_seed(0)
 small = dict(embed_dim=16, ffn_embed_dim=32, num_heads=2, encoder_layers=3, decoder_layers=2, max_source_positions=64)
-buckets = dict(self_attention_args='{"bucket_size": 4, "num_hashes": 2, "local_heads": 0}', pooling_lengths="None,16,8")
+buckets = dict(self_attention="lsh(bucket_size=4, num_hashes=2, local_heads=0)", pooling_lengths="None,16,8")
 still = dict(dropout=0.0, attention_dropout=0.0, activation_dropout=0.0)
 model = build(preset("reformer", **small, **buckets, **still), 50).double()
 # Rotations that are drawn while training would differ between one process and two.

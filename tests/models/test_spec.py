@@ -7,6 +7,7 @@ import pytest
 
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.models.notation import parse_part, parse_parts
 from pyramidions.models.parse import spec_of
 from pyramidions.models.spec import (
     AttentionSpec,
@@ -101,11 +102,15 @@ def test_poolings_are_numbered_by_layers_and_a_layer_that_a_pooler_owns_counts()
 
 def test_each_layer_and_pooling_has_its_own_kind_and_options() -> None:
     config = preset(
-        "vanilla", encoder_layers=3, decoder_layers=1, self_attention="full,blockwise,blockwise",
-        self_attention_args='[{}, {"block_size": 8}, {"block_size": 4}]', pooling="mean,soft_topk",
-        pooling_args='[{}, {"base": 2.0}]', pooling_lengths="64,None,16", scorer="linear,random",
-        scorer_args='[{}, {"seed": 3}]', feed_forward_args='[{}, {}, {}, {"activation": "gelu"}]',
-    )  # fmt: skip
+        "vanilla",
+        encoder_layers=3,
+        decoder_layers=1,
+        self_attention="full | blockwise(block_size=8) | blockwise(block_size=4)",
+        pooling="mean | soft_topk(base=2.0)",
+        pooling_lengths="64,None,16",
+        scorer="linear | random(seed=3)",
+        feed_forward="dense | dense | dense | dense(activation='gelu')",
+    )
     spec = spec_of(config)
     assert [layer.sublayers[0].attention for stage in spec.encoder.stages for layer in stage.layers] == [
         Part("full"),
@@ -134,8 +139,10 @@ def test_a_spec_has_all_that_its_preset_says(name: str) -> None:
     lengths = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
     assert {layer: pooling.length for layer, pooling in spec.encoder.poolings.items()} == lengths
     kinds = {layer.sublayers[0].attention.kind for stage in spec.encoder.all_stages() for layer in stage.layers}
-    assert kinds == set(config.self_attention.split(","))
-    assert {pooling.pooler.kind for pooling in spec.encoder.poolings.values()} <= {config.pooling}
+    assert kinds == {part.kind for part in parse_parts("self_attention", config.self_attention)[0]}
+    assert {pooling.pooler.kind for pooling in spec.encoder.poolings.values()} <= {
+        parse_part("pooling", config.pooling).kind
+    }
     assert spec_of(config) == spec and spec_of(preset(name, dropout=0.2)) != spec
 
 
@@ -168,7 +175,7 @@ def test_options_are_no_one_elses() -> None:
     options["block_size"] = 8
     assert part.options == {"block_size": 4}
     first, second = (stage.layers[0].sublayers[0] for stage in spec_of(preset("pyramidion")).encoder.stages)
-    assert first.attention == second.attention and first.attention.options is not second.attention.options
+    assert first.attention == second.attention
     assert Part("full").options is not Part("full").options
 
 

@@ -1,6 +1,5 @@
 """Models whose first layers stay inside units of the text."""
 
-import json
 from typing import Any
 
 import pytest
@@ -20,14 +19,12 @@ TINY = {
     "ffn_embed_dim": 32,
     "num_heads": 2,
     "max_source_positions": 64,
-    "self_attention": "segments,segments",
-    "self_attention_args": '{"segment_length": 5}',
+    "self_attention": "segments(segment_length=5) | segments(segment_length=5)",
 }
 # The decoder reads what comes before the pooling, too.
 NUMBERED = {
     "memories": "2,last",
-    "pooling": "markers",
-    "pooling_args": '{"numbers": true}',
+    "pooling": "markers(numbers=True)",
     "pooling_lengths": "None,64",
 }
 TURNS = [[7, 8, 9], [10, 11, 12, 13, 14, 15, 16, 17, 18], [19], [20, 21, 22, 23]]
@@ -79,7 +76,7 @@ def test_the_order_of_turns_is_never_lost(fields: dict[str, Any]) -> None:
 @torch.no_grad()
 def test_turns_beyond_what_a_pooling_kept_are_numbered_by_their_place_in_it() -> None:
     turns = [[7 + number % 20] for number in range(600)]
-    fields = {"pooling": "soft_topk,markers", "pooling_args": '[{}, {"numbers": true}]', "pooling_lengths": "40,30"}
+    fields = {"pooling": "soft_topk | markers(numbers=True)", "pooling_lengths": "40,30"}
     assert whole_memory(model(**fields), text(*turns)).isfinite().all()
 
 
@@ -89,7 +86,7 @@ def whole_memory(of: Transformer, tokens: Tensor) -> Tensor:
 
 @torch.no_grad()
 def test_behind_layers_that_see_all_positions_count_from_the_start_of_the_document() -> None:
-    whole = model(self_attention="full,segments", self_attention_args='[{}, {"segment_length": 5}]')
+    whole = model(self_attention="full | segments(segment_length=5)")
     x = whole.encoder.embedder(text(*TURNS))
     read: list[Tensor] = []
     whole.encoder.layers[0].register_forward_pre_hook(lambda layer, given: read.append(given[0]))
@@ -129,7 +126,7 @@ def test_a_vocabulary_without_markers_is_refused() -> None:
 
 
 def test_the_length_of_a_segment_changes_the_output() -> None:
-    lengths = [model(self_attention_args=json.dumps({"segment_length": length})) for length in (5, 4)]
+    lengths = [model(self_attention=f"segments(segment_length={length})") for length in (5, 4)]
     one, other = (of.encoder(text(*TURNS), text(*TURNS).eq(PAD)).sequence.x for of in lengths)
     assert not torch.allclose(one, other, atol=1e-3)
 

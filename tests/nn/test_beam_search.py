@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {
     "embed_dim": 16,
     "ffn_embed_dim": 32,
     "num_heads": 2,
-    "self_attention_args": '{"block_size": 8}',
+    "self_attention": "blockwise(block_size=8)",
     "pooling_lengths": "16,4",
     "decoder_positions": "sinusoidal",
 }
@@ -91,9 +91,7 @@ def rescored(model: Transformer, document: Tensor, hypothesis: Hypothesis) -> Te
 
 #: a decoder that hashes what it wrote
 HASHING: dict[str, Any] = {
-    "decoder_self_attention": "full,lsh",
-    "decoder_self_attention_args": '[{}, {"bucket_size": 2, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
-    '"local_window": 4}]',
+    "decoder_self_attention": "full | lsh(bucket_size=2, num_hashes=2, num_buckets=2, local_heads=1, local_window=4)",
 }
 
 

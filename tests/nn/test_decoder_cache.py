@@ -19,9 +19,7 @@ DIM, LAYERS, VOCABULARY = 16, 2, 20
 KINDS: dict[str, dict[str, object]] = {
     "full": {},
     "lsh": {
-        "decoder_self_attention": "lsh",
-        "decoder_self_attention_args": '{"bucket_size": 1, "num_hashes": 2, "num_buckets": 2, "local_heads": 1, '
-        '"local_window": 2}',
+        "decoder_self_attention": "lsh(bucket_size=1, num_hashes=2, num_buckets=2, local_heads=1, local_window=2)",
     },
     "relative": {"decoder_self_attention": "relative"},
 }

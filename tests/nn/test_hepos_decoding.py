@@ -44,7 +44,7 @@ class DenseMask(CoreAttention):
 
 
 def hepos(pooling: str = "none", stride: int = 4, **overrides: Any) -> Transformer:
-    options = {"cross_attention": "hepos", "cross_attention_args": f'{{"stride": {stride}}}', **overrides}
+    options = {"cross_attention": f"hepos(stride={stride})", **overrides}
     model = tiny("full", pooling, num_heads=HEADS, **{"decoder_positions": "sinusoidal", **options}).eval()
     # Untrained models find all tokens about as likely; these have an opinion.
     model.decoder.embedder.tokens.weight.data *= 4

@@ -1,5 +1,7 @@
 """Networks with weights of 16 and of 8 bits."""
 
+import re
+
 import pytest
 import torch
 from tiny_presets import tiny_fields
@@ -22,10 +24,9 @@ def tiny(name: str, **changes: object) -> Transformer:
     lengths = preset(name).pooling_lengths
     if lengths is not None:
         fields["pooling_lengths"] = lengths.replace("2048", "150").replace("1024", "40").replace("512", "40")
-    if preset(name).self_attention == "blockwise":
-        fields["self_attention_args"] = '{"block_size": 60}'
-    if preset(name).self_attention == "sliding_window":
-        fields["self_attention_args"] = '{"window": 60}'
+    for kind, option in (("blockwise", "block_size"), ("sliding_window", "window")):
+        if re.fullmatch(rf"{kind}\([^|]*\)", preset(name).self_attention):
+            fields["self_attention"] = f"{kind}({option}=60)"
     return build(config_of({**fields, **changes}), 100, 1, marker_idx=4).eval()
 
 

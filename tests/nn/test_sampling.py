@@ -18,7 +18,7 @@ SMALL: dict[str, Any] = {
     "embed_dim": 16,
     "ffn_embed_dim": 32,
     "num_heads": 2,
-    "self_attention_args": '{"block_size": 8}',
+    "self_attention": "blockwise(block_size=8)",
     "pooling_lengths": "16,4",
     "decoder_positions": "sinusoidal",
 }

@@ -24,7 +24,6 @@ TINY = {
     "dropout": 0.0,
     "max_source_positions": LONGEST,
     "self_attention": "full",
-    "self_attention_args": "{}",
 }
 LENGTHS = (24, 7, 13, 1)
 KINDS = [kind for kind in POOLING.names if POOLING[kind].has_provenance]

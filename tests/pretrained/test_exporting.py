@@ -146,8 +146,8 @@ def test_longer_positions_on_one_side_lengthen_the_other_table(sources: dict[str
 
 @pytest.mark.parametrize("projections", ["none", "dense"])
 def test_a_bart_with_windows_becomes_a_led(sources: dict[str, Path], tmp_path: Path, projections: str) -> None:
-    changes = {"self_attention": "sliding_window", "self_attention_args": '[{"window": 8}, {"window": 4}]'}
-    changes |= {"global_projections": projections}
+    windows = "sliding_window(window=8) | sliding_window(window=4)"
+    changes = {"self_attention": windows, "global_projections": projections}
     found = import_model(sources["bart"], max_source_positions=64, changes={**changes, "global_tokens": 1})
     theirs, _ = exported(trained(found.model), tmp_path / "out")
     assert theirs.config.model_type == "led" and theirs.config.attention_window == [8, 4]
@@ -168,17 +168,17 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
         ("bart", {"pooling_lengths": "None,8"}, "`pooling_lengths` must be None in a Bart of transformers, but is "),
         (
             "bart",
-            {"self_attention": "blockwise", "self_attention_args": '{"block_size": 40}'},
-            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise'" + HOLDS,
+            {"self_attention": "blockwise(block_size=40)"},
+            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise(block_size=40)'" + HOLDS,
         ),
         (
             "led",
-            {"self_attention": "full,sliding_window", "self_attention_args": '[{}, {"window": 4}]'},
+            {"self_attention": "full | sliding_window(window=4)"},
             "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
         ),
         (
             "led",
-            {"self_attention_args": '{"window": 4, "dilation": 2, "dilated_heads": 1}'},
+            {"self_attention": "sliding_window(window=4, dilation=2, dilated_heads=1)"},
             "`self_attention` must be sliding_window in all layers, without `dilation`, in a LED of transformers",
         ),
         ("led", {"no_scale_embedding": False}, "`no_scale_embedding` must be True in a LED of transformers, but is "),
@@ -190,14 +190,14 @@ HOLDS = "; --to pyramidions, the default, holds such a model."
         ("pegasus", {"layernorm_embedding": True}, "`layernorm_embedding` must be False in a Pegasus of transformers"),
         (
             "bart",
-            {"decoder_self_attention": "full,lsh"},
-            "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full,lsh'" + HOLDS,
+            {"decoder_self_attention": "full | lsh"},
+            "`decoder_self_attention` must be 'full' in a Bart of transformers, but is 'full | lsh'" + HOLDS,
         ),
         ("bart", {"output": "untied"}, "`output` must be 'tied' in a Bart of transformers, but is 'untied'" + HOLDS),
         (
             "pegasus",
-            {"decoder_positions_args": '{"first": 2, "frequencies": "published"}'},
-            '`decoder_positions_args` must be \'{"first": 0, ',
+            {"decoder_positions": "sinusoidal(first=2, frequencies='published')"},
+            '`decoder_positions` must be "sinusoidal(first=0, ',
         ),
     ],
 )
@@ -217,9 +217,9 @@ def test_a_model_with_queries_stays_in_our_format(sources: dict[str, Path]) -> N
 
 
 def test_equal_settings_may_be_spelt_otherwise(sources: dict[str, Path], tmp_path: Path) -> None:
-    changes = {"self_attention": "full, full", "pooling_lengths": "None,None", "cross_attention_args": "[{}, {}]"}
-    changes |= {"feed_forward": "dense,dense,dense,dense", "upsampling": "none", "stack": "recomputing"}
-    changes |= {"feed_forward_args": '{"activation": "gelu", "chunk_size": 7}'}
+    changes = {"self_attention": "full | full", "pooling_lengths": "None,None", "cross_attention": "full|full"}
+    changes |= {"upsampling": "none", "stack": "recomputing"}
+    changes |= {"feed_forward": " | ".join(["dense(activation='gelu', chunk_size=7)"] * 4)}
     ours = import_model(sources["bart"], changes=changes).model
     assert_same_logits(exported(ours, tmp_path / "out")[0], ours, 9, 5)
 
@@ -230,8 +230,11 @@ SHAPE = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "encoder_layers":
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("vanilla", "`encoder_positions` must be 'learned' in a Bart of transformers, but is 'sinusoidal'" + HOLDS),
-        ("deep_blockwise", "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise'" + HOLDS),
+        ("vanilla", "`encoder_positions` must be 'learned(length=64)' in a Bart of transformers, but is 'sinusoidal'"),
+        (
+            "deep_blockwise",
+            "`self_attention` must be 'full' in a Bart of transformers, but is 'blockwise(block_size=512)'",
+        ),
     ],
 )
 def test_a_model_from_scratch_is_held_by_our_format(name: str, sentence: str) -> None:
@@ -239,7 +242,7 @@ def test_a_model_from_scratch_is_held_by_our_format(name: str, sentence: str) ->
     model = SavedModel(build(config, tokenizer.vocab_size, PAD), config, tokenizer, 64, 32)
     with pytest.raises(UserError) as caught:
         hugging_face_files(model)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == sentence + HOLDS
 
 
 def test_a_led_from_scratch_is_a_led_there(tmp_path: Path) -> None:

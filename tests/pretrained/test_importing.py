@@ -92,7 +92,7 @@ def test_a_long_document_of_a_bigbird_is_read_in_blocks_or_whole(tmp_path: Path)
     for length, same in ((44, True), (45, False)):
         ours = import_model(folder)
         source = documents(ours.model.tokenizer.vocab_size, length)
-        whole = import_model(folder, changes={"self_attention": "full", "self_attention_args": "{}"})
+        whole = import_model(folder, changes={"self_attention": "full"})
         with torch.no_grad():
             expected = theirs.get_encoder()(**given_to(theirs, source, rows_of(theirs, ours))).last_hidden_state
             in_blocks, at_once = (x.model.transformer.encoder(source, source.eq(PAD)).sequence.x for x in (ours, whole))
@@ -159,7 +159,7 @@ def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path
 
 
 def test_blocks_of_as_many_positions_are_the_model_on_each_chunk(saved: dict[str, tuple[Any, Path]]) -> None:
-    changes = {"self_attention": "blockwise", "self_attention_args": '{"block_size": 40}'}
+    changes = {"self_attention": "blockwise(block_size=40)"}
     found = import_model(saved["bart"][1], max_source_positions=160, changes=changes)
     source = documents(found.model.tokenizer.vocab_size, 130)
     with torch.no_grad():
@@ -193,7 +193,7 @@ def test_a_scorer_behind_a_sum_stays_as_it_is(saved: dict[str, tuple[Any, Path]]
 
 
 def test_scores_behind_a_norm_of_the_scorer_spread_whatever_the_layer(saved: dict[str, tuple[Any, Path]]) -> None:
-    changes = {"pooling_lengths": "None,8", "scorer_args": '{"layer_norm": true}'}
+    changes = {"pooling_lengths": "None,8", "scorer": "linear(layer_norm=True)"}
     found = import_model(saved["pegasus"][1], changes=changes)
     assert found.spread == ["poolers.1.scorer.linear"]
     with torch.no_grad():
@@ -202,7 +202,7 @@ def test_scores_behind_a_norm_of_the_scorer_spread_whatever_the_layer(saved: dic
 
 
 def test_second_projections_begin_as_the_first(saved: dict[str, tuple[Any, Path]]) -> None:
-    changes = {"self_attention": "sliding_window", "self_attention_args": '{"window": 8}'}
+    changes = {"self_attention": "sliding_window(window=8)"}
     found = import_model(saved["bart"][1], changes={**changes, "global_tokens": 1, "global_projections": "dense"})
     weights = found.model.transformer.state_dict()
     first = "encoder.layers.0.sublayers.self_attention.function.{}projections.q_proj.weight"

@@ -12,7 +12,7 @@ from pyramidions.nn import Transformer
 from pyramidions.tasks.config import DocumentTaskConfig
 from pyramidions.tasks.fine_tuning import begin_fine_tuning
 
-SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention_args": '{"block_size": 8}'}
+SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=8)"}
 
 
 def model(**overrides: object) -> Transformer:

@@ -116,7 +116,9 @@ def test_a_long_query_of_interactive_is_refused(asked: DataFolder) -> None:
         )
 
 
-@pytest.mark.parametrize(("fields", "named"), [({"scorer": "linear,query"}, "--scorer query"), ({}, "--global-query")])
+@pytest.mark.parametrize(
+    ("fields", "named"), [({"scorer": "linear | query"}, "--scorer query"), ({}, "--global-query")]
+)
 def test_a_model_that_asks_for_queries_needs_some(
     asked: DataFolder, data: DataFolder, fields: dict[str, str], named: str
 ) -> None:

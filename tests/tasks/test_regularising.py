@@ -24,10 +24,8 @@ class Model(BaseFairseqModel):
     def __init__(self, penalty: float) -> None:
         super().__init__()
         torch.manual_seed(1)
-        options = f'{{"max_window": 8, "ramp": 2, "penalty": {penalty}}}'
-        self.inner = build(
-            preset("vanilla", **TINY, self_attention="adaptive_span", self_attention_args=options), 20, 1
-        )
+        attention = f"adaptive_span(max_window=8, ramp=2, penalty={penalty})"
+        self.inner = build(preset("vanilla", **TINY, self_attention=attention), 20, 1)
 
     def forward(self, source: Tensor) -> Any:
         return self.inner(source, source[:, :5]), {}

@@ -190,8 +190,8 @@ def test_a_run_resumes_with_the_kinds_of_parts_it_began_with(data: DataFolder, t
     before = contents(tmp_path)
     for change, sentence in (
         (
-            ("--self-attention", "full", "--self-attention-args", "{}"),
-            r"`self_attention` .* \(blockwise\), but is full: ",
+            ("--self-attention", "full"),
+            r"`self_attention` .* \(blockwise\(block_size=32\)\), but is full: ",
         ),
         (
             ("--pooling", "hard_topk"),

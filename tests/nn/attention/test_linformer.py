@@ -63,8 +63,8 @@ def test_keys_of_a_document_of_full_length_keep_their_variance() -> None:
 
 
 def test_layers_after_a_pooling_have_weights_for_what_it_hands_on() -> None:
-    options = {"self_attention": "linformer", "self_attention_args": '{"compressed": 4, "shared": false}'}
-    model = build(preset("vanilla", **options, pooling_lengths="16,None", max_source_positions=60), 50)
+    attention = "linformer(compressed=4, shared=False)"
+    model = build(preset("vanilla", self_attention=attention, pooling_lengths="16,None", max_source_positions=60), 50)
     shapes = [(tuple(p.shape), name) for name, p in model.encoder.named_parameters() if "compress_" in name]
     assert [shape for shape, _ in shapes] == [(4, 60), (4, 60), (4, 16), (4, 16)]
     assert not any("compress_" in name for name, _ in model.decoder.named_parameters())

@@ -20,7 +20,7 @@ def encoder(normalize_before: bool) -> Encoder:
         encoder_layers=3,
         pooling_lengths="8,None,None",
         max_source_positions=8 * WINDOW,
-        self_attention_args=f'{{"block_size": {BLOCK}}}',
+        self_attention=f"blockwise(block_size={BLOCK})",
         normalize_before=normalize_before,
     )
     return build(config, vocab_size=50).encoder.eval()

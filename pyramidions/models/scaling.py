@@ -1,0 +1,69 @@
+"""Divides the lengths and the widths of a model; which options are lengths, their parts say."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyramidions.errors import UserError
+from pyramidions.models.config import PyramidionConfig, part_fields
+from pyramidions.models.notation import changed
+from pyramidions.models.spec import Part
+from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.feed_forward import FEED_FORWARD
+
+_WIDTHS = ("embed_dim", "ffn_embed_dim")
+_LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
+_PARTS: dict[str, Any] = {
+    "self_attention": ATTENTION,
+    "decoder_self_attention": ATTENTION,
+    "feed_forward": FEED_FORWARD,
+}
+
+
+def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
+    """Return a field of a config, of the model or of the task, with its lengths and widths divided.
+
+    Args:
+        name: of the field.
+        value: of the field.
+        lengths, widths: the divisors; rounded down.
+
+    Raises:
+        UserError: a length or a width below its divisor, which would become 0.
+    """
+
+    def divided(number: int, by: int) -> int:
+        if 0 < number < by:
+            raise UserError(f"`{name}` must be at least {by} at this scale, but is {number}.")
+        return number // by
+
+    if type(value) is int and name in (*_WIDTHS, *_LENGTHS):
+        return divided(value, widths if name in _WIDTHS else lengths)
+    if not isinstance(value, str):
+        return value
+    if name == "pooling_lengths":
+        entries = [entry.strip() for entry in value.split(",")]
+        return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
+    return with_lengths(name, value, lambda number: divided(number, lengths))
+
+
+def with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
+    """Return the field ``name``, which describes parts, with each option changed that is a length."""
+    if name not in _PARTS:
+        return text
+    registry = _PARTS[name]
+
+    def own(part: Part) -> Part:
+        named = registry[part.kind].lengths if part.kind in registry.names else ()
+        options = {key: change(value) if key in named else value for key, value in part.options.items()}
+        return Part(part.kind, options)
+
+    return changed(name, text, own)
+
+
+def doubled(name: str, value: Any) -> Any:
+    """Return a field with every number in it doubled."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return 2 * value
+    if name in part_fields(PyramidionConfig):
+        return changed(name, value, lambda part: Part(part.kind, {key: 2 * of for key, of in part.options.items()}))
+    return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in str(value).split(","))

@@ -1,0 +1,40 @@
+"""Models with all lengths and widths divided."""
+
+from typing import Any
+
+import pytest
+
+from pyramidions.errors import UserError
+from pyramidions.models.scaling import doubled, scaled_field
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("embed_dim", 512, 64),
+        ("max_source_positions", 8192, 2048),
+        ("decoding_min_length", 0, 0),
+        ("pooling_lengths", "None,2048,512,None", "None,512,128,None"),
+        ("self_attention", "blockwise(block_size=512) | full", "blockwise(block_size=128) | full"),
+        ("self_attention", "lsh(bucket_size=64, num_hashes=4)", "lsh(bucket_size=16, num_hashes=4)"),
+        # These are no lengths of a text.
+        ("num_heads", 8, 8),
+        ("encoder_positions", "learned(length=16384)", "learned(length=16384)"),
+        ("max_source_positions", "${task.max_source_positions}", "${task.max_source_positions}"),
+        ("pooling_lengths", None, None),
+        ("layernorm_embedding", True, True),
+    ],
+)
+def test_lengths_are_divided_by_four_and_widths_by_eight(name: str, value: Any, expected: Any) -> None:
+    assert scaled_field(name, value, lengths=4, widths=8) == expected
+
+
+def test_a_length_never_becomes_none() -> None:
+    with pytest.raises(UserError, match="^`self_attention` must be at least 4 at this scale, but is 2.$"):
+        scaled_field("self_attention", "sliding_window(window=2)", lengths=4, widths=8)
+
+
+def test_numbers_can_be_doubled() -> None:
+    assert doubled("encoder_layers", 2) == 4
+    assert doubled("self_attention", "lsh(local_heads=0, bucket_size=64)") == "lsh(local_heads=0, bucket_size=128)"
+    assert doubled("pooling_lengths", "None,512") == "None,1024"
