@@ -249,10 +249,15 @@ def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Calla
     found = runpy.run_path(str(ROOT / "tests" / "nn" / contract))
     found.get("NARROW", {})[kind] = narrow
     for name, test in found.items():
+        if not name.startswith("test_"):
+            continue
         marks = {mark.args[0]: mark.args[1] for mark in getattr(test, "pytestmark", ())}
-        if name.startswith("test_") and kind in marks.get("kind", ()):
-            for values in itertools.product(*({**marks, "kind": [kind]}).values()):
-                yield test, dict(zip(marks, values, strict=True))
+        inner, rows = getattr(test, "over", (test, [{}]))
+        for values in itertools.product(*marks.values()):
+            for row in rows:
+                arguments = {**dict(zip(marks, values, strict=True)), **row}
+                if arguments.get("kind") == kind:
+                    yield inner, arguments
 
 
 @pytest.mark.parametrize(

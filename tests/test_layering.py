@@ -121,6 +121,7 @@ MAY_IMPORT = {
         "nn.regularised",
         "nn.scorer",
         "models.config",
+        "models.older_fields",
         "models.fields",
         "models.freezing",
         "models.older_releases",
