@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from covering import WHOLE_PRODUCT
+from covering import NIGHTLY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,15 +36,15 @@ def pytest_configure() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the device on which contract tests of `pyramidions.nn` run, and the choice of whole products."""
     parser.addoption("--device", default="cpu", help="of the files that tests/nn/conftest.py names: cpu or cuda")
-    parser.addoption("--all", action="store_true", help="run whole products of parts, not only all pairs")
+    parser.addoption("--all", action="store_true", help="run whole products of parts and what else is nightly")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only `--all` runs."""
     if not config.getoption("--all"):
-        left_out = [item for item in items if item.get_closest_marker(WHOLE_PRODUCT)]
+        left_out = [item for item in items if item.get_closest_marker(NIGHTLY)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker(WHOLE_PRODUCT)]
+        items[:] = [item for item in items if not item.get_closest_marker(NIGHTLY)]
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from itertools import combinations
 
 import pytest
 
-#: Marks combinations that only `--all` runs.
-WHOLE_PRODUCT = "whole_product"
+#: Marks what only `--all` runs.
+NIGHTLY = "nightly"
 Choice = tuple[int, Hashable]
 
 
@@ -25,5 +25,5 @@ def covering(cases: Iterable[Sequence[Hashable]], strength: int = 2) -> list[obj
         best = max(range(len(cases)), key=lambda number: len(wanted[number] & open_))
         chosen.add(best)
         open_ -= wanted[best]
-    mark = getattr(pytest.mark, WHOLE_PRODUCT)
+    mark = getattr(pytest.mark, NIGHTLY)
     return [pytest.param(*case, marks=() if n in chosen else mark) for n, case in enumerate(cases)]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import small_language_models
 import small_summarizer
+from tables import for_each
 
 import pyramidions.extract
 import pyramidions.inference
@@ -105,10 +106,9 @@ def test_each_wrong_value_of_each_argument_is_refused_in_one_sentence(calls: Cal
                     print(f"{name} takes {argument}={shown}")
 
 
-@pytest.mark.parametrize(
+@for_each(
     "batch",
     [{"text": "abc"}, {"text": {"a": "b"}}, {"text": [1]}, {"text": 3}, {"text": np.array([["x"]])}, {"text": [b"x"]}],
-    ids=repr,
 )
 def test_a_column_that_is_no_list_of_texts_is_refused(batch: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=r"^The column 'text' .*must be a .*text.*\.$"):
@@ -127,7 +127,7 @@ RECORDS = {"Explanation", "SavedExtractor", "SavedLanguageModel", "SavedModel", 
 RECORDS |= {"Ranker", "SelectionRules"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "public",
     [
         getattr(home, name)

@@ -225,7 +225,7 @@ def test_steps_with_strides_are_compared(tmp_path: Path) -> None:
     assert written["kept"] == {"full cross-attention": 6 * 2 * 2 * 64 * 16 * 4, "HEPOS": 6 * 2 * 2 * 32 * 16 * 4}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_generate_leaves_out_what_is_not_installed(tmp_path: Path) -> None:
     (tmp_path / "transformers.py").write_text("raise ImportError\n")
     done = run(*GENERATE, "--only", "blockwise", "led", PYTHONPATH=str(tmp_path))
@@ -278,7 +278,7 @@ def test_throughput_prints_documents_a_second_of_each_model_and_way(data: DataFo
     assert all(f"\n{name}: " in f"\n{done.stdout}" for name in ways) and "documents/s" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_leaving_out_padding_computes_less_and_loses_nothing(data: DataFolder, tmp_path: Path) -> None:
     out = tmp_path / "throughput.json"
     same = ["--arch", "deep_pyramidion", "--source", 10000, "--max-target-positions", 64, "--dropout", 0]
@@ -311,7 +311,7 @@ def test_train_step_prints_every_target_and_names_what_the_time_goes_to(tmp_path
     assert "| fairseq's transformer |" in done.stdout and "deep_pyramidion spends its time on: " in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_train_step_takes_the_presets_of_the_lecture_where_asked_to(tmp_path: Path) -> None:
     out = tmp_path / "lecture.json"
     sizes = ["--source", 64, "--target", 8, "--vocab-size", 100, "--repeats", 1]
@@ -435,7 +435,7 @@ def test_an_interval_over_seeds_is_wider_where_seeds_differ(monkeypatch: pytest.
     assert shown({"mean": -1.5, "low": -2.0, "high": -1.0}, 1) == "−1.5 [−2.0, −1.0]"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_pretrained_start_is_compared_with_none_and_poolers_with_none(tmp_path: Path) -> None:
     if not find_spec("transformers"):
         pytest.skip("needs transformers")
@@ -471,7 +471,7 @@ def test_a_pretrained_start_is_compared_with_none_and_poolers_with_none(tmp_path
     assert written["after updates"].keys() == starts | {"unpooled"} and written["seeds"] == [1, 2]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_toy_copying_compares_two_models_with_one_that_lacks_a_part_and_goes_on_where_it_was(tmp_path: Path) -> None:
     work, out = tmp_path / "work", tmp_path / "toy.json"
     few = ["--updates", 2, "--batch", 4, "--test", 6, "--seeds", 1, 2, "--lengths", "3-4", "--test-lengths", "6-7"]

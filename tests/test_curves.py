@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.curves import draw_training, read_curves, read_record, run_names
 from pyramidions.errors import UserError
@@ -86,7 +87,7 @@ def test_after_a_resume_what_was_lost_is_gone_and_what_was_repeated_is_the_later
     assert read(inner(5, 10) + inner(10, loss=3.0))["train", "loss"] == [(5, 7.0), (10, 3.0)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     "torn", ['{"epoch": 1, "update": 0.2, "loss": "7.6", "num_updates": "1', '{"epoch": ' + "[" * 5000, "\xff num_upd"]
 )
 def test_a_line_torn_by_a_kill_counts_for_nothing(read, torn):
@@ -126,7 +127,7 @@ def test_the_log_of_a_folder_is_its_train_log_or_the_only_one_of_a_training(tmp_
             assert read_curves(tmp_path).updates.unique() == [updates]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("paths", "names"),
     [
         (["runs/a/train.log"], ["a"]),

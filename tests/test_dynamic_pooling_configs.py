@@ -4,11 +4,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
+from tables import for_each
 
 from lab.catalogue import read_catalogue
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
@@ -41,7 +41,7 @@ def model_of(name: str) -> LanguageModelConfig:
     return LanguageModelConfig(**fields)
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_a_file_is_its_preset_with_the_options_of_the_released_code(name: str) -> None:
     kind = name.removesuffix("_last")
     changes = {"boundaries": OPTIONS[kind]} if kind in OPTIONS else {}
@@ -51,14 +51,14 @@ def test_a_file_is_its_preset_with_the_options_of_the_released_code(name: str) -
     assert asdict(model_of(name)) == asdict(wanted)
 
 
-@pytest.mark.parametrize("name", SIZES)
+@for_each("name", SIZES)
 def test_a_model_has_as_many_parameters_as_the_published_one(name: str) -> None:
     with torch.device("meta"):
         model = build_language_model(model_of(name), 27, padding_idx=1, space_idx=4)
     assert sum(weight.numel() for weight in model.parameters()) == SIZES[name]
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_a_file_holds_only_differences(name: str) -> None:
     path = CONFIGS / "dynamic_pooling" / f"{name}.yaml"
     assert path.read_text().startswith("# @package _global_\n")

@@ -49,7 +49,7 @@ def test_multiplications_of_the_papers_hourglasses_are_58_44_and_40_percent(monk
     assert [round(100 * share["memory"]) for share in shares] == [67, 50, 45]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_language_models_train_for_equal_seconds_and_go_on_where_they_were(tmp_path: Path) -> None:
     work, out = tmp_path / "work", tmp_path / "quality.json"
     small = ["--embed-dim", 16, "--num-heads", 2, "--layers", "1,1,1", "--length", 64, "--context", 32, "--pieces", 100]
@@ -94,7 +94,7 @@ def test_language_models_train_for_equal_seconds_and_go_on_where_they_were(tmp_p
     assert other.returncode == 1 and "holds trainings with other arguments" in other.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_poolings_of_segments_are_compared_with_the_top_k_and_trained_once(tmp_path: Path) -> None:
     size = ["--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2, "--vocab-size", 300, "--source", 64]
     size += ["--pooled", 16, "--target", 16, "--updates", 4, "--batch", 2, "--documents", 3, "--seeds", 1, 2]
@@ -125,7 +125,7 @@ def test_poolings_of_segments_are_compared_with_the_top_k_and_trained_once(tmp_p
     assert other.returncode == 1 and "holds trainings with other arguments" in other.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_scorers_are_watched_over_norms_rates_and_ways_to_keep_them_from_collapsing(tmp_path: Path) -> None:
     size = ["--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2, "--vocab-size", 300, "--source", 64]
     size += ["--pooled", 16, "--target", 16, "--updates", 3, "--batch", 2, "--documents", 3]

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-import pytest
+from tables import for_each
 
 from lab.catalogue import LECTURE_TABLES, PaperRow, read_catalogue
 from pyramidions.models import preset
@@ -39,7 +39,7 @@ def test_every_file_is_a_row_and_every_row_has_a_file() -> None:
     assert {row.config for row in ROWS} == {f"lecture/{name}" for name in FILES}
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_each("name", FILES)
 def test_a_file_is_its_preset(name: str) -> None:
     found = read_experiment(str(CONFIGS / "lecture" / f"{name}.yaml"))
     base, changes = expected(name)
@@ -52,7 +52,7 @@ def test_a_file_is_its_preset(name: str) -> None:
     assert model == wanted
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.table}-{row.row}")
+@for_each("row", ROWS)
 def test_a_row_says_what_its_file_does(row: PaperRow) -> None:
     found = read_experiment(str(CONFIGS / "base.yaml"), row.overrides)
     read = [int(length) for stage in row.encoder_lengths.split(">") for length in stage.split(",")]

@@ -15,6 +15,7 @@ import setuptools
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from tables import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted([*ROOT.glob("scripts/*.sh"), ROOT / ".ci" / "run"])
@@ -78,7 +79,7 @@ def requirements(declared: dict[str, Any]) -> Requirements:
     return {extra: [Requirement(line) for line in of_extra] for extra, of_extra in lines.items()}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "module",
     [
         "pyramidions",

@@ -13,7 +13,7 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import pytest
+from tables import for_each
 
 ROOT = Path(__file__).parent.parent
 # Where patterns stand in a table that a loop reads.
@@ -182,13 +182,13 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+@for_each("name", MODULES)
 def test_no_pattern_takes_longer_than_in_proportion_to_the_text(name: str) -> None:
     for pattern, method in patterns(import_module(name)):
         assert too_slow(pattern, method) is None, (pattern.pattern, method)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("pattern", "method"),
     [
         (r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*?)[ \t#]*$", "match"),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tables import for_each
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -113,7 +114,7 @@ def test_what_is_trained_is_not_trained_again(out: Path) -> None:
     assert not (out / "flags").exists()
 
 
-@pytest.mark.parametrize("updates", ["abc", "0", "-5"])
+@for_each("updates", ["abc", "0", "-5"])
 def test_updates_that_are_no_number_are_refused_before_anything_is_made(out: Path, updates: str) -> None:
     process = start(out, subprocess.PIPE, UPDATES=updates)
     printed, _ = process.communicate()

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
+from tables import for_each
 
 from pyramidions.registry import Registry
 
@@ -79,7 +80,7 @@ def test_an_unknown_name_is_named_whatever_is_asked(ask: Callable[[Registry[obje
         ask(registry())
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "options", "message"),
     [
         ("pert", {}, "axis must be one of bare, part, but is 'pert'."),

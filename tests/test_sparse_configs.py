@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tables import for_each
 
 from lab.catalogue import SPARSE_TABLES, PaperRow, read_catalogue
 from pyramidions.models import build, preset
@@ -38,7 +39,7 @@ def millions(name: str) -> float:
     return sum(p.numel() for p in model.parameters()) / 1e6
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_a_file_is_its_preset_with_the_dropout_of_the_paper_and_writes_greedily(name: str) -> None:
     found = read_experiment(str(CONFIGS / "sparse" / f"{name}.yaml"))
     base, changes = PRESETS[name]
@@ -64,7 +65,7 @@ def test_the_rate_is_one_over_the_root_of_the_update_after_its_warm_up() -> None
     assert run["lr_scheduler"]["_name"] == "inverse_sqrt" and warmup == 10000 and 1.0 / warmup**0.5 == 0.01
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.table == "sparse_table8"], ids=lambda row: row.row)
+@for_each("row", [row for row in ROWS if row.table == "sparse_table8"])
 def test_pretraining_is_its_model_on_missing_spans(row: PaperRow) -> None:
     found = read_experiment(str(CONFIGS / "base.yaml"), row.overrides)
     tuned = read_experiment(str(CONFIGS / f"{row.config.removesuffix('_pretraining')}.yaml"))
@@ -91,7 +92,7 @@ def test_sparse_parts_keep_the_size_of_the_dense_model() -> None:
         assert millions(feed_forward) > millions(dense)
 
 
-@pytest.mark.parametrize("table", range(1, 9))
+@for_each("table", range(1, 9))
 def test_every_table_of_the_paper_is_there_with_its_figures(table: int) -> None:
     published = [row for row in SPARSE if row.table == f"sparse_table{table}" and not row.config]
     assert published and all(row.paper for row in published)

@@ -37,7 +37,7 @@ def test_models_are_trained_once_and_scored_beside_the_published_ones(tmp_path: 
     assert re.findall(bits, again, re.MULTILINE) == rows[:1] and "num_updates" not in again
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_costs_are_compared_with_those_of_a_model_that_shortens_nothing(tmp_path: Path) -> None:
     printed = script("costs", "--out", tmp_path)
     names = [figure["name"] for figure in json.loads((tmp_path / "costs.json").read_text())["figures"]]

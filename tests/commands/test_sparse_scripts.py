@@ -42,7 +42,7 @@ def test_a_terraformer_is_pretrained_then_trained_on_summaries_and_scored(data: 
     assert "terraformer_800m" not in page and "terraformer_175k" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_toy_problems_end_in_shares_of_longer_inputs(tmp_path: Path) -> None:
     printed = script("toy", "--out", tmp_path)
     shares = re.findall(r"^(\w+)-(toy_\w+): symbols_right [\d.]+, sequences_right [\d.]+$", printed, re.MULTILINE)
@@ -51,7 +51,7 @@ def test_toy_problems_end_in_shares_of_longer_inputs(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_models_of_the_paper_are_counted_and_timed_beside_the_dense_one(tmp_path: Path) -> None:
     printed = script("decoding", "--out", tmp_path)
     assert "17b_both.yaml: documents of 16 tokens" in printed

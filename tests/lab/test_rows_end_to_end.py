@@ -73,7 +73,7 @@ def test_rows_killed_in_mid_training_go_on_and_end_in_a_report(tmp_path: Path) -
     assert re.search(r"\| 15 +\| tiny +\| power +\| 128 > 64 → 32 +\|", page) and "35.3" not in page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_systems_of_others_go_from_start_to_report_on_two_corpora(tmp_path: Path) -> None:
     rows = ["--rows", "lsh_hepos_pyramidion", "--out", str(tmp_path)]
     script = str(ROOT / "scripts/reproduce/lecture.sh")
@@ -157,7 +157,7 @@ print(cfg.distributed_world_size, spawned)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_seeds_of_two_rows_go_from_start_to_a_comparison_and_are_not_run_again(tmp_path: Path) -> None:
     words = [*command(tmp_path)[:3], "--rows", "4,6", "--seeds", "1,2", "--out", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.measure import CostPart, Lengths, claims, compare, cost_of, orders, shrink
@@ -86,7 +87,7 @@ def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
     }
 
 
-@pytest.mark.parametrize(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
+@for_each(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
 def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
     part = f"dense(activation={activation!r})"
     bare, dropped = (
@@ -163,7 +164,7 @@ ATTENTION_BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
+@for_each("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
 def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = ATTENTION_BY_HAND[kind]
     config = preset("vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=f"{kind}{options}")
@@ -200,7 +201,7 @@ CAUSAL_BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("kind", AXES["decoder_self_attention"])
+@for_each("kind", AXES["decoder_self_attention"])
 def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = CAUSAL_BY_HAND[kind]
     chosen = f"{kind}{options}"
@@ -221,8 +222,8 @@ def test_two_factors_hash_by_the_root_of_the_number_of_buckets() -> None:
     assert products[0] - products[1] == 2 * 8 * 2048 * 4 * (128 - 2 * 8)
 
 
-@pytest.mark.parametrize("stride", [1, 2, 4])
-@pytest.mark.parametrize(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
+@for_each("stride", [1, 2, 4])
+@for_each(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
 def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
     stride: int, source: int, pooled: str | None
 ) -> None:
@@ -235,15 +236,13 @@ def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
     assert products[CostPart.CROSS_ATTENTION] == 2 * 2 * read * 3 * 8
 
 
-@pytest.mark.parametrize(
-    ("name", "millions"), [("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)]
-)
+@for_each(("name", "millions"), [("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)])
 def test_parameters_are_those_of_the_paper(name: str, millions: float) -> None:
     assert round(cost_of(preset(name), Lengths()).parameters / 1e6, 1) == millions
 
 
-@pytest.mark.parametrize("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)], ids=["whole", "odd"])
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
+@for_each("name", PRESETS)
 def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths) -> None:
     comparison = compare(*small(name, lengths))
     assert comparison.agrees(), comparison
@@ -258,7 +257,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
+@for_each(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
 def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
     shape: dict[str, Any] = {"self_attention": "full", "pooling_lengths": "32,None"}
     shape["normalize_before"] = axis == "stack"
@@ -267,7 +266,7 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
     assert comparison.agrees(), comparison
 
 
-@pytest.mark.parametrize(
+@for_each(
     "overrides",
     [
         {"pooling": "gumbel_topk"},
@@ -295,9 +294,8 @@ def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, 
         {"checkpoint_activations": True},
         {"feed_forward": "dense(chunk_size=100)"},
     ],
-    ids=str,
 )
-@pytest.mark.parametrize("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)], ids=["whole", "odd"])
+@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
 def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], lengths: Lengths) -> None:
     comparison = compare(*small("pyramidion", lengths, **overrides))
     assert comparison.agrees(), comparison
@@ -312,7 +310,7 @@ def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
     assert compare(config, lengths).agrees()
 
 
-@pytest.mark.parametrize("name", ["pyramidion", "lsh", "efficient", "funnel"])
+@for_each("name", ["pyramidion", "lsh", "efficient", "funnel"])
 def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
     comparison = compare(*small(name, Lengths(1, 1)))
     assert comparison.counted.lengths == Lengths(1, 1, vocab_size=61)
@@ -332,7 +330,7 @@ def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.Monke
     assert [part for part in CostPart if counted[part] != measured[part]] == [CostPart.ENCODER_ATTENTION]
 
 
-@pytest.mark.parametrize("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
+@for_each("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
 def test_work_that_depends_on_values_is_not_guessed(
     look: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """How long an extractor is trained."""
 
 import pytest
+from tables import for_each
 
 from pyramidions.measure.extractor_recipe import extractor_recipe, extractor_vocab_size
 from pyramidions.measure.recipe import CorpusSize
@@ -13,7 +14,7 @@ def value(flags: tuple[str, ...], flag: str) -> str:
     return flags[flags.index(flag) + 1]
 
 
-@pytest.mark.parametrize(("documents", "epochs"), [(200, 10), (1000, 10), (12_000, 1.25), (100_000, 1)])
+@for_each(("documents", "epochs"), [(200, 10), (1000, 10), (12_000, 1.25), (100_000, 1)])
 def test_few_documents_are_read_more_often(documents: int, epochs: float) -> None:
     found = extractor_recipe(CorpusSize(documents, 16_000, SOURCE, TARGET), gpus=0)
     assert found.updates == pytest.approx(epochs * found.epoch_updates, rel=1e-3)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tables import for_each
 
 from pyramidions.measure.timing import Plan, Timed, add_gradients, clock, contender, report, stopwatch, time_models
 from pyramidions.models import build, preset
@@ -33,7 +34,7 @@ def plan(**changes: Any) -> Plan:
     return Plan(**{**sizes, "repeats": 2, "warmup": 0, **changes})
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 3, 5])
+@for_each("micro_batch", [1, 2, 3, 5])
 def test_gradients_of_pieces_add_up_to_those_of_the_batch(micro_batch: int) -> None:
     off = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     torch.manual_seed(0)
@@ -272,7 +273,7 @@ def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
             assert config[phase]["ratio_to_first"] == result[phase].ratio_to(results[0][phase])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("changes", "sentence"),
     [
         ({"train_batch": 0}, "`train_batch` must be at least 1, but is 0."),

@@ -14,6 +14,7 @@ from gpu_work import GpuWork, work_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
@@ -148,8 +149,8 @@ def rows_of_each_step(model: Transformer) -> list[int]:
     return rows
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 9])
-@pytest.mark.parametrize("beam", [1, 3])
+@for_each("tokens", [1, 2, 9])
+@for_each("beam", [1, 3])
 def test_exactly_n_tokens_are_written_in_exactly_n_steps(tokens: int, beam: int) -> None:
     _, model = pair(seed=1)
     rows = rows_of_each_step(model)
@@ -232,7 +233,7 @@ def test_what_the_mask_hides_is_not_read() -> None:
     assert not torch.equal(mine.tokens, search(model, source)[0][0].tokens)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("arguments", "sentence"),
     [
         ({"beam": 0}, "`beam` must be at least 1, but is 0."),

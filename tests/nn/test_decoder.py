@@ -5,6 +5,8 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
+from covering import covering
+from tables import for_each
 from torch import Tensor
 from whole_models import STACKS, VOCABULARY, batch, decode, encode, tiny
 
@@ -15,10 +17,12 @@ CROSSING = [kind for kind in ATTENTION.names if ATTENTION[kind].crosses]
 WRITING = [kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")]
 every = pytest.mark.parametrize(
     ("cross", "positions", "stack", "own"),
-    [
-        *itertools.product(CROSSING, ["none", "sinusoidal"], STACKS, ["full"]),
-        *itertools.product(["full"], ["sinusoidal"], STACKS, sorted({*WRITING} - {"full"})),
-    ],
+    covering(
+        [
+            *itertools.product(CROSSING, ["none", "sinusoidal"], STACKS, ["full"]),
+            *itertools.product(["full"], ["sinusoidal"], STACKS, sorted({*WRITING} - {"full"})),
+        ]
+    ),
 )
 LENGTHS = (24, 7, 13)
 
@@ -54,7 +58,7 @@ def test_a_token_changes_nothing_before_it(cross: str, positions: str, stack: st
 
 
 @every
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1), (3, 1), (1, 2, 1)])
+@for_each("steps", [(1, 1, 1, 1), (3, 1), (1, 2, 1)])
 @torch.no_grad()
 def test_cached_decoding_equals_uncached_for_several_hypotheses_that_replace_each_other(
     cross: str, positions: str, stack: str, own: str, steps: tuple[int, ...]
@@ -139,7 +143,7 @@ def test_the_document_and_the_whole_prefix_count(cross: str, positions: str, sta
     assert torch.allclose(same[:, 0], same[:, 1], atol=1e-6) == (positions == "none")
 
 
-@pytest.mark.parametrize("cross", sorted(set(ATTENTION.names) - set(CROSSING)))
+@for_each("cross", sorted(set(ATTENTION.names) - set(CROSSING)))
 def test_attention_that_reads_no_other_sequence_is_refused_by_a_sentence(cross: str) -> None:
     with pytest.raises(ValueError, match=rf"^`cross_attention` must be .*'{cross}'\.$"):
         make(cross, "none", "post-norm")

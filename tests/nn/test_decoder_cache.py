@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import build, preset
@@ -87,7 +88,7 @@ def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_wr
 
 
 @kinds
-@pytest.mark.parametrize("projections", PROJECTIONS.names)
+@for_each("projections", PROJECTIONS.names)
 def test_a_rollout_through_a_cache_has_gradients(projections: str, kind: str) -> None:
     projected = {"decoder_projections": projections, "cross_projections": projections}
     decoder, memory = _decoder(**projected, **KINDS[kind]), torch.randn(1, 5, DIM)
@@ -103,7 +104,7 @@ def test_a_rollout_through_a_cache_has_gradients(projections: str, kind: str) ->
 
 @kinds
 @torch.no_grad()
-@pytest.mark.parametrize("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
+@for_each("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
 def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(kind: str, order: list[int]) -> None:
     decoder, memory = _decoder(**KINDS[kind]), torch.randn(3, 5, DIM)
     cache = decoder.new_cache()
@@ -191,7 +192,7 @@ def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@for_each("dtype", [torch.bfloat16, torch.float16])
 def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
     decoder, memory = _decoder(), torch.randn(2, 5, DIM)
     cache = decoder.new_cache()

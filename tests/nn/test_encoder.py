@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from covering import covering
+from tables import for_each
 from whole_models import PAD, REFUSED, STACKS, TELLS_NOTHING, batch, combinations, documents, encode, tiny
 
 from pyramidions.errors import UserError
@@ -39,31 +40,21 @@ def test_it_trains_a_step_that_reaches_every_parameter_and_decodes(
 
 @every
 @torch.no_grad()
-def test_the_amount_of_padding_changes_nothing(attention: str, pooling: str, scorer: str) -> None:
-    model, tokens = tiny(attention, pooling, scorer).eval(), batch(13, 6)
-    expected = documents(*encode(model, tokens))
-    for more in (1, 3, 11):
+def test_a_document_is_read_alike_alone_in_a_batch_and_before_any_padding(
+    attention: str, pooling: str, scorer: str
+) -> None:
+    lengths = (13, 7, 11, 1)
+    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*lengths)
+    alone = [encode(model, tokens[row : row + 1, :length])[0][0] for row, length in enumerate(lengths)]
+    for more in (0, 1, 3, 11):
         padded = F.pad(tokens, (0, more), value=PAD)
-        torch.testing.assert_close(documents(*encode(model, padded)), expected, rtol=0, atol=1e-5)
-
-
-@every
-@torch.no_grad()
-def test_a_batch_equals_its_documents_alone(attention: str, pooling: str, scorer: str) -> None:
-    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*LENGTHS)
-    alone = [encode(model, tokens[row : row + 1, :length])[0][0] for row, length in enumerate(LENGTHS)]
-    torch.testing.assert_close(documents(*encode(model, tokens)), alone, rtol=0, atol=1e-5)
-
-
-@every
-@torch.no_grad()
-def test_lengths_that_are_given_or_asked_from_the_mask_are_the_same(attention: str, pooling: str, scorer: str) -> None:
-    model, tokens = tiny(attention, pooling, scorer).eval(), batch(*LENGTHS)
-    for asked, given in zip(encode(model, tokens), encode(model, tokens, list(LENGTHS)), strict=True):
+        torch.testing.assert_close(documents(*encode(model, padded)), alone, rtol=0, atol=1e-5)
+    # Lengths that are given or asked from the mask are the same.
+    for asked, given in zip(encode(model, tokens), encode(model, tokens, list(lengths)), strict=True):
         assert asked.equal(given)
 
 
-@every
+@pytest.mark.parametrize(("attention", "pooling", "scorer"), covering(combinations(), strength=1))
 @torch.no_grad()
 def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, scorer: str) -> None:
     model, tokens = tiny(attention, pooling, scorer).eval(), batch(24)
@@ -86,13 +77,13 @@ def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) ->
     assert not torch.allclose(memory["pre-norm"], memory["post-norm"], atol=1e-3)
 
 
-@pytest.mark.parametrize(("attention", "pooling"), sorted(REFUSED))
+@for_each(("attention", "pooling"), sorted(REFUSED))
 def test_attention_that_a_pooling_cannot_read_is_refused_by_a_sentence(attention: str, pooling: str) -> None:
     with pytest.raises(UserError, match=rf"`self_attention`.*'{attention}'.*\.$"):
         tiny(attention, pooling)
 
 
-@pytest.mark.parametrize("attention", sorted(TELLS_NOTHING))
+@for_each("attention", sorted(TELLS_NOTHING))
 def test_attention_that_a_scorer_cannot_ask_is_refused_by_a_sentence(attention: str) -> None:
     with pytest.raises(UserError, match=rf"^`scorer` 'attention'.*`self_attention`.*'{attention}'\.$"):
         tiny(attention, "hard_topk", "attention")

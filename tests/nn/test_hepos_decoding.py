@@ -8,6 +8,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
 from omegaconf import OmegaConf
+from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
@@ -77,7 +78,7 @@ def check(found: list[list[Hypothesis]], expected: list[list[Hypothesis]], sourc
 
 
 @poolings
-@pytest.mark.parametrize("stride", [2, 4])
+@for_each("stride", [2, 4])
 def test_beam_search_finds_what_it_finds_by_a_dense_mask(pooling: str, stride: int) -> None:
     model, source, search = hepos(pooling, stride), batch(*DOCUMENTS), BeamSearch(3, min_len=2, max_len=9)
     check(search(model, source), search(dense(pooling, stride), source), source, model)

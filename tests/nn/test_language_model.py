@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_language_models import KINDS, PAD, SPACE, VOCABULARY, fields, small, texts
+from tables import for_each
 
 from pyramidions.models import build_language_model, language_model_preset
 from pyramidions.nn import LanguageModel
@@ -72,7 +73,7 @@ def test_a_text_is_read_alike_in_any_batch_whose_rows_close_other_numbers_of_seg
 
 
 @kinds
-@pytest.mark.parametrize("sizes", [[1] * 13, [13], [5, 1, 1, 6]])
+@for_each("sizes", [[1] * 13, [13], [5, 1, 1, 6]])
 @torch.no_grad()
 def test_steps_of_texts_that_end_segments_at_different_times_equal_the_whole(kind: str, sizes: list[int]) -> None:
     model, tokens = small(kind), texts(13, 13, 13)
@@ -181,7 +182,7 @@ def test_an_hourglass_within_another_pools_segments_of_segments() -> None:
     assert closed(model, tokens) == [[3, 1], [2, 1]]
 
 
-@pytest.mark.parametrize("kind", ["nested", "nested and learned", "gumbel", "whitespace"])
+@for_each("kind", ["nested", "nested and learned", "gumbel", "whitespace"])
 def test_training_teaches_a_text(kind: str) -> None:
     name, chosen = fields(kind, embed_dim=16, ffn_embed_dim=32)
     torch.manual_seed(0)
@@ -230,7 +231,7 @@ def test_what_is_summed_is_shortened_by_rows_and_not_by_the_batch() -> None:
 
 
 @kinds
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@for_each("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_trains_and_writes(kind: str, dtype: torch.dtype) -> None:
     model, tokens = small(kind).to(dtype).train(), texts(13, 6)
     found = model.features(tokens)

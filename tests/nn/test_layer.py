@@ -3,6 +3,7 @@
 import pytest
 import torch
 from small_parts import DECODING, DIM, HEADS, ends_after, function, layer, vectors
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, SelfAttention
@@ -14,7 +15,7 @@ from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
 
-norms = pytest.mark.parametrize("normalize_before", [False, True])
+norms = for_each("normalize_before", [False, True])
 
 
 class Scaled(SublayerFunction):
@@ -39,7 +40,7 @@ def scaled(factor: float, normalize_before: bool, dropout: float = 0.0) -> Subla
     return Sublayer(Scaled(factor), 2, dropout, normalize_before)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("normalize_before", "step", "expected"),
     [
         # norm(x + 3 x)
@@ -110,8 +111,8 @@ def causal(normalize_before: bool, projections: str, count: int = 3) -> list[Lay
 
 @norms
 @projected
-@pytest.mark.parametrize("stack", STACK.names)
-@pytest.mark.parametrize("steps", [(1, 1, 1, 1), (2, 2), (1, 3)])
+@for_each("stack", STACK.names)
+@for_each("steps", [(1, 1, 1, 1), (2, 2), (1, 3)])
 @torch.no_grad()
 def test_causal_layers_without_a_memory_write_by_steps_what_a_pass_writes(
     normalize_before: bool, projections: str, stack: str, steps: tuple[int, ...]
@@ -155,7 +156,7 @@ def test_a_causal_layer_is_masked_attention_by_hand() -> None:
     torch.testing.assert_close(attention(x, LayerContext(ends_after(5, 3))), expected)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("normalize_before", "step", "expected"),
     [
         # norm(x + 3 x + 2 x)
@@ -179,9 +180,7 @@ def test_what_stands_beside_is_not_dropped() -> None:
     assert sublayer.branch(torch.tensor(X), LayerContext()).tolist() == [[[2.0, 6.0]]]
 
 
-@pytest.mark.parametrize(
-    ("reaches", "expected"), [([8, 1], 8), ([4, 1, 8], 8), ([4, 3], None), ([8, None], None), ([1], 1)]
-)
+@for_each(("reaches", "expected"), [([8, 1], 8), ([4, 1, 8], 8), ([4, 3], None), ([8, None], None), ([1], 1)])
 def test_a_layer_stays_within_blocks_if_all_of_its_sublayers_do(
     reaches: list[int | None], expected: int | None
 ) -> None:

@@ -4,10 +4,11 @@ import re
 
 import pytest
 import torch
-from tiny_presets import tiny_fields
+from tables import for_each
+from tiny_presets import covering_presets, tiny_fields
 from torch import Tensor, nn
 
-from pyramidions.models import PRESETS, build, preset
+from pyramidions.models import build, preset
 from pyramidions.models.config import config_of
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.projections.dense import HeadsLinear
@@ -72,8 +73,8 @@ def test_heads_read_rows_of_their_own_through_weights_of_8_bits() -> None:
     torch.testing.assert_close(layer(x, 4), linear(x, 4), atol=0.02, rtol=0)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("way", WAYS)
+@pytest.mark.parametrize("name", covering_presets())
 def test_every_architecture_writes_with_fewer_bits(name: str, way: str) -> None:
     model = tiny(name)
     reduced = WAYS[way](model)

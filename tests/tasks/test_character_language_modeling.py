@@ -13,6 +13,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models.transformer_lm import TransformerLanguageModel, base_lm_architecture
 from fairseq_cli.eval_lm import eval_lm
 from omegaconf import OmegaConf
+from tables import for_each
 
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
@@ -116,7 +117,7 @@ def test_boundaries_are_those_of_the_input_and_none_at_its_end_or_padding() -> N
         assert joined(windows, "boundaries") == [each in (12, 15, 20) for each in joined(windows, "source")]
 
 
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
+@for_each("split", ["train", "valid", "test"])
 def test_a_batch_has_boundaries_of_pieces_only_where_they_are_asked_for(folder: CharacterFolder, split: str) -> None:
     for asked in (True, False):
         made = task(folder, tokens_per_sample=32, piece_boundaries=asked)
@@ -152,7 +153,7 @@ def naive_bits(built: TransformerLanguageModel, stream: list[int], step: int, co
     return nats / len(stream) / math.log(2)
 
 
-@pytest.mark.parametrize(("step", "context", "batch"), [(8, 24, 1), (8, 24, 5), (32, 0, 3), (7, 12, 4)])
+@for_each(("step", "context", "batch"), [(8, 24, 1), (8, 24, 5), (32, 0, 3), (7, 12, 4)])
 @torch.no_grad()
 def test_bits_per_character_are_those_of_a_naive_loop_over_the_whole_split(
     folder: CharacterFolder, step: int, context: int, batch: int
@@ -279,7 +280,7 @@ def test_the_most_probable_letters_of_whole_forwards_are_written(folder: Charact
         assert float(best["score"]) == pytest.approx(float(scores.mean()), abs=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"sampling": True}, {"sampling": True, "sampling_topk": 3}], ids=str)
+@for_each("options", [{}, {"sampling": True}, {"sampling": True, "sampling_topk": 3}])
 def test_beams_and_samples_have_the_scores_of_whole_forwards(folder: CharacterFolder, options: dict[str, Any]) -> None:
     made = task(folder)
     built = hourglass(made, "hourglass_whitespace")

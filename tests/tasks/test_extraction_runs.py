@@ -16,6 +16,7 @@ from fairseq_cli import generate as fairseq_generate
 from fairseq_cli import train as fairseq_train
 from fairseq_cli import validate as fairseq_validate
 from fairseq_commands import EXTRACTION, TASK, train_extractor_command
+from tables import for_each
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from pyramidions.cli import main
@@ -163,7 +164,7 @@ def validate(data: DataFolder, path: Path, task: list[str]) -> None:
     fairseq_validate.main(convert_namespace_to_omegaconf(parsed[0]), override_args=parsed[1])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "sentence"),
     [
         (("--criterion", "pooled_cross_entropy"), "--task extractive_summarization needs --criterion extractive_summ"),

@@ -13,6 +13,7 @@ from fairseq import options
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_commands import EXTRACTION
+from tables import for_each
 from torch import Tensor, nn
 
 from pyramidions.data.folder import DataFolder
@@ -185,7 +186,7 @@ def test_without_labels_every_unit_is_a_sentence(labelled_data: DataFolder) -> N
     assert task.preprocessing.need_tokenizer().decode(extract["tokens"].tolist()) == "three"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("redundancy", "weight", "expected"),
     [
         ("none", 0.7, "a protein was a protein was"),
@@ -213,7 +214,7 @@ def test_a_document_of_headings_has_an_empty_extract(labelled_data: DataFolder) 
 
 
 @pytest.mark.filterwarnings("ignore")  # hydra deprecates what fairseq does
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "given"),
     [
         (("--no-repeat-ngram-size", "3", "--nbest", "5"), "--nbest 5"),
@@ -274,7 +275,7 @@ def test_labels_of_other_documents_are_named(labelled_data: DataFolder, tmp_path
         task.dataset("valid")[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("option", "value", "sentence"),
     [
         ("extract_words", 0, "`extract_words` must be at least 1, one word, but is 0."),

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models import build, preset
@@ -28,7 +29,7 @@ def test_without_options_a_model_stays_as_it_is() -> None:
     assert [name for name, _ in given.named_modules()] == before
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "sentence"),
     [
         ({"pooling_warmup": -1}, "--pooling-warmup must be at least 0, but is -1."),

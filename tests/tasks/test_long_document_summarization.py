@@ -14,6 +14,7 @@ import pytest
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.errors import UserError
@@ -87,7 +88,7 @@ def test_interactive_documents_of_any_length_are_cut(data: DataFolder) -> None:
     assert dataset[0]["source"].tolist() == [4, 5, 6, 7, 8, 9, 10, 2]
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 7])
+@for_each("batch_size", [1, 4, 7])
 def test_no_document_is_ever_dropped(data: DataFolder, batch_size: int) -> None:
     task = make(data, max_source_positions=64)
     task.load_dataset("test")
@@ -291,7 +292,7 @@ def test_unknown_generation_arguments_are_named() -> None:
         decoding.from_options({"beams": 4})
 
 
-@pytest.mark.parametrize(("name", "value"), [("beam", "two"), ("beam", True), ("sampling", 1), ("lenpen", "1")])
+@for_each(("name", "value"), [("beam", "two"), ("beam", True), ("sampling", 1), ("lenpen", "1")])
 def test_generation_arguments_of_another_type_are_named(name: str, value: object) -> None:
     with pytest.raises(UserError, match=f"'{name}' in `eval_rouge_args` must be like .*, but is "):
         decoding.from_options({name: value})

@@ -467,7 +467,6 @@ def assert_same_end(one: Path, other: Path) -> None:
         (signal.SIGTERM, "before_step", 6, 6),
         (signal.SIGINT, "validated", 1, 7),
     ],
-    ids=["first updates", "SIGTERM", "last update", "validation"],
 )
 def test_an_interrupted_run_is_saved_and_ends_like_one_that_was_not_interrupted(
     data: DataFolder, tmp_path: Path, number: signal.Signals, hook: str, call: int, saved: int

@@ -7,6 +7,7 @@ import pytest
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_commands import train_command
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 from pyramidions.tasks.schedule import Schedule, doubts
@@ -94,7 +95,7 @@ def test_a_schedule_that_fits_is_not_warned_of(
     assert warnings(data, tmp_path, caplog, *flags) == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("flags", "first"),
     [
         (("--max-epoch", "2", "--validate-interval", "3"), 18),

@@ -1,7 +1,7 @@
 from typing import Any
 
-import pytest
 from omegaconf import OmegaConf
+from tables import for_each
 
 from pyramidions.tasks.stopping import StoppingRule
 
@@ -23,7 +23,7 @@ def validated(stopping: StoppingRule, *scores: float) -> bool:
     return bool(stopping.run.optimization.stop_min_lr > 0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("scores", "ended"),
     [((3, 2), False), ((3, 2, 1), True), ((3, 2, 4, 3), False), ((3, 3, 3), True), ((1, 2, 3, 4), False)],
 )

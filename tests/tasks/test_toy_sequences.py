@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.tasks.config import ToySequencesConfig
@@ -99,7 +100,7 @@ def test_symbols_and_whole_sequences_that_are_right_are_counted() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("options", "message"),
     [
         ({"problem": "sorting"}, "`problem` must be one of copy, addition, but is 'sorting'."),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fairseq.logging import metrics as logged
 from fairseq.utils import apply_to_sample
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.scoring import METRICS, Example
@@ -30,7 +31,7 @@ def test_options_reach_the_metrics() -> None:
     assert "language de" in rouge.signature()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "message"),
     [
         ({"eval_metrics": "rogue"}, r"A metric must be one of .*, but is 'rogue' \(did you mean rouge\?\)\."),

@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-import pytest
+from tables import for_each
 
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.training.baseline import advice, with_headings, write_hiporank
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("means", "interval", "told"),
     [
         ((53.0, 52.9, 40.0), (-1.0, 3.0), ["Next: ours"]),

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.files.processes import USER_DIR, as_typed
@@ -18,7 +19,7 @@ def python(code: str) -> tuple[str, ...]:
     return sys.executable, "-c", code
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("code", "reason"),
     [
         ("raise RuntimeError('no room')", "RuntimeError: no room"),

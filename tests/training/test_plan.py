@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.measure.recipe import TIERS, CorpusSize, tier_of
@@ -25,7 +26,7 @@ def write(path: Path, number: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("documents", "machine", "kind", "why"),
     [
         (200, CPU, "extractor", "fewer than 5,000 documents"),
@@ -67,8 +68,8 @@ def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kin
     assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
 
 
-@pytest.mark.parametrize("machine", [CPU, GPU, Machine(8, 40e9)])
-@pytest.mark.parametrize("documents", [1_000, 12_000, 200_000])
+@for_each("machine", [CPU, GPU, Machine(8, 40e9)])
+@for_each("documents", [1_000, 12_000, 200_000])
 def test_the_warm_up_of_a_summarizer_ends_long_before_its_hours(machine: Machine, documents: int) -> None:
     def warm_up(hours: float | None) -> int:
         flags = KINDS["summarizer"].schedule(corpus, machine, hours).flags

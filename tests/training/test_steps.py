@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.training.arguments import Arguments
@@ -88,7 +89,7 @@ def test_without_a_split_to_hold_out_nothing_is_divided(tmp_path: Path) -> None:
     assert list(Run(Arguments("papers"), plan, places, state, print).steps()) == list(STEPS[1:])
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 1}', '{"format": 1, "arguments": 1, "inputs": {}}'])
+@for_each("content", ["", "{", "[]", '{"format": 1}', '{"format": 1, "arguments": 1, "inputs": {}}'])
 def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "run.json"
     path.write_text(content)
