@@ -197,7 +197,8 @@ def test_ray_data_maps_batches_in_two_workers(checkpoint: Path, summaries: list[
     try:
         documents = data.from_items([{"number": number, "text": text} for number, text in enumerate(TEXTS)])
         options = {"model": str(checkpoint), **SHORT}
-        found = documents.map_batches(SummarizerMap, fn_constructor_kwargs=options, concurrency=2, batch_size=2)
+        two = data.ActorPoolStrategy(size=2)
+        found = documents.map_batches(SummarizerMap, fn_constructor_kwargs=options, compute=two, batch_size=2)
         rows = sorted(found.take_all(), key=lambda row: row["number"])
         assert [row["summary"] for row in rows] == summaries
     finally:
