@@ -31,7 +31,7 @@ class CollapseWatch:
                     "the scorer behind encoder layer %s rates all vectors of a document alike: its scores lie within "
                     "%.4f of each other, and soft top-k is little more than a plain mean. A lower --lr can prevent it; "
                     "with --normalize-before, a norm before a linear scorer does "
-                    """(--scorer-args '{"layer_norm": true}').""",
+                    """(--scorer 'linear(layer_norm=True)').""",
                     name.removeprefix(SPREAD),
                     spread,
                 )

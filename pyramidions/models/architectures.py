@@ -6,12 +6,13 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import ARCH_CONFIG_REGISTRY, register_model_architecture
+from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY, register_model_architecture
 from omegaconf import DictConfig
 
+from pyramidions.errors import UserError
 from pyramidions.models.config import Config, PyramidionConfig, part_fields
 from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.older_fields import ENDING, refuse_both
+from pyramidions.models.older_fields import ENDING, translate, with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
 
 _MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
@@ -26,6 +27,7 @@ _OlderFields: Any = make_dataclass(
     [(name, Optional[str], field(default=None, metadata={"help": SUPPRESS})) for name in _OLDER],
     bases=(FairseqDataclass,),
 )
+_OlderFields.__module__ = __name__  # which `make_dataclass` does not know
 
 
 @dataclass
@@ -59,24 +61,32 @@ def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> No
         model: the name under which it is registered.
         presets: the fields that each sets, by its name.
     """
+    defaults = part_fields(MODEL_DATACLASS_REGISTRY[model])
     for name, fields in {model: {}, **presets}.items():
+        fill = _filling_in(fields, defaults)
         if name in ARCH_CONFIG_REGISTRY:
             # fairseq files each model under its own name as an architecture without settings; this one has some.
-            ARCH_CONFIG_REGISTRY[name] = _filling_in(fields)
+            ARCH_CONFIG_REGISTRY[name] = fill
         else:
-            register_model_architecture(model, name)(_filling_in(fields))
+            register_model_architecture(model, name)(fill)
 
 
-def _filling_in(fields: Mapping[str, Any]) -> Callable[[Any], None]:
-    """Return the function that fairseq calls to fill in what the command line left open."""
+def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Callable[[Any], None]:
+    """Return the function that fairseq calls to fill in what the command line left open, and to translate its flags."""
 
     def fill(args: Any) -> None:
-        if not isinstance(args, DictConfig):
-            refuse_both(vars(args))
-        for key, value in fields.items():
-            # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
-            if not isinstance(args, DictConfig) and key not in vars(args):
-                setattr(args, key, value)
+        # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
+        if isinstance(args, DictConfig):
+            return
+        given = {name: value for name, value in vars(args).items() if name in {*defaults, *_OLDER, "memories"}}
+        values = translate(with_given(fields, given), defaults)
+        for name in _OLDER:
+            if values.pop(name, None) is not None:
+                raise UserError(f"--{name.replace('_', '-')} is no flag of this model.")
+            vars(args).pop(name, None)
+        for name, value in values.items():
+            if name in defaults or name not in vars(args):
+                setattr(args, name, value)
 
     return fill
 

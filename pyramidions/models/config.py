@@ -7,7 +7,7 @@ from typing import Any, Optional, TypeVar, get_type_hints
 
 from pyramidions.arguments import fits, rule_of, shown
 from pyramidions.errors import UserError
-from pyramidions.models.older_fields import ENDING, NONE, translate
+from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
@@ -229,9 +229,11 @@ def config_as(kind: type[Config], values: Mapping[str, Any], warn: bool = True) 
         warn: of fields of older releases.
 
     Raises:
-        UserError: a field that does not exist, or a value of the wrong type. `build` checks the values themselves.
+        UserError: a field that does not exist, a value of the wrong type, or options of a part in both languages.
+            `build` checks the values themselves.
     """
     hints = get_type_hints(kind)
+    refuse_both(values)
     values = translate(values, part_fields(kind), warn)
     for name, value in values.items():
         if name not in hints:

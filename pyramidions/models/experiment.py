@@ -16,7 +16,7 @@ from pyramidions.models.config import (
     PyramidionConfig,
     check_lengths,
 )
-from pyramidions.models.older_fields import refuse_both
+from pyramidions.models.older_fields import with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
@@ -115,8 +115,7 @@ def _read_preset(name: str, overrides: tuple[str, ...]) -> Experiment:
     try:
         source, target = lengths.values()
         check_lengths(source, target)
-        refuse_both(changes)
-        model = _checked({"max_source_positions": source, **PRESETS[name], **changes}, target)
+        model = _checked(with_given({"max_source_positions": source, **PRESETS[name]}, changes), target)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
     return Experiment(name, model, source, target, {})
@@ -137,7 +136,7 @@ def _checked(fields: dict[str, Any], max_target_positions: int) -> PyramidionCon
 def _parsed(text: str, kind: Any) -> Any:
     """Return a value as Hydra would read it if it has the type ``kind``; else the text, which may be wrong."""
     if len(text) > 1 and text[0] == text[-1] == "'":
-        return text[1:-1]
+        return text[1:-1].replace("\\'", "'")
     try:
         value = parse_json(text)
     except ValueError:

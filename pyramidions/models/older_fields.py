@@ -59,7 +59,24 @@ def translate(values: Mapping[str, Any], defaults: Mapping[str, Any], warn: bool
 
 def is_older(text: str | None) -> bool:
     """Return whether a field lists kinds as 0.2 did, with commas."""
-    return text is not None and "," in text and "(" not in text
+    return text is not None and "," in text.partition("(")[0]
+
+
+def with_given(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a preset, changed by those that a user gave.
+
+    Options in a field of their own replace all options that the preset gives to a part.
+
+    Raises:
+        UserError: as `refuse_both`.
+    """
+    refuse_both(given)
+    values = {**base, **given}
+    for name, text in given.items():
+        part = str(name).removesuffix(ENDING)
+        if part != name and text is not None and isinstance(base.get(part), str) and part not in given:
+            values[part] = written_parts(_kinds(part, base[part]))
+    return values
 
 
 def refuse_both(given: Mapping[str, Any]) -> None:
@@ -69,8 +86,13 @@ def refuse_both(given: Mapping[str, Any]) -> None:
         UserError: there are some.
     """
     for name, text in given.items():
-        if name.endswith(ENDING) and text is not None and "(" in str(given.get(name.removesuffix(ENDING), "")):
+        if text is not None and has_both(given, str(name)):
             raise UserError(f"`{name}` must not be given where `{name.removesuffix(ENDING)}` has options of its own.")
+
+
+def has_both(values: Mapping[str, Any], name: str) -> bool:
+    """Return whether ``name`` has options of a part which has options in today's language as well."""
+    return name.endswith(ENDING) and "(" in str(values.get(name.removesuffix(ENDING), ""))
 
 
 def _translated(name: str, kinds: str, text: str | None, several: bool) -> str:

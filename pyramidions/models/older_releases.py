@@ -12,11 +12,16 @@ from pyramidions.errors import UserError
 from pyramidions.models.config import Config, config_as, part_fields
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.notation import changed
+from pyramidions.models.older_fields import ENDING, has_both
 from pyramidions.models.spec import Part
 
 #: Of configs: 1 was written by release 0.1, 2 by 0.2, 3 is written since 0.3. Exports record it as `format`,
 #: checkpoints as `config_format`.
 FORMAT = 3
+#: Options that a kind of config of 0.2 had where it did not say them.
+_DEFAULT_OPTIONS: dict[type[Any], dict[str, str]] = {
+    LanguageModelConfig: {"feed_forward_args": '{"activation": "gelu"}', "output_args": '{"bias": true}'}
+}
 #: of checkpoints of 0.1 and 0.2, which record none
 UNRECORDED = 2
 
@@ -82,6 +87,14 @@ def config_as_written(kind: type[Config], values: Mapping[str, Any], written: An
     format = UNRECORDED if written is None else written
     # An axis of one kind in 0.1; it is called `stack` today.
     known = {name: value for name, value in values.items() if format > 1 or name != "residual"}
+    if format < FORMAT:
+        # Who changed such a config wrote today's language.
+        known = {name: value for name, value in known.items() if not has_both(known, name)}
+        known |= {
+            name: text
+            for name, text in _DEFAULT_OPTIONS.get(kind, {}).items()
+            if known.get(name) is None and not has_both(known, name) and name.removesuffix(ENDING) in known
+        }
     config = config_as(kind, known, warn=format == FORMAT)
     for before, rule in RULES:
         if format < before:

@@ -43,10 +43,10 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     if name == "pooling_lengths":
         entries = [entry.strip() for entry in value.split(",")]
         return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
-    return with_lengths(name, value, lambda number: divided(number, lengths))
+    return _with_lengths(name, value, lambda number: divided(number, lengths))
 
 
-def with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
+def _with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
     """Return the field ``name``, which describes parts, with each option changed that is a length."""
     if name not in _PARTS:
         return text
@@ -54,7 +54,9 @@ def with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
 
     def own(part: Part) -> Part:
         named = registry[part.kind].lengths if part.kind in registry.names else ()
-        options = {key: change(value) if key in named else value for key, value in part.options.items()}
+        options = {
+            key: change(value) if key in named and type(value) is int else value for key, value in part.options.items()
+        }
         return Part(part.kind, options)
 
     return changed(name, text, own)

@@ -11,8 +11,9 @@ from pyramidions.errors import UserError
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import check_lengths, config_as
-from pyramidions.models.notation import parse_part, written
+from pyramidions.models.config import check_lengths, config_as, part_fields
+from pyramidions.models.notation import parse_part, parse_parts, written
+from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
 from pyramidions.pretrained.families import Shape, shape_of
 from pyramidions.pretrained.poolers import spread_scores
@@ -105,7 +106,7 @@ def import_model(
         return SavedModel(transformer, config, found.tokenizer, source_length, target_length, origin), transfer
 
     own = config_as(PyramidionConfig, base)
-    asked = config_as(PyramidionConfig, _longer({**base, **(changes or {})}, shape, lengths))
+    asked = config_as(PyramidionConfig, _longer(with_given(base, changes or {}), shape, lengths))
     for name in ("embed_dim", "ffn_embed_dim", "num_heads"):
         if getattr(asked, name) != getattr(own, name):
             raise UserError(
@@ -142,7 +143,7 @@ def check_kept(asked: PyramidionConfig, made: PyramidionConfig, own: PyramidionC
     for name in asdict(own):
         is_learned = name in _POSITIONS and _is_learned(getattr(own, name)) and _is_learned(getattr(asked, name))
         right, why = (made, "to hold both texts and weights") if is_learned else (own, "as in the pretrained model")
-        if not name.startswith(_MAY_DIFFER) and getattr(asked, name) != getattr(right, name):
+        if not name.startswith(_MAY_DIFFER) and not _same(name, getattr(asked, name), getattr(right, name)):
             raise UserError(f"`{name}` must be {getattr(right, name)}, {why}, but is {getattr(asked, name)}.")
 
 
@@ -157,6 +158,12 @@ def _longer(values: dict[str, Any], shape: Shape, lengths: tuple[int, int]) -> d
     values["decoding_max_length"] = min(values["decoding_max_length"], lengths[1] - 2)
     values["decoding_min_length"] = min(values["decoding_min_length"], values["decoding_max_length"])
     return values
+
+
+def _same(name: str, first: Any, second: Any) -> bool:
+    """Return whether two values of a field are the same; options may be in any order."""
+    are_parts = name in part_fields(PyramidionConfig) and None not in (first, second)
+    return bool(parse_parts(name, first) == parse_parts(name, second) if are_parts else first == second)
 
 
 def _is_learned(positions: str) -> bool:

@@ -18,7 +18,7 @@ from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, start_of
 from pyramidions.models.config import part_fields
 from pyramidions.models.freezing import parameters_of
-from pyramidions.models.older_fields import translate
+from pyramidions.models.older_fields import ENDING, translate
 from pyramidions.models.older_releases import FORMAT, UNRECORDED
 from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.checkpoint_folder import LAST, CheckpointFolder
@@ -181,10 +181,16 @@ class RunCheckpoints:
         """Take from the checkpoint what a preset of today says otherwise; what the user said stays."""
         today = Namespace()
         ARCH_CONFIG_REGISTRY[model._name](today)
-        started = translate(self._started, part_fields(MODEL_DATACLASS_REGISTRY[model_name(model)]), warn=False)
-        for name, value in vars(today).items():
-            if name in started and model[name] == value != started[name]:
-                logger.info("%s is %r, as in %s, and not %r.", name, started[name], self._start, value)
+        parts = part_fields(MODEL_DATACLASS_REGISTRY[model_name(model)])
+        started = translate(self._started, parts, warn=False)
+        for name in {**vars(today), **parts}:
+            if name not in started or name not in model or model[name] == started[name]:
+                continue
+            is_presets = name in today and model[name] == vars(today)[name]
+            # In 0.2 a kind without options had those of the preset.
+            is_bare = name in parts and "(" not in str(model[name]) and model.get(f"{name}{ENDING}") is None
+            if is_presets or (is_bare and changed_part({name: started[name]}, model) is None):
+                logger.info("%s is %r, as in %s, and not %r.", name, started[name], self._start, model[name])
                 model[name] = started[name]
 
     def check_parts(self, model: Any) -> None:

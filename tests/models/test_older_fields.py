@@ -17,6 +17,7 @@ from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionC
 from pyramidions.models.architectures import config_from
 from pyramidions.models.config import config_of
 from pyramidions.models.experiment import read_experiment
+from pyramidions.models.older_releases import config_as_written
 from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.run_checkpoints import RunCheckpoints
 
@@ -35,12 +36,6 @@ from pyramidions.tasks.run_checkpoints import RunCheckpoints
         ),
         # Of a field that is not given, options are those of its default.
         ({"pooling_args": '{"base": 2.5, "sort": true}'}, "pooling", "soft_topk(base=2.5, sort=True)"),
-        # What a preset says in today's language gives way as a whole, as it did.
-        (
-            {"self_attention": "blockwise(block_size=512)", "self_attention_args": '{"block_size": 64}'},
-            "self_attention",
-            "blockwise(block_size=64)",
-        ),
         ({"recurrence": "none,sru", "recurrence_args": '{"dim": 3}'}, "recurrence", "none | sru(dim=3)"),
         (
             {"memories": "1,last", "cross_attention": "full;hepos", "cross_attention_args": '[{}, {"stride": 4}]'},
@@ -89,6 +84,27 @@ def test_options_in_both_languages_are_refused() -> None:
         preset("pyramidion", **both)
 
 
+def test_options_of_0_2_replace_those_of_a_preset() -> None:
+    assert preset("pyramidion", self_attention_args='{"block_size": 8}').self_attention == "blockwise(block_size=8)"
+    mixed = preset("lsh_window", self_attention_args='[{"window": 8}, {}, {"window": 4}, {}, {}, {}]').self_attention
+    assert mixed.startswith("sliding_window(window=8) | lsh | sliding_window(window=4) | lsh | sliding_window | lsh")
+
+
+def test_todays_options_win_in_a_config_of_0_2() -> None:
+    saved = {"self_attention": "lsh(num_hashes=8)", "self_attention_args": '{"num_hashes": 4}', "pooling_args": "{}"}
+    assert "num_hashes=8" in config_as_written(PyramidionConfig, saved, 2).self_attention
+    with pytest.raises(UserError, match="^`self_attention_args` must not be given where"):
+        config_as_written(PyramidionConfig, saved, 3)
+
+
+def test_a_kind_of_a_language_model_of_0_2_has_the_options_of_the_default() -> None:
+    saved = {"feed_forward": "dense", "output": "untied"}
+    config = config_as_written(LanguageModelConfig, saved, 2)
+    assert (config.feed_forward, config.output) == ("dense(activation='gelu')", "untied(bias=True)")
+    config = config_as_written(LanguageModelConfig, {**saved, "feed_forward_args": "{}", "output": "untied()"}, 2)
+    assert (config.feed_forward, config.output) == ("dense", "untied")
+
+
 def test_a_warning_says_what_to_write(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         preset("vanilla", scorer_args='{"layer_norm": true}')
@@ -121,6 +137,7 @@ def test_flags_of_0_2_are_read(architecture: str) -> None:
     args = options.parse_args_and_arch(options.get_training_parser(), words)
     config: Any = config_from(KINDS[model], convert_namespace_to_omegaconf(args).model)
     assert config.feed_forward == "dense(chunk_size=5)"
+    assert "feed_forward_args" not in vars(args)
     with pytest.raises(UserError, match="`feed_forward_args` must not be given where"):
         options.parse_args_and_arch(
             options.get_training_parser(), [*words, "--feed-forward", "dense(activation='gelu')"]
@@ -173,6 +190,10 @@ def test_a_run_of_0_2_goes_on_with_the_options_of_its_preset() -> None:
     run.settle_format(model)
     assert (model.config_format, model.self_attention) == (2, "blockwise(block_size=256)")
     assert model.pooling_lengths == "None,1024,512,None,None,None"
+    # So they do where the command names the kind alone, which in 0.2 had the options of the preset.
+    model = OmegaConf.create({**model, "config_format": None, "self_attention": "blockwise"})
+    run.settle_format(model)
+    assert model.self_attention == "blockwise(block_size=256)"
     # What the user said stays.
     model = OmegaConf.create({**model, "config_format": None, "self_attention": "blockwise(block_size=128)"})
     run.settle_format(model)
