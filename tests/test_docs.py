@@ -16,6 +16,7 @@ import click
 import pytest
 from fairseq import options
 from hydra import compose, initialize_config_dir
+from tables import for_each
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from lab.cli import main as lab
@@ -49,7 +50,7 @@ REGISTRIES: list[Registry[Any]] = [
 # What a shell or Python brings; tests/test_packaging.py and tests/test_setup.py hold the lines of an installation.
 SHELL = {"cat", "wait", "source", "pip", "ray", "python3.11", "torchrun"}
 
-pages = pytest.mark.parametrize("page", PAGES)
+pages = for_each("page", PAGES)
 
 
 def text(page: str) -> str:

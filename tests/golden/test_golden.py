@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from golden_models import cost, entries, fields_of, outputs, shapes, small
+from tables import for_each
 
 GOLDEN = json.loads(lzma.decompress((Path(__file__).parent / "golden.json.xz").read_bytes()))
 NAMES = {key: name for name, key in reversed(GOLDEN["names"].items())}  # one for each model
@@ -21,9 +22,12 @@ def test_no_preset_or_file_has_gone_or_become_another_model() -> None:
     assert keys == GOLDEN["names"]
 
 
-@pytest.mark.parametrize("key", NAMES, ids=NAMES.values())
-def test_a_model_has_the_same_weights_and_computes_the_same(key: str) -> None:
-    recorded, entry = GOLDEN["models"][key], ENTRIES[NAMES[key]]()
+models = for_each(("name", "key"), [(name, key) for key, name in NAMES.items()])
+
+
+@models
+def test_a_model_has_the_same_weights_and_computes_the_same(name: str, key: str) -> None:
+    recorded, entry = GOLDEN["models"][key], ENTRIES[name]()
     assert shapes(entry) == recorded["shapes"]
     config, lengths = small(entry)
     assert fields_of(config) == recorded["small"]["fields"]
@@ -32,6 +36,6 @@ def test_a_model_has_the_same_weights_and_computes_the_same(key: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", NAMES, ids=NAMES.values())
-def test_a_model_costs_the_same(key: str) -> None:
-    assert json.loads(json.dumps(cost(ENTRIES[NAMES[key]]()))) == GOLDEN["models"][key]["cost"]
+@models
+def test_a_model_costs_the_same(name: str, key: str) -> None:
+    assert json.loads(json.dumps(cost(ENTRIES[name]()))) == GOLDEN["models"][key]["cost"]

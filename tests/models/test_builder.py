@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from tiny_presets import tiny_fields
 
 from pyramidions.models import (
@@ -43,7 +44,7 @@ def small(name: str = "vanilla", **overrides: Any) -> PyramidionConfig:
     return config_of({**tiny_fields(name), **overrides})
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_every_preset_has_the_size_of_the_paper(name: str) -> None:
     with torch.device("meta"):
         model = build(preset(name), vocab_size=32768, marker_idx=4)
@@ -53,7 +54,7 @@ def test_every_preset_has_the_size_of_the_paper(name: str) -> None:
     assert millions == pytest.approx(size, rel=0.02)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_every_preset_runs_and_every_parameter_is_in_its_graph(name: str) -> None:
     model = build(small(name), vocab_size=50, marker_idx=4)
     for source in (torch.randint(4, 50, (2, 30)), torch.tensor([[2]])):
@@ -153,7 +154,7 @@ def test_fields_that_no_test_changes_are_known() -> None:
     assert {field.name for field in fields(PyramidionConfig)} == tested_elsewhere | changed
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "kind"),
     [
         ("encoder_projections", "dense"),
@@ -171,7 +172,7 @@ def test_an_option_of_a_part_that_has_none_is_refused(name: str, kind: str) -> N
         build(small("blockwise", **{**pooled, name: f"{kind}(depth=3)"}), vocab_size=50)
 
 
-@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+@for_each("name", ["dropout", "attention_dropout", "activation_dropout"])
 def test_every_dropout_acts_in_training(name: str) -> None:
     zero = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
     source, prefix = torch.arange(4, 34)[None], torch.arange(4, 9)[None]
@@ -182,7 +183,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
     assert not torch.allclose(*outputs)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"self_attention": "blockwise(block_size=0)"}, "`block_size` must be at least 1, but is 0."),
@@ -318,7 +319,7 @@ def test_an_extractor_has_the_fields_of_an_encoder_and_no_other() -> None:
         extractor_preset("vanilla")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "message"),
     [
         ({"dropout": 1.0}, "`dropout` must be at least 0 and below 1, but is 1.0."),

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
 from omegaconf import OmegaConf
+from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
@@ -71,7 +72,7 @@ def test_logits_of_a_document_alone_are_those_in_a_batch(fields: dict[str, Any],
 
 @models
 @poolings
-@pytest.mark.parametrize("search", [BeamSearch(3, 2, 8), BeamSearch(1, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
+@for_each("search", [BeamSearch(3, 2, 8), BeamSearch(1, 2, 8), Sampling(2, 8, seeds=[1, 2, 3, 4])])
 def test_what_is_written_scores_as_in_a_pass(fields: dict[str, Any], pooling: str, search: Any) -> None:
     whole, source = model(pooling, **fields), batch(*DOCUMENTS)
     for document, hypotheses in zip(source, search(whole, source), strict=True):
@@ -175,7 +176,7 @@ def test_the_memory_is_what_the_last_stage_hands_on() -> None:
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         (
@@ -221,7 +222,7 @@ def test_what_cannot_be_is_refused(fields: dict[str, Any], message: str) -> None
 
 
 @pytest.mark.parametrize("stack", STACK.names)
-@pytest.mark.parametrize("reads", [True, False])
+@for_each("reads", [True, False])
 def test_a_single_stream_is_normalised_and_two_that_go_on_are_not(stack: str, reads: bool) -> None:
     made = model(stack=stack, decoder=f"concatenated(reads_streams={reads})")
     assert (made.encoder.norm is None) == (reads and STACK[stack].streams == 2)

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models.config import check_lengths, config_of
@@ -14,7 +15,7 @@ def test_lengths_are_read_by_layer() -> None:
     assert parse_pooling_lengths(None, 3) == {}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "layers", "message"),
     [
         ("None,512", 3, "`pooling_lengths` must have one entry per encoder layer, but has 2 for 3: 'None,512'."),
@@ -36,7 +37,7 @@ def test_lengths_that_break_a_rule_are_named(text: str, layers: int, message: st
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "reason"),
     [
         ('{"base": Infinity}', "it holds Infinity, and numbers must be finite"),
@@ -61,7 +62,7 @@ def test_options_that_are_no_json_object_are_refused(text: str) -> None:
         parse_options(text, "scorer_args")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "sentence"),
     [
         ({"embed_dim": "64"}, "`embed_dim` must be a whole number, but is '64'."),
@@ -83,7 +84,7 @@ def test_a_whole_number_is_a_float_and_null_is_a_value_where_there_may_be_none()
     assert config_of({"dropout": 0, "pooling_lengths": None}).dropout == 0
 
 
-@pytest.mark.parametrize("length", [1, 0, -4, 10**15, True, None, 8.5, "8", float("nan")])
+@for_each("length", [1, 0, -4, 10**15, True, None, 8.5, "8", float("nan")])
 def test_lengths_of_texts_are_bounded(length: Any) -> None:
     check_lengths(2, 2**24)
     for lengths, name in (((length, 8), "max_source_positions"), ((8, length), "max_target_positions")):

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models.experiment import read_experiment, with_lengths
@@ -54,7 +55,7 @@ def test_a_preset_is_made_for_documents_of_any_length_and_a_file_says_its_longes
     assert str(refused.value) == "--source-tokens must be at most 8192, as table3/deep_pyramidion says, but is 8193."
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("config", "overrides", "message"),
     [
         ("nowhere.yaml", (), "The config must be a preset .* but is 'nowhere.yaml'."),
@@ -79,8 +80,8 @@ def test_what_is_wrong_with_a_config_is_one_sentence(config: str, overrides: tup
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("given", ["null", "2", "3"])
-@pytest.mark.parametrize("config", ["lsh", str(CONFIGS / "table2" / "11_lsh_8k.yaml")])
+@for_each("given", ["null", "2", "3"])
+@for_each("config", ["lsh", str(CONFIGS / "table2" / "11_lsh_8k.yaml")])
 def test_a_config_means_what_the_format_that_it_records_says(config: str, given: str) -> None:
     field = "model.config_format" if config == "lsh" else "+model.config_format"
     attention = parse_part("self_attention", read_experiment(config, (f"{field}={given}",)).model.self_attention)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models import PRESETS, build, build_extractor, extractor_preset, preset
@@ -29,7 +30,7 @@ DECODER = {f"decoder.layers.{n}" for n in range(2)}
 TOKENS, POOLER = {"encoder.embedder.tokens"}, {"encoder.poolers.1"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "left"),
     [
         ("embeddings", ENCODER | DECODER | POOLER),
@@ -63,7 +64,7 @@ def test_norms_of_memories_go_with_the_encoder() -> None:
     assert not any(weight.requires_grad for weight in frozen.encoder.parameters())
 
 
-@pytest.mark.parametrize("stack", ["plain", "recomputing", "reversible"])
+@for_each("stack", ["plain", "recomputing", "reversible"])
 def test_frozen_weights_get_no_gradient_and_no_update_and_all_others_do(stack: str) -> None:
     frozen = model(stack=stack, normalize_before=stack == "reversible", pooling_lengths="None,3,None").train()
     freeze(frozen, "embeddings,encoder.0-1")
@@ -77,7 +78,7 @@ def test_frozen_weights_get_no_gradient_and_no_update_and_all_others_do(stack: s
         assert torch.equal(weight, before[name]) != weight.requires_grad, name
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("name", PRESETS)
 def test_every_architecture_has_these_parts(name: str) -> None:
     with torch.device("meta"):
         made = build(preset(name), 50, marker_idx=4)
@@ -105,7 +106,7 @@ def test_an_extractor_has_no_decoder() -> None:
             freeze(extractor, part)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("parts", "sentence"),
     [
         ("encoder.3", r"--freeze names encoder\.3, but the encoder has 3 layers, counted from 0\."),

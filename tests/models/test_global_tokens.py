@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.errors import UserError
@@ -88,7 +89,7 @@ def test_every_second_projection_is_trained() -> None:
             assert weight.grad is not None and (weight.grad.any() or "k_proj.bias" in name), name
 
 
-@pytest.mark.parametrize("pooling", ["soft_topk", "hard_topk", "mean", "markers", "iterative_topk", "gumbel_topk"])
+@for_each("pooling", ["soft_topk", "hard_topk", "mean", "markers", "iterative_topk", "gumbel_topk"])
 def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) -> None:
     pooled = model(
         encoder_layers=3, pooling=pooling, pooling_lengths="None,12,None", global_tokens=2, global_projections="dense"
@@ -107,7 +108,7 @@ def test_marks_survive_pooling_and_a_batch_equals_its_documents(pooling: str) ->
     torch.testing.assert_close(together[1:, : alone.size(1)], alone, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "words"),
     [
         (

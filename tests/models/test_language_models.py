@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from small_language_models import SPACE, VOCABULARY, fields, texts
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models import (
@@ -91,7 +92,7 @@ def test_fields_that_no_test_above_changes_are_known() -> None:
     }
 
 
-@pytest.mark.parametrize("field", ["dropout", "attention_dropout", "activation_dropout"])
+@for_each("field", ["dropout", "attention_dropout", "activation_dropout"])
 @torch.no_grad()
 def test_dropout_acts_in_training_only(field: str) -> None:
     tokens, model = texts(30, 30), made(**{field: 0.5})
@@ -128,7 +129,7 @@ def test_new_weights_are_normal_with_the_published_deviations() -> None:
         assert weight.std().item() == pytest.approx(deviation, rel=3 / weight.numel() ** 0.5 + 0.05), key
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         (

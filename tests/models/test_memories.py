@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.errors import UserError
@@ -49,7 +50,7 @@ def test_the_output_of_a_layer_is_read_as_it_was_before_its_pooling() -> None:
     assert last.x.equal(without.x)
 
 
-@pytest.mark.parametrize(("memories", "lengths"), [("last,1", [6, 20]), ("1,last", [20, 6]), ("3,last,1", [6, 6, 20])])
+@for_each(("memories", "lengths"), [("last,1", [6, 20]), ("1,last", [20, 6]), ("3,last,1", [6, 6, 20])])
 def test_they_come_in_the_order_of_the_field(memories: str, lengths: list[int]) -> None:
     assert [memory.x.size(1) for memory in read(model(memories), documents(20, 9))] == lengths
 
@@ -135,7 +136,7 @@ def test_options_may_too() -> None:
     assert found == [[1, 2], [1, 4]]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         ({"memories": "1"}, "must be `last` and numbers of encoder layers, from 1 to 3, each once, but is '1'"),

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tables import for_each
+from tiny_presets import covering_presets
 from torch import Tensor
 
 from pyramidions.measure import Lengths, shrink
-from pyramidions.models import PRESETS, preset
+from pyramidions.models import preset
 from pyramidions.models.builder import build
 from pyramidions.nn import Transformer
 from pyramidions.nn.functional import topk
@@ -44,7 +46,7 @@ def _gradients(model: Transformer) -> dict[str, Tensor]:
     return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", covering_presets())
 def test_checkpointed_activations_give_equal_gradients_with_dropout(name: str) -> None:
     fields = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1, "stack": "plain"}
     plain = _gradients(_model(name, **fields))
@@ -72,8 +74,8 @@ def test_checkpointed_activations_are_not_kept() -> None:
     assert kept[1] < kept[0] / 5
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", covering_presets())
 def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.dtype) -> None:
     model = _model(name, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1)
     with torch.no_grad():
@@ -87,8 +89,8 @@ def test_autocast_stays_finite_and_near_full_precision(name: str, dtype: torch.d
     assert error < (0.03 if name in CONTINUOUS else 0.6)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", PRESETS)
+@for_each("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", covering_presets())
 def test_weights_in_half_precision_stay_finite(name: str, dtype: torch.dtype) -> None:
     model = _model(name, dropout=0.1, attention_dropout=0.1).to(dtype)
     assert all(gradient.isfinite().all() for gradient in _gradients(model).values())

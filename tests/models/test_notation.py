@@ -1,13 +1,14 @@
 """The language of parts."""
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models.notation import changed, parse_part, parse_parts, written_parts
 from pyramidions.models.spec import Part
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "parts"),
     [
         ("full", [[Part("full")]]),
@@ -28,7 +29,7 @@ def test_texts_are_parts(text: str, parts: list[list[Part]]) -> None:
     assert parse_parts("field", written_parts(parts)) == parts
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "sentence"),
     [
         ("a(", "`field` has a '(' that is not closed: 'a('."),

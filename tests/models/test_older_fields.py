@@ -10,6 +10,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, build_model
 from omegaconf import OmegaConf
+from tables import for_each
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq)
 from pyramidions.errors import UserError
@@ -22,7 +23,7 @@ from pyramidions.models.same_parts import changed_part
 from pyramidions.tasks.run_checkpoints import RunCheckpoints
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "name", "expected"),
     [
         ({"self_attention": "full", "self_attention_args": "{}"}, "self_attention", "full"),
@@ -55,7 +56,7 @@ def test_options_move_into_their_parts(fields: dict[str, Any], name: str, expect
     assert getattr(config_of(fields), name) == expected
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "sentence"),
     [
         ({"self_attention_args": "{"}, "`self_attention_args` must be a JSON object, but it is not JSON"),

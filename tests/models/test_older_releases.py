@@ -8,6 +8,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, build_model
 from omegaconf import OmegaConf
+from tables import for_each
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq)
 from pyramidions.errors import UserError
@@ -92,7 +93,7 @@ def lsh_flat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(older_releases, "RULES", [(3, rule)])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kinds", "options", "expected"),
     [
         ("full", {"a": 1}, "full(a=1)"),
@@ -103,7 +104,7 @@ def lsh_flat(monkeypatch: pytest.MonkeyPatch) -> None:
         ("full,lsh", [{"a": 1}, {"b": 2}], "full(a=1) | lsh(flat=True, b=2)"),
     ],
 )
-@pytest.mark.parametrize("field", ["self_attention", "decoder_self_attention", "cross_attention"])
+@for_each("field", ["self_attention", "decoder_self_attention", "cross_attention"])
 def test_options_get_what_they_meant_wherever_the_kind_stands(
     lsh_flat: None, field: str, kinds: str, options: Any, expected: str
 ) -> None:
@@ -114,7 +115,7 @@ def test_options_get_what_they_meant_wherever_the_kind_stands(
     assert today == expected.replace("(flat=True)", "").replace("flat=True, ", "")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kinds", "options", "expected"),
     [
         ("lsh", {}, "lsh(flat=True)"),
@@ -129,7 +130,7 @@ def test_options_get_what_they_meant_for_each_memory(lsh_flat: None, kinds: str,
     assert config_as_written(PyramidionConfig, fields, None).cross_attention == expected
 
 
-@pytest.mark.parametrize("written", [0, 4, True, "2", []])
+@for_each("written", [0, 4, True, "2", []])
 def test_a_format_that_no_release_had_is_refused(written: Any) -> None:
     with pytest.raises(UserError, match=r"^`config_format` must be from 1 to 3, but is "):
         config_as_written(PyramidionConfig, {}, written)
@@ -173,8 +174,8 @@ def test_lsh_attention_of_0_2_keeps_its_scores_and_numbers_of_buckets_and_sru_it
     assert config_as_written(PyramidionConfig, fields, 3) == PyramidionConfig(**fields)
 
 
-@pytest.mark.parametrize("kind", ["lsh", "efficient"])
-@pytest.mark.parametrize(
+@for_each("kind", ["lsh", "efficient"])
+@for_each(
     ("given", "expected"),
     [
         ({"window": 3}, {"local_window": 6}),

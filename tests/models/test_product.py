@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tables import for_each
 from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
 
 from pyramidions.errors import UserError
@@ -112,7 +113,7 @@ def cannot_be(combination: Combination) -> bool:
     return (attention, pooling) in REFUSED or (attention == "segments" and "recurrence" in DECODERS[decoder])
 
 
-@pytest.mark.parametrize("combination", SAMPLE, ids="-".join)
+@for_each("combination", SAMPLE)
 def test_a_combination_works_or_is_refused(combination: Combination) -> None:
     assert is_refused(combination) == cannot_be(combination)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tables import for_each
 from whole_models import PAD, batch, documents, encode, tiny
 
 from pyramidions.errors import UserError
@@ -23,7 +24,7 @@ def everywhere(projections: str) -> dict[str, Any]:
 
 
 @sparse
-@pytest.mark.parametrize(
+@for_each(
     ("attention", "pooling"),
     [
         ("full", "none"),
@@ -46,8 +47,8 @@ def test_a_document_is_encoded_as_if_it_were_alone(projections: str, attention: 
 
 
 @sparse
-@pytest.mark.parametrize("stack", ["plain", "recomputing", "reversible"])
-@pytest.mark.parametrize("cross", ["full", "hepos"])
+@for_each("stack", ["plain", "recomputing", "reversible"])
+@for_each("cross", ["full", "hepos"])
 def test_every_weight_learns_and_a_cache_writes_what_a_pass_does(projections: str, stack: str, cross: str) -> None:
     model = tiny("blockwise", stack=stack, cross_attention=cross, normalize_before=True, **everywhere(projections))
     source, target = batch(23, 9, 1), batch(6, 6, 6, seed=1)

@@ -13,7 +13,8 @@ from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from gpu_work import work_of
 from omegaconf import OmegaConf
-from tiny_presets import tiny_fields
+from tables import for_each
+from tiny_presets import covering_presets, tiny_fields
 from torch import Tensor
 
 from pyramidions.errors import UserError
@@ -53,9 +54,9 @@ def batch(*lengths: int) -> Tensor:
     return tokens
 
 
-@pytest.mark.parametrize("embedding", [{}, {"layernorm_embedding": True, "no_scale_embedding": True}])
-@pytest.mark.parametrize("output", ["tied", "untied"])
-@pytest.mark.parametrize("normalize_before", [False, True])
+@for_each("embedding", [{}, {"layernorm_embedding": True, "no_scale_embedding": True}])
+@for_each("output", ["tied", "untied"])
+@for_each("normalize_before", [False, True])
 def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
     normalize_before: bool, output: str, embedding: dict[str, bool]
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_another_device() -> None:
         elsewhere.load_state_dict({**saved, "vocabulary": saved["vocabulary"] + 1})
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", covering_presets())
 def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
     ours = model(name)
     memory = ours.encoder(batch(*DOCUMENTS))
@@ -120,7 +121,7 @@ def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
         torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("order", [[2, 0], [2, 0, 0, 1], [0, 1, 2]])
+@for_each("order", [[2, 0], [2, 0, 0, 1], [0, 1, 2]])
 def test_the_cache_follows_the_hypotheses(order: list[int]) -> None:
     ours, prefix, order = model(), batch(7, 7, 7), torch.tensor(order)
     memory = ours.encoder(batch(*DOCUMENTS))
@@ -232,7 +233,7 @@ def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> No
             torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", covering_presets())
 def test_a_document_alone_in_a_batch_and_behind_more_padding_reads_the_same(name: str) -> None:
     # Linformer's weights know positions up to the longest text's end.
     ours = model(name, max_source_positions=128)
@@ -263,7 +264,7 @@ def test_a_checkpoint_of_another_architecture_is_refused_in_one_sentence() -> No
         model("vanilla").load_state_dict(model("vanilla", embed_dim=32).state_dict())
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", covering_presets())
 def test_an_architecture_fills_in_what_the_command_line_left_open(name: str) -> None:
     args = Namespace(embed_dim=99)
     ARCH_CONFIG_REGISTRY[name](args)

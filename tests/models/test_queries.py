@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.errors import UserError
@@ -84,7 +85,7 @@ def test_a_query_is_a_unit_of_its_own() -> None:
     assert units is not None and units[0].tolist() == [0] * 3 + [1] * 7 + [2] * 94
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("overrides", "message"),
     [
         (

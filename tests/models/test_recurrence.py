@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tables import for_each
 from torch import Tensor
 from whole_models import PAD, VOCABULARY, batch, documents, encode, tiny
 
@@ -63,7 +64,7 @@ def test_it_is_frozen_with_its_layer() -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("stack", STACK.names)
-@pytest.mark.parametrize(
+@for_each(
     ("attention", "pooling"),
     [("full", "none"), ("blockwise", "soft_topk"), ("blockwise", "funnel"), ("sliding_window", "markers")],
 )
@@ -127,7 +128,7 @@ def test_gradients_reach_all_of_it_in_every_stack(stack: str) -> None:
     assert found and all(grad is not None and grad.isfinite().all() and grad.any() for grad in found)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         ({"recurrence": "gru"}, "`recurrence` must be one of none, sru, but is 'gru'"),

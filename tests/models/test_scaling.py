@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from tables import for_each
 
 from pyramidions.errors import UserError
 from pyramidions.models.scaling import doubled, scaled_field
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value", "expected"),
     [
         ("embed_dim", 512, 64),

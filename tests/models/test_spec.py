@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 from typing import Any
 
 import pytest
+from tables import for_each
 
 from pyramidions.models import PRESETS, PyramidionConfig, preset
 from pyramidions.models.fields import parse_pooling_lengths
@@ -22,7 +23,7 @@ from pyramidions.models.spec import (
     StageSpec,
 )
 
-presets = pytest.mark.parametrize("name", PRESETS)
+presets = for_each("name", PRESETS)
 
 DENSE = Part("dense")
 FEED_FORWARD = FeedForwardSpec(DENSE)

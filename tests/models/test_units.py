@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
+from tables import for_each
 from torch import Tensor
 
 from pyramidions.errors import UserError
@@ -48,9 +49,9 @@ def of_turns(of: Transformer, tokens: Tensor) -> list[Tensor]:
     return [x[units == number] for number in range(int(units.max()) + 1)]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@for_each("positions", ["sinusoidal", "learned"])
 @pytest.mark.parametrize("changed", range(4))
-@pytest.mark.parametrize("new", [[30], [30, 31, 32], [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 39, 39]], ids=len)
+@for_each("new", [[30], [30, 31, 32], [30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 39, 39]])
 @torch.no_grad()
 def test_vectors_of_a_turn_depend_on_no_other_turn_nor_on_its_length(
     positions: str, changed: int, new: list[int]
@@ -106,7 +107,7 @@ def test_a_pooled_vector_attends_in_the_unit_of_its_strongest_member() -> None:
         torch.testing.assert_close(found.x[found.unit == number], after.x[after.unit == number])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("fields", "message"),
     [
         ({"pooling": "max", "pooling_lengths": "8,None"}, "'segments' must not follow `pooling` 'max', which loses"),
@@ -131,7 +132,7 @@ def test_the_length_of_a_segment_changes_the_output() -> None:
     assert not torch.allclose(one, other, atol=1e-3)
 
 
-@pytest.mark.parametrize(("pieces", "marker"), [(["<n>"], 4), (["a", "<t>"], 5), (["a"], None)])
+@for_each(("pieces", "marker"), [(["<n>"], 4), (["a", "<t>"], 5), (["a"], None)])
 def test_sentences_and_turns_have_markers_of_their_own(pieces: list[str], marker: int | None) -> None:
     words = Dictionary()
     for piece in pieces:
