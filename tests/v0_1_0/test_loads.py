@@ -11,7 +11,6 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.data import Dictionary
 from fairseq_commands import TASK, USER_DIR, run
-from forked_commands import run as forked
 from models_of_releases import (
     EXPORTED,
     FAIRSEQ,
@@ -130,14 +129,14 @@ def test_every_command_of_fairseq_reads_it(name: str, tmp_path: Path) -> None:
     path, task = unpacked(name, tmp_path) / "checkpoint_last.pt", [*TASK, "--batch-size", 2]
     search = ["--beam", 3, "--min-len", 3, "--max-len-b", 8]
     (tmp_path / "texts").write_text("neat tea\nbest banana\n")
-    generate = forked("fairseq-generate", DATA, *task, *search, "--path", path, "--gen-subset", "test")
-    interactive = forked(
+    generate = run("fairseq-generate", DATA, *task, *search, "--path", path, "--gen-subset", "test")
+    interactive = run(
         *("fairseq-interactive", DATA, *task, *search, "--path", path, "--buffer-size", 2),
         *("--input", tmp_path / "texts"),
     )
     for done, count in ((generate, 3), (interactive, 2)):
         assert done.returncode == 0 and done.stdout.count("\nH-") == count, done.stdout
-    validate = forked("fairseq-validate", DATA, *task, "--path", path, "--valid-subset", "valid")
+    validate = run("fairseq-validate", DATA, *task, "--path", path, "--valid-subset", "valid")
     assert validate.returncode == 0 and "| loss " in validate.stdout, validate.stdout
 
 
