@@ -170,7 +170,7 @@ def test_records_have_queries_of_their_own(exported: Path, tmp_path: Path) -> No
     for line, said in (
         (3, ": its query must hold text"),
         (4, ": its query must have at most"),
-        (5, " must be a JSON object"),
+        (5, ": lacks the field 'ask'"),
     ):
         assert f"{path}:{line}{said}" in found.stderr
     (tmp_path / "a.txt").write_text(MEETING)
