@@ -98,8 +98,8 @@ def extract(
       pyramidions extract corpus.jsonl -o extracts.jsonl --engine ray --resume
     """
     from pyramidions.documents.source import Fields
+    from pyramidions.extract.core import BLOCK
     from pyramidions.extract.methods import ORACLE, method_or_model
-    from pyramidions.inference.extraction_stream import BLOCK
 
     fields = Fields(asked.field, asked.id_field, reference_field, headings=True, by_line=True)
     reads = {"--method": method, "--idf": corpus, "--vectors": encoder}

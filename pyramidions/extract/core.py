@@ -8,6 +8,9 @@ import numpy as np
 from pyramidions.registry import Registry
 from pyramidions.text.outline import Outline
 
+#: Documents that a trained extractor reads together.
+BLOCK = 32
+
 
 class Ranker(ABC):
     """Rates the sentences of a document."""

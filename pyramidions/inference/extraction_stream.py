@@ -12,8 +12,6 @@ from pyramidions.extract.methods import ORACLE
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.text.outline import Outline
 
-#: Inputs that a trained extractor reads together.
-BLOCK = 32
 #: Characters between two steps of the progress bar.
 _STEP = 2**16
 #: How often the sentences of a document are read: twice for tf-idf, and once to tell which are fit, and to count words.

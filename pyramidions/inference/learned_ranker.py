@@ -10,8 +10,8 @@ import torch
 from pyramidions.arguments import checked
 from pyramidions.device import Device, found_device
 from pyramidions.extract import Ranker
+from pyramidions.extract.core import BLOCK
 from pyramidions.files.parallel import chunks
-from pyramidions.inference.extraction_stream import BLOCK
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedExtractor, load_extractor
 from pyramidions.models.parse import extractor_spec_of
