@@ -93,8 +93,7 @@ def _part(name: str, text: str) -> Part:
     if not inside.endswith(")"):
         raise UserError(f"`{name}` must be like kind(option=value), but is {shown(text)}.")
     try:
-        # One line, in which Python's own rules of indentation do not matter.
-        call: Any = ast.parse(f"f({' '.join(inside.splitlines())}", mode="eval").body
+        call: Any = ast.parse(f"f({inside}", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     # `a(b=1)(c=2)` is a call of a call.

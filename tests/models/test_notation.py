@@ -40,6 +40,7 @@ def test_texts_are_parts(text: str, parts: list[list[Part]]) -> None:
         ("a(x=1)(y=2)", "`field` must be like kind(option=value), but is 'a(x=1)(y=2)'."),
         ("a(x=1, x=2)", "`field` must name each option once, but is 'a(x=1, x=2)'."),
         ("a(x 1)", "`field` must be like kind(option=value), but is 'a(x 1)'."),
+        ("a(x='\n')", "`field` must be like kind(option=value), but is"),
         ("a(1)", "`field` must name each option, as in a(option=value), but is 'a(1)'."),
         ("a(**{'x': 1})", "`field` must name each option, as in a(option=value), but is \"a(**{'x': 1})\"."),
         ("a(x=y)", "The option 'x' in `field` must be a number, a text in quotes, True, False, None, or a list of"),
