@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from functools import partial
+from hashlib import sha256
 from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -265,7 +265,8 @@ def _files(path: str | Path | None) -> list[Path]:
 
 
 def _state(files: list[Path]) -> str:
-    """Return in words what changes when files do."""
-    found = [path.stat() for path in files if path.is_file()]
-    size, newest = sum(each.st_size for each in found), max((each.st_mtime for each in found), default=0.0)
-    return f"{counted(len(found), 'file')} of {size:,} bytes, the newest of {datetime.fromtimestamp(newest)}"
+    """Return in words what changes when files do, or their order."""
+    found = [(path.name, path.stat()) for path in files if path.is_file()]
+    facts = json.dumps([[name, stat.st_size, stat.st_mtime_ns] for name, stat in found])
+    size = sum(stat.st_size for _, stat in found)
+    return f"{counted(len(found), 'file')} of {size:,} bytes, fingerprint {sha256(facts.encode()).hexdigest()[:12]}"

@@ -43,7 +43,8 @@ class ResumableFile:
             try:
                 yield dict(json.loads(line))
             except (ValueError, TypeError, RecursionError):
-                raise _damaged(self._progress.with_suffix(".partial")) from None
+                lines = self._progress.with_suffix(".partial")
+                raise UserError(f"{lines} is damaged: remove it and {self._progress.name}, and begin again.") from None
         self._file.seek(end)
 
     def write(self, line: str) -> None:
@@ -77,11 +78,11 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
     Args:
         path: the file; it is no pipe or device.
         settings: what decides about the lines; values that JSON holds.
-        resume: go on behind the lines that an interrupted run left; else they are removed.
+        resume: go on behind the lines that an interrupted run left.
 
     Raises:
-        UserError: another process writes the file; or `resume`, and the lines were made with other settings, or are
-            damaged.
+        UserError: another process writes the file; or an interrupted run left lines, and `resume` is not given, or they
+            were made with other settings or are damaged.
         OSError: it cannot be written.
     """
     target = Path(os.path.realpath(path))
@@ -90,7 +91,12 @@ def resumable_file(path: Path, settings: Mapping[str, Any], resume: bool) -> Ite
         partial.touch()
         with partial.open("r+b") as file:
             _lock(file, path)
-            is_left = resume and progress.exists()
+            is_left = progress.exists()
+            if is_left and not resume:
+                raise UserError(
+                    f"{partial} holds what an interrupted run has done: go on with --resume, or remove the file "
+                    f"{progress.name} beside it to begin again."
+                )
             found = _known(progress, settings, file) if is_left else {"inputs": 0, "bytes": 0, "facts": {}}
             writer = ResumableFile(file, progress, settings, found)
             try:

@@ -59,7 +59,7 @@ def translate(values: Mapping[str, Any], defaults: Mapping[str, Any], warn: bool
 
 def is_older(text: str | None) -> bool:
     """Return whether a field lists kinds as 0.2 did, with commas."""
-    return text is not None and "," in text.partition("(")[0]
+    return text is not None and "," in text and "(" not in text
 
 
 def with_given(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from click.testing import Result
 from small_extractor import exported
 from small_language_models import saved
 
+from pyramidions.cli import job
 from pyramidions.inference import extraction_stream
 
 Run = Callable[..., Result]
@@ -88,7 +89,15 @@ def test_lines_behind_the_last_whole_group_are_computed_again(
     assert run(*interrupted, "--resume").exit_code == 1 and out.read_bytes() == whole.read_bytes()
 
 
-def test_a_run_without_resume_begins_anew(run: Run, corpus: Path, interrupted: list[object]) -> None:
+def test_a_run_without_resume_leaves_what_is_done_until_it_is_removed(
+    run: Run, fail: Callable[..., str], corpus: Path, interrupted: list[object]
+) -> None:
+    partial, progress = (corpus.with_name(f"out.jsonl.{end}") for end in ("partial", "progress"))
+    assert fail(*interrupted) == (
+        f"{partial} holds what an interrupted run has done: go on with --resume, or remove the file {progress.name} "
+        "beside it to begin again."
+    )
+    progress.unlink()
     assert run(*interrupted).exit_code == 1
     assert left(corpus.with_name("out.jsonl")) == ["out.jsonl"]
     done = run(*interrupted, "--resume")
@@ -119,6 +128,13 @@ def test_other_inputs_are_refused(fail: Callable[..., str], corpus: Path, interr
     )
 
 
+def test_the_order_of_inputs_is_one_of_them(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text("a text")
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert job._state([first, second]) == job._state([first, second]) != job._state([second, first])
+
+
 @pytest.mark.parametrize("content", ["", "[]", '{"settings": {}, "inputs": 1}', "[" * 100_000])
 def test_damaged_progress_is_refused(
     fail: Callable[..., str], corpus: Path, interrupted: list[object], content: str
@@ -131,7 +147,9 @@ def test_damaged_progress_is_refused(
 def test_damaged_lines_are_refused(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
     partial = corpus.with_name("out.jsonl.partial")
     partial.write_bytes(b"\0" * partial.stat().st_size)
-    assert fail(*interrupted, "--resume") == f"{partial} is damaged: remove it, and begin again without --resume."
+    assert fail(*interrupted, "--resume") == (
+        f"{partial} is damaged: remove it and out.jsonl.progress, and begin again."
+    )
 
 
 def test_lines_that_are_gone_are_missed(fail: Callable[..., str], corpus: Path, interrupted: list[object]) -> None:
