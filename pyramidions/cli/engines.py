@@ -51,7 +51,7 @@ class Engine(Protocol):
     """Runs workers.
 
     Attributes:
-        inputs: how many inputs have been read, once the results of a group are.
+        inputs: inputs read so far; valid once the results of a group are consumed.
         said: as `Worker.said`; known with the first result.
         worker: the only one; None where there are several.
     """

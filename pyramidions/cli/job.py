@@ -86,7 +86,7 @@ class Job:
         Args:
             make: makes a worker; picklable.
             on_gpu: whether a worker computes on a GPU where there is one.
-            remarks: what a note at the end says of the documents whose results have a remark, by its name.
+            remarks: closing note for each remark, by the remark's name.
         """
         from pyramidions.files.resumable import resumable_file
 
@@ -185,7 +185,7 @@ class Job:
 
 
 class _Tally:
-    """Counts results, and those of which something is to be said in the end.
+    """Counts results, and remarks.
 
     Args:
         facts: what an interrupted run counted.

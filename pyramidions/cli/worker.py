@@ -32,7 +32,7 @@ class Result(NamedTuple):
     Attributes:
         origin: where the document comes from.
         body: what follows id and name in its object; or its text.
-        remarks: names of what a note at the end says of some documents.
+        remarks: keys into the command's closing notes.
     """
 
     origin: "Origin"

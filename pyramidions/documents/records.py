@@ -138,7 +138,7 @@ class JsonLine(NamedTuple):
         number: in its file, from 1.
         read: bytes of the file, as it lies there, that have been read so far.
         content: empty where there is an error.
-        error: why the line cannot be read, or no further one; None if it can.
+        error: why reading failed, None if it did not; after damage this is the last line.
     """
 
     number: int

@@ -239,7 +239,7 @@ def _document(found: Input, fields: Fields) -> InputText:
         return _standard_input()._replace(number=found.number)
     if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
-    # A path that does not exist is told before one with another ending.
+    # Report a missing path before an unknown ending.
     path.stat()
     if file_ending(path) not in ENDINGS:
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")

@@ -1,4 +1,4 @@
-"""A file of lines that an interrupted run leaves unfinished, and that a later run goes on with."""
+"""A file of lines that a later run can resume."""
 
 import fcntl
 import json

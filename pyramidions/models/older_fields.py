@@ -27,7 +27,7 @@ def translate(values: Mapping[str, Any], defaults: Mapping[str, Any], warn: bool
         warn: of each field that is translated, with its new form.
 
     Raises:
-        UserError: options that are no JSON, or as many as there are no parts.
+        UserError: the options are not JSON, or their number does not match the parts.
     """
     options = {
         name: value
