@@ -41,7 +41,7 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     if not isinstance(value, str):
         return value
     if name == "pooling_lengths":
-        entries = [entry.strip() for entry in value.split(",")]
+        entries = [entry.strip() for entry in value.strip().strip("[]()").split(",")]
         return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
     return _with_lengths(name, value, lambda number: divided(number, lengths))
 

@@ -16,6 +16,7 @@ from pyramidions.models.scaling import doubled, scaled_field
         ("max_source_positions", 8192, 2048),
         ("decoding_min_length", 0, 0),
         ("pooling_lengths", "None,2048,512,None", "None,512,128,None"),
+        ("pooling_lengths", "[2048, 512]", "512,128"),
         ("self_attention", "blockwise(block_size=512) | full", "blockwise(block_size=128) | full"),
         ("self_attention", "lsh(bucket_size=64, num_hashes=4)", "lsh(bucket_size=16, num_hashes=4)"),
         # These are no lengths of a text.
