@@ -19,6 +19,6 @@ pytest_plugins = ["pytester"]
 
 def test_each_row_is_run_and_named_where_it_fails(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(PROGRAM)
-    printed = pytester.runpytest("-p", "no:cacheprovider").stdout.str()
-    assert printed.count("\nSUBFAILED(length=2, text='b', found=2) ") == 2
-    assert printed.count("contains 1 failed subtest\n") == 2
+    lines = pytester.runpytest("-p", "no:cacheprovider").outlines
+    assert sum(line.startswith("SUBFAILED(length=2, text='b', found=2) ") for line in lines) == 2
+    assert sum(line.startswith("FAILED ") and "contains 1 failed subtest" in line for line in lines) == 2
