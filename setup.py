@@ -44,7 +44,7 @@ METRICS = [
     "POT>=0.9.6,<0.10",  # optimal transport, for MoverScore
 ]
 
-# What lab/ and benchmarks/ check, count and draw with.
+# What lab/ checks, counts and draws with.
 BENCH = [
     "pandas>=2.2,<4",
     "tabulate>=0.9,<1",  # pandas writes Markdown with it

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 #: Systems for long documents that a lecture of 2021 compares, by corpus.
 LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
@@ -41,7 +41,7 @@ MARKED = "-with-markers"
 #: The steps of a row, by table.
 _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
-    # No paper times these: benchmarks/ does.
+    # No paper times these: lab/benchmarks/ does.
     **dict.fromkeys((NEIGHBOURS, *SYSTEM_TABLES), ("train", "generate", "score")),
     "sparse_table8": ("train",),
     "table10": ("time",),

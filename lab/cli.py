@@ -29,7 +29,7 @@ def report(out: Path, configs: Path, to: Path | None) -> None:
 
     The page has the rows that have results. The paper's ROUGE and speed-ups stand beside ours with intervals, except
     where ours come from other data or from models of another size, and the page says so. Figures 5 and 6 are
-    the picture that benchmarks/topk.py draws in OUT/topk. CSV and plots go beside the page.
+    the picture that lab/benchmarks/topk.py draws in OUT/topk. CSV and plots go beside the page.
 
     \b
     Example:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from lab.seeds import SeededRow
-from pyramidions.curves import image, literal, new_figure
+from pyramidions.runs.curves import image, literal, new_figure
 
 _LOOK = {"capsize": 4, "grid": True, "legend": False}
 

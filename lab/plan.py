@@ -10,8 +10,8 @@ from lab.catalogue import MARKED, PaperRow
 from lab.compose import composed, may_start_from, settings_hash
 from lab.run import Command, Step
 from lab.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
-from pyramidions.corpora import KNOWN
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.data.corpora import KNOWN
 from pyramidions.files.processes import program
 
 GENERATED = "generate-test.txt"

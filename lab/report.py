@@ -15,9 +15,9 @@ from lab.results import PHASES, Interval, Result, Run, TopK, read_runs, read_top
 from lab.scale import SCALES
 from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds
 from lab.tables import markdown, with_interval
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.markdown import plain
 from pyramidions.files.atomic import write_file
-from pyramidions.markdown import plain
 from pyramidions.scoring import FIGURES
 
 #: Tables in the page's order.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lab.cli import CHECKOUT
+from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from lab.catalogue import Job
@@ -166,7 +166,7 @@ def reproduce(
 
         cluster = Cluster(out / "slurm")
         runner = Runner(planner, configs, click.echo, cluster.run, cluster.stop)
-    others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(CHECKOUT / "benchmarks")]
+    others = [] if set(targets).isdisjoint(_OPERATORS) else [planner.operators(CHECKOUT / "lab/benchmarks")]
     if dry_run:
         with TemporaryDirectory() as folder:
             runner.planner = replace(planner, files=scaled_configs(configs, Path(folder), chosen))
@@ -229,7 +229,7 @@ def _gpus(asked: int | None, scale: str, *, elsewhere: bool) -> int:
         return asked
     import torch
 
-    from pyramidions.environment import why_no_gpu
+    from pyramidions.base.environment import why_no_gpu
 
     there = torch.cuda.device_count()
     if asked is None and there == 0:

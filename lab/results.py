@@ -12,7 +12,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 from pydantic.dataclasses import dataclass
 
 from lab.catalogue import PaperRow
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 #: The paper's names of what is timed; the second and third stand for the first and second of `Times.decode_tokens`.
 PHASES = ("train_s", "infer256_s", "infer512_s")
@@ -273,7 +273,7 @@ def check_scale(out: Path, scale: str) -> None:
 
 
 def read_topk(out: Path) -> TopK | None:
-    """Read OUT/topk/topk.json, which benchmarks/topk.py writes beside its picture; None if there is no picture.
+    """Read OUT/topk/topk.json, which lab/benchmarks/topk.py writes beside its picture; None if there is no picture.
 
     Raises:
         UserError: a damaged or missing file.

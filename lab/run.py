@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import click
 
 from lab.peak import resident_peak, told, training_memory
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import atomic_file, write_file
 from pyramidions.files.processes import start_process, stop_processes
 
@@ -175,7 +175,7 @@ def run_step(
 def _provenance(step: Step) -> dict[str, Any]:
     """Return by which code a step ran, and where."""
     # Imports torch, which a job that fails can do without.
-    from pyramidions.environment import commit, versions
+    from pyramidions.base.environment import commit, versions
 
     hardware = {**_hardware("cuda" if step.gpus else "cpu"), "nodes": step.nodes, "gpus": step.gpus}
     return {"commit": commit(), "versions": versions(), "hardware": hardware}
@@ -184,7 +184,7 @@ def _provenance(step: Step) -> dict[str, Any]:
 @cache
 def _hardware(device: str) -> dict[str, Any]:
     """Return the hardware, as another process reports it: asking here would hold some of a GPU's memory."""
-    from pyramidions.environment import hardware
+    from pyramidions.base.environment import hardware
 
     code = f"import json, sys; from {hardware.__module__} import hardware; print(json.dumps(hardware(sys.argv[1])))"
     done = subprocess.run([sys.executable, "-c", code, device], capture_output=True, text=True, check=True)

@@ -15,8 +15,8 @@ from lab.compose import composed, settings_hash
 from lab.gather import write_result
 from lab.plan import Planner
 from lab.run import Hashes, Say, Step, StepError, is_done, run_step
+from pyramidions.base.errors import UserError
 from pyramidions.data.manifest import file_hash
-from pyramidions.errors import UserError
 from pyramidions.models.older_releases import FORMAT
 
 #: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.catalogue import OF_SUMMARIES
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import write_file
 
 #: What takes pooling out of a run, in Hydra's syntax.
@@ -56,7 +56,7 @@ class Scale(NamedTuple):
         train_batch: documents in a timed training step.
         decode_tokens: numbers of tokens that stand for the paper's 256 and 512.
         timing: further flags of `pyramidions time`.
-        operators: flags of benchmarks/topk.py.
+        operators: flags of lab/benchmarks/topk.py.
         vocabulary: pieces of a corpus that is prepared.
         run: values by key that replace those of all configs.
         without: keys that are taken out of them.

@@ -13,7 +13,7 @@ from lab.catalogue import PaperRow, lengths
 from lab.results import Result, Run, read_documents
 from lab.scale import SCALES
 from lab.tables import with_interval
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.pooled import pooled, pooled_difference
 from pyramidions.scoring.scores import Estimate
 

@@ -10,7 +10,7 @@ from submitit.core.utils import FailedJobError, FailedSubmissionError, Uncomplet
 from submitit.helpers import Checkpointable, TorchDistributedEnvironment
 
 from lab.run import Hashes, Say, Step, StepError, run_commands, run_step, watch
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 _MINUTES = 3 * 24 * 60  # of a job; SBATCH_TIMELIMIT overrides it
 _TIMEOUTS = 50  # a job is requeued as often: training goes on from its last checkpoint

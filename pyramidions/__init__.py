@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pyramidions.optional import stand_in
+from pyramidions.base.optional import stand_in
 
 __version__ = "0.3.0.dev0"
 

@@ -1,5 +1,5 @@
 # The public names, for type checkers and for Python, which imports each where it is asked for.
-from pyramidions.errors import UserError as UserError
+from pyramidions.base.errors import UserError as UserError
 from pyramidions.extract.extraction import Extraction as Extraction
 from pyramidions.inference.batch_maps import ExtractorMap as ExtractorMap
 from pyramidions.inference.batch_maps import SummarizerMap as SummarizerMap

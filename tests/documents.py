@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.source import Fields, InputText, read_files
-from pyramidions.errors import UserError
 
 PAGE = "<html><head><title>No</title><style>b{}</style></head><body><nav>menu</nav><p>One <b>two</b></p><p>three.</p>"
 

@@ -10,7 +10,6 @@ import torch
 from recorded_outputs import numbers
 from torch import nn
 
-from pyramidions.measure import Lengths, cost_of, shrink
 from pyramidions.models import (
     EXTRACTOR_PRESETS,
     LANGUAGE_MODEL_PRESETS,
@@ -25,6 +24,7 @@ from pyramidions.models import (
 )
 from pyramidions.models.experiment import read_experiment
 from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.runs.measure import Lengths, cost_of, shrink
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 MARKER, SPACE, PAD, END = 3, 4, 1, 2

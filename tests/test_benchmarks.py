@@ -1,4 +1,4 @@
-"""The programs in benchmarks/ run, in a small size, and write what they say."""
+"""The programs in lab/benchmarks/ run, in a small size, and write what they say."""
 
 import gc
 import json
@@ -13,7 +13,7 @@ from fairseq_commands import run
 
 from pyramidions.data.folder import DataFolder
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parent.parent / "lab/benchmarks"
 GENERATE = [
     *("python", BENCHMARKS / "generate.py", "--tiny", "--batch", 2, "--source", 64, "--vocab-size", 100),
     *("--steps", 3, "--slow-steps", 2, "--after", 0, 5, "--tokens", 20, "--stride", 2, "--repeats", 2),

@@ -15,14 +15,14 @@ from tables import for_each
 
 from lab.catalogue import PaperRow, read_catalogue
 from lab.scale import SCALES, scaled_configs
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.errors import UserError
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.models.experiment import read_experiment
+from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationConfig
 from pyramidions.pretrained.families import shape_of
 from pyramidions.pretrained.importing import check_kept
 from pyramidions.pretrained.source import Source
-from pyramidions.tasks.long_document_summarization import LongDocumentSummarizationConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 #: Those that go with base.yaml: language models have a base of their own.

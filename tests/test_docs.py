@@ -20,8 +20,8 @@ from tables import for_each
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from lab.cli import main as lab
+from pyramidions.base.registry import Registry
 from pyramidions.cli import main
-from pyramidions.measure import CostPart, Lengths, compare, cost_of, shrink
 from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION
@@ -35,7 +35,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
-from pyramidions.registry import Registry
+from pyramidions.runs.measure import CostPart, Lengths, compare, cost_of, shrink
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
@@ -43,7 +43,7 @@ PLUGIN = str(ROOT / "pyramidions")
 TASK = ["data", "--user-dir", PLUGIN, "--task", "long_document_summarization"]
 CHARACTERS = ["data", "--user-dir", PLUGIN, "--task", "character_language_modeling"]
 EXTRACTION = ["data", "--user-dir", PLUGIN, "--task", "extractive_summarization"]
-FOLDERS = {"pyramidions", "tests", "configs", "scripts", "benchmarks", "docs", "data", "lab"}
+FOLDERS = {"pyramidions", "tests", "configs", "scripts", "docs", "data", "lab"}
 REGISTRIES: list[Registry[Any]] = [
     *(ATTENTION, PROJECTIONS, POSITIONS, POOLING, UPSAMPLING, SCORER, FEED_FORWARD, STACK, DECODER, OUTPUT)
 ]
@@ -221,7 +221,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     # What is generated is there: a command, a class, a file that a page links to.
     assert "--redundancy" in (tmp_path / "commands" / "index.html").read_text(encoding="utf-8")
     assert "from_pretrained" in (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
-    assert (tmp_path / "repository" / "pyramidions" / "registry.py").is_file()
+    assert (tmp_path / "repository" / "pyramidions" / "base" / "registry.py").is_file()
 
 
 def test_the_architecture_names_every_kind_and_field() -> None:

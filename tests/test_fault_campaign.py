@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fairseq_commands import run as run_program
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parent.parent / "lab/benchmarks"
 HEAD = "import os, sys, time\nfrom pathlib import Path\nout = Path(sys.argv[1]) / 'made.txt'\n"
 # What is written appears at once.
 RIGHT = "part = out.with_name('.part')\npart.write_text('whole\\n' * 9)\npart.replace(out)\n"

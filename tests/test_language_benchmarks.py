@@ -1,4 +1,4 @@
-"""The programs in benchmarks/ about language models and segments run, in a small size, and write what they say."""
+"""The programs in lab/benchmarks/ about language models and segments run, in a small size, and write what they say."""
 
 import json
 import signal
@@ -10,7 +10,7 @@ import pytest
 from conftest import SAMPLE
 from fairseq_commands import run, start
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parent.parent / "lab/benchmarks"
 
 
 @pytest.mark.slow

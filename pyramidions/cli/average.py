@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from pyramidions.arguments import shown
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 
 @click.command()

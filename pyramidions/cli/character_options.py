@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options, option
-from pyramidions.errors import UserError
 
 # What the user may say of documents and of characters alike.
 _SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "workers", "overwrite"}
@@ -103,9 +103,9 @@ def prepare_characters(
     Raises:
         UserError: wrong input or options.
     """
-    from pyramidions.corpora import find_text, open_streams
     from pyramidions.data.characters import CharacterSettings
     from pyramidions.data.characters import prepare_characters as make_folder
+    from pyramidions.data.corpora import find_text, open_streams
     from pyramidions.files.progress import note
 
     language = str(options.characters)

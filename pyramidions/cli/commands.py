@@ -16,8 +16,8 @@ from typing import Any
 import click
 
 from pyramidions import __version__
-from pyramidions.errors import UserError
-from pyramidions.optional import what_brings
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import what_brings
 
 # Command -> module and name; a command imports its dependencies when it runs.
 _COMMANDS = {

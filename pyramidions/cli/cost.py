@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import option
 from pyramidions.cli.outputs import PATH, check_output, write_json
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.measure import Lengths
     from pyramidions.models import PyramidionConfig
+    from pyramidions.runs.measure import Lengths
 
 _TARGET, _PIECES = 512, 32768
 
@@ -45,7 +45,7 @@ def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | N
       pyramidions cost --claims
     """
     from pyramidions.cli.cost_tables import claim_table, comparison_table, cost_table
-    from pyramidions.measure import claims, compare, cost_of, orders, shrink
+    from pyramidions.runs.measure import claims, compare, cost_of, orders, shrink
 
     overrides = tuple(word for word in configs if "=" in word)
     names = [word for word in configs if word not in overrides]
@@ -82,8 +82,8 @@ def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | N
 
 def _read(name: str, overrides: tuple[str, ...], sizes: dict[str, int | None]) -> "tuple[PyramidionConfig, Lengths]":
     """Return a config and the lengths that are asked for, or its own."""
-    from pyramidions.measure import Lengths
     from pyramidions.models.experiment import read_experiment, with_lengths
+    from pyramidions.runs.measure import Lengths
 
     source, target = sizes["source_tokens"], sizes["target_tokens"]
     found = with_lengths(read_experiment(name, overrides), source, target)

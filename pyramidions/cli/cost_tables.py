@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from pyramidions.cli.columns import columns
-from pyramidions.measure import Claim, Comparison, Cost, CostPart, Lengths
+from pyramidions.runs.measure import Claim, Comparison, Cost, CostPart, Lengths
 
 _LEGEND = """
 10^9: multiplications of one forward pass as in training; a step with its backward pass commonly counts three times.

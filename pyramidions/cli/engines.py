@@ -11,10 +11,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.cli.worker import Report, Result, Worker
 from pyramidions.documents.source import STANDARD_INPUT, Fields, Input, list_inputs, read_inputs
-from pyramidions.errors import UserError
-from pyramidions.optional import optional_library
 
 TRIES = 4  # of a group whose worker dies
 

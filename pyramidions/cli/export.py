@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 # As the hub spells them: ISO 639, and names of datasets, old ones without an owner.
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z]{2,8})?")

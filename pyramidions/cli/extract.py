@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH, listed
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker
-from pyramidions.errors import UserError
 from pyramidions.inference.precision import AUTO
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Extracting(Worker):
 
 
 def _options(text: str) -> dict[str, Any]:
-    from pyramidions.strict_json import parse_options
+    from pyramidions.base.strict_json import parse_options
 
     with naming_options("method_args"):
         return parse_options(text, "method_args")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, check_output
-from pyramidions.errors import UserError
 from pyramidions.files.progress import counted, progress_bar
 
 if TYPE_CHECKING:
@@ -275,8 +275,8 @@ _TRAINING = (
 def _command(found: "Imported", out: Path) -> str:
     """Return the command of fairseq-train that starts from the checkpoint."""
     from pyramidions.files.processes import USER_DIR, as_typed
-    from pyramidions.measure.recipe import model_flags
     from pyramidions.models import PyramidionConfig
+    from pyramidions.runs.measure.recipe import model_flags
 
     default = asdict(PyramidionConfig())
     lengths: dict[str, Any] = {

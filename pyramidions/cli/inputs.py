@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import option
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.corpora import KnownCorpus, Reading
+    from pyramidions.data.corpora import KnownCorpus, Reading
     from pyramidions.data.readers import Corpus
 
 
@@ -90,7 +90,7 @@ def find_inputs(
 
 
 def _known(name: str | None, config: str | None, release: Path | None, fields: list[str]) -> "KnownCorpus | None":
-    from pyramidions.corpora import KNOWN, find_corpus
+    from pyramidions.data.corpora import KNOWN, find_corpus
 
     if release is not None and name not in KNOWN:
         given = "not given" if name is None else name
@@ -105,7 +105,7 @@ def _known(name: str | None, config: str | None, release: Path | None, fields: l
 
 
 def _reading(corpus: "KnownCorpus", config: str | None, release: Path | None) -> "Reading":
-    from pyramidions.corpora import configuration, facts, read_corpus
+    from pyramidions.data.corpora import configuration, facts, read_corpus
     from pyramidions.files.progress import note
 
     asked = configuration(corpus, config)

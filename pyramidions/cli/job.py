@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions import __version__
+from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import Asked
 from pyramidions.cli.outputs import check_output, check_page, find_layout
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.cli.worker import Result, Worker
-from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 @contextmanager

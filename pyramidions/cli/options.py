@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 import click
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 _WIDEST = 120
 _SUMMARIZES = {"task": "--task long_document_summarization", "criterion": "--criterion pooled_cross_entropy"}
@@ -101,11 +101,11 @@ def options(arch: str, as_json: bool) -> None:
 
 def _of_fairseqs_parts(parts: dict[str, str]) -> dict[str, Any]:
     """Return the configs of the task and the criterion that a kind of model is trained with, and what it records."""
-    from pyramidions.criterions.boundary_cross_entropy import BoundaryCrossEntropyConfig
-    from pyramidions.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
-    from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
-    from pyramidions.models.architectures import RecordedConfig
-    from pyramidions.tasks.config import (
+    from pyramidions.plugin.criterions.boundary_cross_entropy import BoundaryCrossEntropyConfig
+    from pyramidions.plugin.criterions.extractive_summarization import ExtractiveSummarizationCriterionConfig
+    from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyConfig
+    from pyramidions.plugin.models.architectures import RecordedConfig
+    from pyramidions.plugin.tasks.config import (
         CharacterLanguageModelingConfig,
         ExtractiveSummarizationConfig,
         LongDocumentSummarizationConfig,

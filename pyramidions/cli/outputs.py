@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.worker import Layout
-from pyramidions.errors import UserError
 
 
 class _Path(click.Path):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.data.pairing import Pairing

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH, check_output
-from pyramidions.errors import UserError
 
 
 @click.command(short_help="Draw loss, ROUGE and sharpness of training runs.")
@@ -27,8 +27,8 @@ def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
     import matplotlib  # noqa: F401  (before the work, so that it is not in vain where this is not installed)
     import pandas as pd
 
-    from pyramidions.curves import draw_training, read_curves, run_names
     from pyramidions.files.atomic import write_file, written_together
+    from pyramidions.runs.curves import draw_training, read_curves, run_names
 
     image = out.suffix.lower()
     if image not in (".png", ".svg"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.character_options import CharacterOptions, character_options, prepare_characters
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.inputs import find_inputs
@@ -15,7 +16,6 @@ from pyramidions.cli.naming import naming_options, option
 from pyramidions.cli.outputs import PATH, PLACE
 from pyramidions.cli.pairing_options import PairingOptions, pairing_options
 from pyramidions.data.vocabulary import MODEL_TYPES, Settings
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.text.tokenizer import Tokenizer
@@ -179,7 +179,7 @@ def prepare(
 
 def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
-    from pyramidions.hub import hub_name
+    from pyramidions.files.hub import hub_name
     from pyramidions.inference.export_folder import CONFIG
     from pyramidions.inference.model_files import CHECKPOINTS, find_model
     from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER

@@ -5,8 +5,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 
 @click.command(short_help="Publish an exported model on the Hugging Face hub.")
@@ -25,7 +25,7 @@ def push(folder: Path, name: str, private: bool, revision: str | None) -> None:
       pyramidions push my-summarizer me/my-summarizer --private
       pyramidions summarize me/my-summarizer paper.pdf
     """
-    from pyramidions.hub import parsed, upload
+    from pyramidions.files.hub import parsed, upload
     from pyramidions.inference.export_folder import CARD, EXPORTED, check_export, is_export
 
     found = parsed(name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.bounded import printable
 from pyramidions.files.progress import counted, listed, progress_bar
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.metric_options import metric_options
 from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.scoring.options import MetricOptions

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.manifest import file_hash
-from pyramidions.errors import UserError
 from pyramidions.scoring.examples import Texts
 from pyramidions.scoring.folder_documents import FolderDocuments
 from pyramidions.scoring.lead import Leads

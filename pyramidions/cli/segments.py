@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.inputs import check_model
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.worker import Layout, Report, Result, Worker
-from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:

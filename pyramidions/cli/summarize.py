@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.inputs import check_model
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.outputs import PATH, Grouped, listed
 from pyramidions.cli.precision_option import precision_option
 from pyramidions.cli.worker import Layout, Report, Result, Worker
-from pyramidions.errors import UserError
 from pyramidions.inference.precision import AUTO
 from pyramidions.text.reading import BY_HEADINGS, LONG
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.columns import columns
 from pyramidions.cli.outputs import PATH, check_output, write_json
-from pyramidions.errors import UserError
 
 if TYPE_CHECKING:
-    from pyramidions.measure.timing import Plan, Timed
     from pyramidions.models.experiment import Experiment
+    from pyramidions.runs.measure.timing import Plan, Timed
 
 
 #: What a CPU does in minutes; a GPU gets the sizes of the paper's table 10.
@@ -69,8 +69,8 @@ def time_command(configs: tuple[str, ...], source_tokens: int | None, out: Path 
       pyramidions time pyramidion model.pooling=mean --device cuda --micro-batch 8 --json times.json
     """
     from pyramidions.cli.naming import naming_options
-    from pyramidions.measure.timing import Plan, report, time_models
     from pyramidions.models.experiment import read_experiment, with_lengths
+    from pyramidions.runs.measure.timing import Plan, report, time_models
 
     overrides = tuple(given for given in configs if "=" in given)
     names = [given for given in configs if given not in overrides]

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.corpus_options import corpus_options
 from pyramidions.cli.outputs import PATH, PLACE
-from pyramidions.errors import UserError
 
 
 @click.command(short_help="Train a model on documents, in one command.")
@@ -52,9 +52,9 @@ def train(
     if find_spec("torch") is None:
         raise UserError("Training needs torch and fairseq, which are not here: scripts/setup.sh train brings them.")
     from pyramidions.cli.naming import naming_options
-    from pyramidions.training.arguments import Arguments, absolute
-    from pyramidions.training.command import show_plan
-    from pyramidions.training.command import train as train_model
+    from pyramidions.runs.training.arguments import Arguments, absolute
+    from pyramidions.runs.training.command import show_plan
+    from pyramidions.runs.training.command import train as train_model
 
     if options["hours"] is not None and math.isnan(options["hours"]):
         # Ranges let it pass.

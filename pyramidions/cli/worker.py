@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.documents.source import InputText, Origin

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.data.folder import CHARACTERS, SPLITS
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.verify import compare_files
-from pyramidions.errors import UserError
 from pyramidions.files.bounded import read_regular
-from pyramidions.strict_json import parse_json
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.clean_shards import CleanShards
 from pyramidions.data.clean_stream import clean_stream
@@ -21,7 +22,6 @@ from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_k
 from pyramidions.data.shards import load_part, save_part
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
 from pyramidions.files.progress import note, with_elapsed
 from pyramidions.text.alphabets import Alphabet, alphabet_of

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
 from pyramidions.data.section_types import SectionTypes, section_types
-from pyramidions.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.outline import outline

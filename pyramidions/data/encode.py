@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter, id_type
 from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
@@ -14,7 +15,6 @@ from pyramidions.data.manifest import InputHash, distribution
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.shards import Shard, Shards
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar

@@ -4,10 +4,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.lines import read_lines
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer, Tokenizer
 
 Side = Literal["source", "target", "labels"]

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.ids import id_hash
 from pyramidions.data.readers import Corpus
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.files.progress import progress_bar
 

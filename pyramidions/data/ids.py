@@ -3,7 +3,7 @@
 import hashlib
 from itertools import count
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 class UniqueIds:

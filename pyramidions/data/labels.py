@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.errors import UserError
 from pyramidions.extract.oracle import oracle
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Unit, outline

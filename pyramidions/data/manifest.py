@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import PreparedFolder
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import sync
 from pyramidions.text.normalization import SPLITTER
 

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
@@ -25,7 +26,6 @@ from pyramidions.data.vocabulary import (
     train_tokenizer,
     training_sentences,
 )
-from pyramidions.errors import UserError
 from pyramidions.files.atomic import atomic_folder, recover_folder, sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar, with_elapsed

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.documents.record_fields import (
@@ -18,7 +19,6 @@ from pyramidions.documents.record_fields import (
 )
 from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, open_records
 from pyramidions.documents.sections import SECTION_FIELDS, sectioned_text
-from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 
 

@@ -7,8 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions.errors import UserError
-from pyramidions.strict_json import parse_json
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.text.normalization import normalize
 from pyramidions.text.outline import Outline
 

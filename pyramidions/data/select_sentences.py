@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Document
-from pyramidions.errors import UserError
 from pyramidions.extract import Budget, HipoRank, Oracle, Ranker, SelectionRules, select
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.text.outline import Outline, outline

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.record_fields import text_of
 from pyramidions.documents.records import DAMAGE, UNPACK, Record, file_size, open_records
-from pyramidions.errors import UserError
 from pyramidions.files.lines import encoding_hint
 
 #: Endings of files whose records are read; all other files are plain text.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import sentencepiece
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import MOST_PIECES, THREADS, training_error
-from pyramidions.errors import UserError
 from pyramidions.text.tokenizer import SPACE
 
 #: Characters of a piece (Nawrot et al. 2023, released code), the space before a word included.

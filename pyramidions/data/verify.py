@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, PreparedFolder, Side
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.manifest import file_hash
-from pyramidions.errors import UserError
 
 
 def verify_tokenizer(folder: DataFolder) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import sentencepiece
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
-from pyramidions.errors import UserError
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.tokenizer import (
     BOS,

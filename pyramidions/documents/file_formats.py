@@ -7,12 +7,12 @@ from importlib import import_module
 from pathlib import Path
 from zipfile import ZipFile
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.pdf_layout import laid_out
 from pyramidions.documents.pdf_lines import page_lines
 from pyramidions.documents.running_lines import without_running_lines
-from pyramidions.errors import UserError
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, printable, require_at_most
 from pyramidions.files.lines import encoding_hint
 from pyramidions.files.parallel import KilledError, in_process

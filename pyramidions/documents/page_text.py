@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
 #: size of the page only if the depth is bounded; browsers stop at 512.

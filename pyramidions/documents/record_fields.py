@@ -7,8 +7,8 @@ PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of
 
 from typing import Any, NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.records import Record, kind
-from pyramidions.errors import UserError
 
 
 class FieldNames(NamedTuple):

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import NumberError, parse_json
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
 from pyramidions.files.lines import decode_line
-from pyramidions.strict_json import NumberError, parse_json
 
 #: How bytes are unpacked, by the ending of a file's name.
 UNPACK: dict[str, Callable[[BinaryIO], Any]] = {

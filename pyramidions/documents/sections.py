@@ -7,7 +7,7 @@ Records of the arXiv and PubMed release (Cohan et al. 2018) have `sections`, a l
 from collections.abc import Mapping
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import normalize
 
 SENTENCES, NAMES = SECTION_FIELDS = "sections", "section_names"

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
 from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, text_of
 from pyramidions.documents.records import OPENERS, LinesFile, Record, json_lines, parse_record
 from pyramidions.documents.sections import sectioned_text
-from pyramidions.errors import UserError
 from pyramidions.files.bounded import at_most, printable, regular_size
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text

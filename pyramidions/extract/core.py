@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pyramidions.registry import Registry
+from pyramidions.base.registry import Registry
 from pyramidions.text.outline import Outline
 
 #: Documents that a trained extractor reads together.

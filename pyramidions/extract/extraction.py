@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pyramidions.base.results import as_html, brief
 from pyramidions.extract.fitness import fit_for_summary
 from pyramidions.extract.selection import SelectionRules, select
-from pyramidions.results import as_html, brief
 from pyramidions.text.outline import Outline
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import numpy as np
 
-from pyramidions.arguments import Range, checked
+from pyramidions.base.arguments import Range, checked
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.extract.vectors import Matrix, SentenceVectors, TfIdf, dense, rows, squares
 from pyramidions.text.outline import Outline

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pyramidions.arguments import checked
+from pyramidions.base.arguments import checked
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.text.outline import Outline
 

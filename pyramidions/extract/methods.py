@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.extract.core import RANKERS
-from pyramidions.hub import hub_name
+from pyramidions.files.hub import hub_name
 
 #: Chooses by the reference summary (`Oracle`): a bound of what extraction can reach.
 ORACLE = "oracle"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyramidions.arguments import Count, checked
+from pyramidions.base.arguments import Count, checked
 from pyramidions.extract.core import Ranker
 from pyramidions.text.outline import Outline
 from pyramidions.text.overlap import words_of

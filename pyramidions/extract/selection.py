@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from pyramidions.arguments import Count, OneOf, Share, check_fields, checked
+from pyramidions.base.arguments import Count, OneOf, Share, check_fields, checked
 from pyramidions.extract.vectors import TfIdf, dense
 from pyramidions.text.overlap import words_of
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pyramidions.arguments import checked
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import checked
+from pyramidions.base.errors import UserError
 from pyramidions.extract.core import RANKERS, Ranker
 from pyramidions.extract.vectors import SentenceVectors, TfIdf, dense, squares
 from pyramidions.text.outline import Outline

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_
 
 import numpy as np
 
-from pyramidions.arguments import checked
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import checked
+from pyramidions.base.errors import UserError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.parallel import KilledError
 
 _KEY = ".key"

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 MEBIBYTE = 2**20
 #: The longest line of JSON that is read, in MiB; it is held in memory several times.

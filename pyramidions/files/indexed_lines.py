@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from io import BufferedReader, BytesIO
 from pathlib import Path
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.bounded import at_most
 from pyramidions.files.lines import STREAM_LIMIT, decode_line
 

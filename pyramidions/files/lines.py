@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.bounded import at_most
 
 #: The most that is read of a pipe or a device, in MiB.

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 class KilledError(UserError):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import named_by, sync, sync_folder, write_file
 
 

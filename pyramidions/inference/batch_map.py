@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from pyramidions.arguments import broken, checked
-from pyramidions.device import found_device
-from pyramidions.errors import UserError
-from pyramidions.hub import hub_name
+from pyramidions.base.arguments import broken, checked
+from pyramidions.base.device import found_device
+from pyramidions.base.errors import UserError
+from pyramidions.files.hub import hub_name
 
 # The process that imported this; a fork of it has another number.
 _IMPORTED_BY = os.getpid()

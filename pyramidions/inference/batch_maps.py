@@ -5,9 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pyramidions.arguments import Count, checked
+from pyramidions.base.arguments import Count, checked
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.data.section_types import section_types as table_of_types
-from pyramidions.errors import UserError
 from pyramidions.extract.extraction import extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
@@ -15,7 +16,6 @@ from pyramidions.inference.batch_map import BatchMap, stamp, stamps
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.extractor import Extractor, document_outline
 from pyramidions.inference.precision import FLOAT32, PrecisionName
-from pyramidions.optional import optional_library
 from pyramidions.text.outline import outline
 from pyramidions.text.reading import Long
 from pyramidions.text.text_windows import holds_text

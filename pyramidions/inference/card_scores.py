@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.markdown import plain
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.files.parallel import chunks
-from pyramidions.markdown import plain
 from pyramidions.scoring import FIGURES
-from pyramidions.strict_json import parse_json
 
 _COLUMNS = 5  # figures in a table
 

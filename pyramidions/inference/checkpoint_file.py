@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Annotated, TypedDict
 
-from pyramidions.arguments import Count, CountOrZero, Range, checked
+from pyramidions.base.arguments import Count, CountOrZero, Range, checked
 from pyramidions.inference.reader import TokenizedText
 
 _PENALTIES = 10.0  # powers of a length beyond which a score may be no number any more

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.base.device import found_device
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
-from pyramidions.device import found_device
-from pyramidions.errors import UserError
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.nn import Transformer
 from pyramidions.text.tokenizer import EOS

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.pages.frame import MOST, as_json, framed, resource
 
 

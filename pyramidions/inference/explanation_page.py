@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyramidions.arguments import CountOrZero, checked
+from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary

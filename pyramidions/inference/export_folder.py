@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pyramidions.arguments import shown
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.data.manifest import file_hash
-from pyramidions.errors import UserError
 from pyramidions.files.bounded import read_regular
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
 from pyramidions.models.older_releases import FORMAT
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import ByteLevelTokenizer, SentencePieceTokenizer
 
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "README.md"

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pyramidions.arguments import CountOrZero, checked
+from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.pages.frame import MOST, as_json

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.source import InputText, Progress, Refuse
-from pyramidions.errors import UserError
 from pyramidions.extract import SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyramidions.arguments import Count, checked
-from pyramidions.device import Device
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import Count, checked
+from pyramidions.base.device import Device
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.extract import RANKERS, Budget, Oracle, Ranker, SelectionRules, TfIdf
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE, method_or_model
 from pyramidions.extract.selection import Redundancy
 from pyramidions.extract.vectors import SentenceVectors
-from pyramidions.optional import optional_library
 from pyramidions.text.headings import Lines
 from pyramidions.text.outline import Outline, outline
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from pyramidions.base.errors import UserError
+from pyramidions.base.markdown import plain, shell_word
 from pyramidions.data.character_folder import CharacterFolder
-from pyramidions.errors import UserError
 from pyramidions.inference.card_scores import table
 from pyramidions.inference.front_matter import front_matter, licence_fields
 from pyramidions.inference.saved_language_model import SavedLanguageModel
-from pyramidions.markdown import plain, shell_word
 
 
 def language_model_card(

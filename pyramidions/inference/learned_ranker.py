@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from pyramidions.arguments import checked
-from pyramidions.device import Device, found_device
+from pyramidions.base.arguments import checked
+from pyramidions.base.device import Device, found_device
 from pyramidions.extract import Ranker
 from pyramidions.extract.core import BLOCK
 from pyramidions.files.parallel import chunks

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from pyramidions.arguments import checked
+from pyramidions.base.arguments import checked
 from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText

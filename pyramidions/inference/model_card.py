@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote as quote_url
 
+from pyramidions.base.errors import UserError
+from pyramidions.base.markdown import plain, shell_word
 from pyramidions.data.folder import DataFolder
-from pyramidions.errors import UserError
 from pyramidions.inference.card_scores import read_scores, scores_table, table
 from pyramidions.inference.extractor import WORDS
 from pyramidions.inference.front_matter import card_fields, front_matter
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.inference.settings import reading_of
-from pyramidions.markdown import plain, shell_word
 from pyramidions.models.parse import extractor_spec_of, spec_of
 
 

@@ -8,9 +8,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
-from pyramidions.hub import HubName, fetch, hub_name
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.files.hub import HubName, fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, read_checkpoint
 from pyramidions.inference.export_folder import (
     CONFIG,

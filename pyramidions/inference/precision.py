@@ -4,9 +4,9 @@ import platform
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from pyramidions.arguments import OneOf, checked
-from pyramidions.device import TorchDevice
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import OneOf, checked
+from pyramidions.base.device import TorchDevice
+from pyramidions.base.errors import UserError
 
 if TYPE_CHECKING:
     from pyramidions.nn.reduced import Network

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 
+from pyramidions.base.errors import UserError
 from pyramidions.documents.source import InputText, Refuse
-from pyramidions.errors import UserError
 from pyramidions.files.lines import read_lines
 from pyramidions.inference.reader import Reader
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.inference.pieces import pieces
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import Tokenizer

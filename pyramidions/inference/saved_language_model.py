@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pyramidions.arguments import checked, fits, shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import checked, fits, shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.results import brief_model
 from pyramidions.inference.filling import building, fill
 from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import LANGUAGE_MODEL, ModelKind
@@ -13,7 +14,6 @@ from pyramidions.models import LanguageModelConfig, build_language_model
 from pyramidions.models.config import LONGEST_TEXT
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.nn import LanguageModel
-from pyramidions.results import brief_model
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from safetensors.torch import save
 from torch import nn
 
-from pyramidions.arguments import Count, Share, check, checked, shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import Count, Share, check, checked, shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.results import brief_model
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
@@ -24,7 +25,6 @@ from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_e
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
 from pyramidions.nn import SentenceRanker, Transformer
-from pyramidions.results import brief_model
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 Encoding = TypeVar("Encoding", bound=EncoderConfig)

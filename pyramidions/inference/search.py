@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
-from pyramidions.arguments import checked
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import checked
+from pyramidions.base.errors import UserError
 from pyramidions.inference.decoding_options import DecodingOptions, SamplingOptions
 from pyramidions.inference.reader import TokenizedText
 from pyramidions.inference.saved_model import SavedModel

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pyramidions.arguments import CountOrZero, checked
+from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.segmenter import SegmentedText
 from pyramidions.pages.frame import MOST, as_json

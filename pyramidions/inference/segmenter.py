@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from pyramidions.arguments import CountOrZero, checked
-from pyramidions.device import Device, found_device
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import CountOrZero, checked
+from pyramidions.base.device import Device, found_device
+from pyramidions.base.errors import UserError
+from pyramidions.base.results import as_html, brief
 from pyramidions.files.progress import counted
 from pyramidions.inference.saved_language_model import SavedLanguageModel, load_language_model
 from pyramidions.models.older_fields import NONE
-from pyramidions.results import as_html, brief
 from pyramidions.text.tokenizer import EOS
 
 _SEED = 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from pyramidions.device import Device
+from pyramidions.base.device import Device
 from pyramidions.extract import RANKERS, Ranker
 from pyramidions.extract.methods import method_or_model
 from pyramidions.files.parallel import ordered_map

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.arguments import Count, checked
-from pyramidions.device import Device, found_device
+from pyramidions.base.arguments import Count, checked
+from pyramidions.base.device import Device, found_device
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.precision import FLOAT32, PrecisionName, found_precision, in_precision
 from pyramidions.inference.saved_model import SavedModel, load_model

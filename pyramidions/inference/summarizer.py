@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.arguments import Count, checked
+from pyramidions.base.arguments import Count, checked
+from pyramidions.base.device import Device, found_device
+from pyramidions.base.errors import UserError
 from pyramidions.data.section_types import SectionTypes
-from pyramidions.device import Device, found_device
-from pyramidions.errors import UserError
 from pyramidions.files.parallel import chunks
 from pyramidions.inference.decoding_options import DecodingOptions
 from pyramidions.inference.explanation import Explanation, trace

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pyramidions.base.results import as_html, brief
 from pyramidions.inference.supported_sentences import SummarySentence, Supporting
-from pyramidions.results import as_html, brief
 
 
 class Coverage(NamedTuple):

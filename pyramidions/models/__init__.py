@@ -1,6 +1,6 @@
 """Configs, presets and builders, without fairseq; it sees `pyramidion`, `pyramidion_extractor` and `pyramidion_lm`."""
 
-from pyramidions.optional import without_torch
+from pyramidions.base.optional import without_torch
 
 try:
     from pyramidions.models.builder import build, build_extractor, build_language_model

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.markers import NEEDS_MARKERS
 from pyramidions.models.queries import reads_query
 from pyramidions.models.spec import (

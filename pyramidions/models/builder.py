@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, PyramidionConfig
 from pyramidions.models.lm_assembly import language_model

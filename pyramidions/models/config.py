@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, get_type_hints
 
-from pyramidions.arguments import fits, rule_of, shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import fits, rule_of, shown
+from pyramidions.base.errors import UserError
 from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.decoder import DECODER

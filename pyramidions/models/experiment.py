@@ -6,8 +6,9 @@ from typing import Any, NamedTuple, get_type_hints
 
 import torch
 
-from pyramidions.arguments import fits
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import fits
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.models.builder import build
 from pyramidions.models.config import (
     LONGEST_TEXT,
@@ -20,7 +21,6 @@ from pyramidions.models.older_fields import with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
 from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
-from pyramidions.strict_json import parse_json
 
 
 class Experiment(NamedTuple):

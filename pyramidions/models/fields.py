@@ -4,14 +4,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.registry import Registry
 from pyramidions.models.config import LONGEST_TEXT, Config, EncoderConfig, PyramidionConfig, check_lengths
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
-from pyramidions.registry import Registry
 
 Value = TypeVar("Value")
 

@@ -4,7 +4,7 @@ import re
 
 from torch import nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.nn import Decoder, Encoder
 
 _RANGE = re.compile(r"(encoder|decoder)\.(\d{1,4})(?:-(\d{1,4}))?")

@@ -1,6 +1,6 @@
 """Parses what a config says of global tokens, and refuses what nobody would read."""
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.fields import FieldReader
 from pyramidions.models.spec import Part, StageSpec
 from pyramidions.nn.attention import ATTENTION

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.models.fields import FieldReader, check_numbers
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.lm_spec import HourglassSpec, LanguageModelSpec, ShortenedSpec

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.spec import EncoderSpec, FeedForwardSpec, LayerSpec, Part, StageSpec
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.pooling import POOLING

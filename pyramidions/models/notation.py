@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.models.spec import Part
 
 #: The parts of one axis: a list for each memory, with a part for each unit. One entry stands for all.

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_argument
 from pyramidions.models.notation import Parts, parse_parts, written_parts
 from pyramidions.models.spec import Part
-from pyramidions.strict_json import parse_argument
 
 logger = logging.getLogger(__name__)
 

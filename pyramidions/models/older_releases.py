@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import Config, config_as, part_fields
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.notation import changed

@@ -3,8 +3,8 @@
 from itertools import chain
 from typing import Any
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import (
     STARTS,
     EncoderConfig,

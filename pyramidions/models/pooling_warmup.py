@@ -4,7 +4,7 @@ import math
 
 from torch import nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.nn.attention import ATTENTION, CoreAttention
 from pyramidions.nn.pooling import TopKPooler
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
 from pyramidions.models.notation import written_parts
 from pyramidions.models.older_fields import with_given

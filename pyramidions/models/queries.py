@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.spec import EncoderSpec, Part
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER

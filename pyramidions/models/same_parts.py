@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import PyramidionConfig, part_fields
 from pyramidions.models.older_fields import kinds_of
 from pyramidions.nn.stack import STACK

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import PyramidionConfig, part_fields
 from pyramidions.models.notation import changed
 from pyramidions.models.spec import Part

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
 from pyramidions.models.older_fields import NONE

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyramidions import __version__
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig

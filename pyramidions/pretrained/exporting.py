@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import HASHES
 from pyramidions.inference.saved_language_model import SavedLanguageModel
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel

@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import require_at_most
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.tokenizers import Vocabulary
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS
 
 MODEL, DICTIONARY = "model.pt", "dict.txt"

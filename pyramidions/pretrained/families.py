@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyramidions.arguments import fits, rule_of, shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import fits, rule_of, shown
+from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import foreign
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig

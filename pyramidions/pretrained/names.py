@@ -5,7 +5,7 @@ from itertools import product
 
 from torch import Tensor
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 _PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
 _ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}

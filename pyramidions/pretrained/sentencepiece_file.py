@@ -8,7 +8,7 @@ that hold settings, the later ones win.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.tokenizer import SPECIALS
 
 # Numbers of fields: of a model, of a piece, of the settings that name the special pieces, and of the normalisation.

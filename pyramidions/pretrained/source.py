@@ -9,14 +9,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from pyramidions.arguments import shown
-from pyramidions.errors import UserError
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
-from pyramidions.hub import fetch, hub_name
+from pyramidions.files.hub import fetch, hub_name
 from pyramidions.inference.checkpoint_file import check_weights, load_safely
 from pyramidions.pretrained.fairseq_archive import archive_name, is_archive, read_archive
 from pyramidions.pretrained.tokenizers import JSON, MERGES, SENTENCEPIECE, SETTINGS, VOCABULARY, Vocabulary
-from pyramidions.strict_json import parse_json
 
 CONFIG, GENERATION, CARD = "config.json", "generation_config.json", "README.md"
 #: Files of weights, in the order in which they are looked for; an index names the files of a model that has several.

@@ -11,7 +11,8 @@ from pathlib import Path
 from struct import pack
 from typing import Any, NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
 from pyramidions.pretrained.sentencepiece_file import (
     CONTROL,
@@ -22,7 +23,6 @@ from pyramidions.pretrained.sentencepiece_file import (
     read_model,
     write_model,
 )
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
 

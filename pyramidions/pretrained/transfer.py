@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
 from pyramidions.nn import Transformer
 from pyramidions.nn.positions import SinusoidalPositions

@@ -4,12 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.pretrained.families import Family
 from pyramidions.pretrained.sentencepiece_file import UNKNOWN, ModelPiece, read_model, write_model
 from pyramidions.pretrained.tokenizers import OFFSET, SENTENCEPIECE, SETTINGS, reserved
-from pyramidions.strict_json import parse_json
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK, ByteLevelTokenizer, Tokenizer
 
 _MASK = "<mask>"

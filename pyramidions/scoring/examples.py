@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import Example
 
 

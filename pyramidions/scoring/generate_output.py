@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.tokenizer import MARKERS_BETWEEN, NAME_END, SENTENCE_MARKER, SPACE, TURN_MARKER
 
 _LINE = re.compile(r"([SHD])-(\d+)\t(.*)", re.DOTALL)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from pyramidions.registry import Registry
+from pyramidions.base.registry import Registry
 
 METRICS: "Registry[Metric]" = Registry("metric")
 

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
 from pyramidions.scoring.examples import Examples

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import Figure
 
 SAMPLES = 1000

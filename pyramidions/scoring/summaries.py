@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.documents.record_fields import PLAIN
-from pyramidions.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
 from pyramidions.files.progress import counted
 from pyramidions.scoring.examples import Texts
 from pyramidions.scoring.generate_output import GeneratedSummaries, is_generate_output
-from pyramidions.strict_json import parse_json
 
 # What the texts of a key are called in errors.
 _NAMES = {"summary": ("summary", "summaries"), "article": ("document", "documents")}

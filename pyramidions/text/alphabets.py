@@ -10,7 +10,7 @@ from string import ascii_letters
 
 import numpy as np
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import SPACE, SPECIALS
 

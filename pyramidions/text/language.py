@@ -6,7 +6,7 @@ from importlib.metadata import version
 from typing import Any
 from unicodedata import category
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import split_sentences
 from pyramidions.text.overlap import words_of
 from pyramidions.text.words import word_places

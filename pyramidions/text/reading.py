@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pyramidions.arguments import OneOf
+from pyramidions.base.arguments import OneOf
 
 #: truncate: the beginning; chunk: piece by piece; merge: the summary of the pieces' summaries; sections: section by
 #: section, whatever the length; extract: the most important sentences.

@@ -10,7 +10,7 @@ from pyramidions.text.words import ngrams
 MOST = 3
 #: Below this share of its pairs of words a sentence is without support. In the test split of SumPubMed, 84% of the
 #: sentences of abstracts have that much in their own paper, 3% in another one; in QMSum, whose answers put meetings
-#: into other words, 72% and, in the next meeting, 29% (benchmarks/support.py).
+#: into other words, 72% and, in the next meeting, 29% (lab/benchmarks/support.py).
 THRESHOLD = 0.25
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pyramidions.errors import UserError
-from pyramidions.optional import optional_library
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.text.tokenizer.sentencepiece import NAME_END_SURFACE
 
 #: Universal parts of speech, and the entities of OntoNotes and WikiNER. A tag is a pair of their numbers from 1; 0 is

@@ -9,8 +9,8 @@ import torch
 from tables import for_each
 
 import pyramidions
+from pyramidions.base.errors import UserError
 from pyramidions.cli import commands, main
-from pyramidions.errors import UserError
 
 COMMANDS = ["average", "prepare", "score", "user-dir"]
 

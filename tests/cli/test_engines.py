@@ -14,11 +14,11 @@ from click.testing import Result
 from small_extractor import exported
 from small_language_models import saved
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.engines import TRIES, OnRay, Source
 from pyramidions.cli.worker import Report, Worker
 from pyramidions.cli.worker import Result as Made
 from pyramidions.documents.source import Fields, InputText
-from pyramidions.errors import UserError
 
 Run = Callable[..., Result]
 WORDS = "bees fly fast a bee with ruler".split()

@@ -15,10 +15,10 @@ from documents import PAGE, docx, pdf
 from tables import for_each
 
 from pyramidions import Extractor
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main, reading_report
 from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.documents.source import Fields, read_files
-from pyramidions.errors import UserError
 from pyramidions.extract import TfIdf
 from pyramidions.inference import LearnedRanker, SavedExtractor, extraction_stream
 from pyramidions.inference.precision import Precision

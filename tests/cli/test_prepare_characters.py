@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 from tables import for_each
 
-from pyramidions.corpora import TEXTS, texts
 from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.corpora import TEXTS, texts
 from pyramidions.data.text_streams import TextStream
 
 Run = Callable[..., Result]

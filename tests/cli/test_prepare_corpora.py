@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from corpus_shapes import SHAPES, lines, write
 
 from pyramidions.cli import main
-from pyramidions.corpora import KNOWN
+from pyramidions.data.corpora import KNOWN
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +77,7 @@ def test_the_facts_come_before_the_documents_are_read(tmp_path: Path) -> None:
 def test_the_facts_are_those_of_the_configuration(
     words: tuple[str, ...], facts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyramidions.corpora.reading.fetch", refused)
+    monkeypatch.setattr("pyramidions.data.corpora.reading.fetch", refused)
     monkeypatch.setattr(datasets, "load_dataset", refused)
     done = prepare(*words, "--out", "out")
     assert done.exit_code == 1 and done.stderr.splitlines()[:4] == facts

@@ -11,7 +11,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import pyramidions.plugin  # noqa: F401
 from pyramidions.files.progress import counted
-from pyramidions.tasks.schedule import doubts, schedule_of
+from pyramidions.plugin.tasks.schedule import doubts, schedule_of
 
 USER_DIR = str(Path(__file__).parents[2] / "pyramidions")
 
@@ -85,8 +85,8 @@ def test_a_smaller_memory_gets_a_smaller_batch_and_the_same_update(run, tmp_path
 
 
 def test_hours_are_operations_over_the_assumed_rate(run, tmp_path):
-    from pyramidions.measure import Lengths, cost_of
     from pyramidions.models import preset
+    from pyramidions.runs.measure import Lengths, cost_of
 
     config = preset("transpooler", normalize_before=True, pooling_lengths="None,2048")
     forward = cost_of(config, Lengths(6500, 300, 1, 4000)).total()

@@ -8,13 +8,13 @@ import pytest
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.inference import extraction_stream
+from pyramidions.runs.training.arguments import Arguments
+from pyramidions.runs.training.places import Places
+from pyramidions.runs.training.plan import make_plan
+from pyramidions.runs.training.run import Run
+from pyramidions.runs.training.state import State
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import EOS
-from pyramidions.training.arguments import Arguments
-from pyramidions.training.places import Places
-from pyramidions.training.plan import make_plan
-from pyramidions.training.run import Run
-from pyramidions.training.state import State
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extr
         read.extend(documents)  # type: ignore[call-overload]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyramidions.training.run.write_hiporank", stop)
+    monkeypatch.setattr("pyramidions.runs.training.run.write_hiporank", stop)
     with pytest.raises(KeyboardInterrupt):
         made.summarize()
     headings = [extraction_stream.document_outline(found.source).headings for found in read]

@@ -19,10 +19,10 @@ from fairseq_commands import run
 from tables import for_each
 from torch import Tensor
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.cli.summarize import _GROUPS, summarize
 from pyramidions.documents.source import InputText, read_inputs
-from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer
 from pyramidions.nn import BeamSearch
 from pyramidions.text.tokenizer import PAD

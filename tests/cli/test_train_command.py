@@ -12,12 +12,12 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from tables import for_each
 
 import pyramidions.plugin  # noqa: F401
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.processes import USER_DIR
-from pyramidions.training import command
-from pyramidions.training.arguments import Arguments
-from pyramidions.training.run import Run
-from pyramidions.training.state import State
+from pyramidions.runs.training import command
+from pyramidions.runs.training.arguments import Arguments
+from pyramidions.runs.training.run import Run
+from pyramidions.runs.training.state import State
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(run, papers_file, 
 def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
     run, fail, papers_file, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("pyramidions.training.command.find_spec", lambda name: None)
+    monkeypatch.setattr("pyramidions.runs.training.command.find_spec", lambda name: None)
     sentence = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
     assert sentence in run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--dry-run").stdout
     assert fail("train", papers_file, "-o", tmp_path / "model", "--cpu") == sentence

@@ -145,7 +145,7 @@ def test_what_cannot_be_trained_ends_in_one_sentence(
 ) -> None:
     done = run(*train_command(data, tmp_path, f"hourglass_{arch}", *flags))
     assert done.returncode == 1
-    assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.errors.UserError: {sentence}"
+    assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.base.errors.UserError: {sentence}"
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_what_cannot_be_scored_ends_in_one_sentence(
 ) -> None:
     done = run("fairseq-eval-lm", data, *TASK, *WINDOW, "--path", checkpoint, "--gen-subset", "test", *flags)
     assert done.returncode == 1
-    expected = f"pyramidions.errors.UserError: {sentence.replace('DATA', str(data))}"
+    expected = f"pyramidions.base.errors.UserError: {sentence.replace('DATA', str(data))}"
     assert done.stdout.rstrip("\n").splitlines()[-1] == expected
 
 
@@ -190,6 +190,6 @@ def test_a_model_scores_and_continues_texts_of_its_own_alphabet_alone(
     for command, more in (("eval-lm", [*WINDOW, "--gen-subset", "test"]), ("interactive", prompted)):
         done = run(f"fairseq-{command}", finnish, *TASK, "--path", checkpoint, *more)
         assert done.returncode == 1
-        assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.errors.UserError: {sentence}"
+        assert done.stdout.rstrip("\n").splitlines()[-1] == f"pyramidions.base.errors.UserError: {sentence}"
     short = run("fairseq-interactive", data, *TASK, "--path", checkpoint, *prompted, "--max-len-b", "3")
     assert short.returncode == 1 and short.stdout.rstrip("\n").endswith("than its prompt of 3 characters, but has 3.")

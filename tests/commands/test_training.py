@@ -172,7 +172,7 @@ def in_two_processes(*command: object, losses: Path) -> str:
 WRITE_LOSSES = """
 import os
 import pyramidions
-from pyramidions.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion as Criterion
+from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion as Criterion
 
 def reduce_metrics(cls, logs, reduce=Criterion.reduce_metrics.__func__):
     reduce(cls, logs)

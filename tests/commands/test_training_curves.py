@@ -8,8 +8,8 @@ import pytest
 from fairseq_commands import train
 from tensorboardX.proto.event_pb2 import Event
 
-from pyramidions.curves import read_curves
 from pyramidions.data.folder import DataFolder
+from pyramidions.runs.curves import read_curves
 
 # Epochs have six updates.
 FLAGS = [

@@ -16,13 +16,13 @@ import pytest
 from folders import contents
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import characters, clean_stream
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import piece_boundaries
-from pyramidions.errors import UserError
 
 ENGLISH = CharacterSettings("en", valid_characters=4, test_characters=3)
 

@@ -9,6 +9,7 @@ import pytest
 from folders import contents
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
 from pyramidions.data.divide import Divide, assign
 from pyramidions.data.folder import DataFolder
@@ -17,7 +18,6 @@ from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.section_types import section_types
 from pyramidions.data.vocabulary import Settings
-from pyramidions.errors import UserError
 
 PAPER = """# Bees at night
 

@@ -3,8 +3,8 @@ import json
 import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, Reference
-from pyramidions.errors import UserError
 
 
 def test_a_missing_folder_is_named(tmp_path):

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.holdout import Survey, held_out, survey, write_splits
 from pyramidions.data.readers import Corpus
 from pyramidions.documents.record_fields import FieldNames
-from pyramidions.errors import UserError
 
 
 def corpus(path: Path, records: list[dict[str, object]], **options: object) -> Corpus:

@@ -6,8 +6,8 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.indexed import IndexedReader, IndexedWriter
-from pyramidions.errors import UserError
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,6 +14,7 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 from folders import contents
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
 from pyramidions.data import readers
@@ -21,7 +22,6 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import Settings
-from pyramidions.errors import UserError
 from pyramidions.text.tokenizer import EOS, SENTENCE_MARKER
 
 SMALL = Settings(vocab_size=60)

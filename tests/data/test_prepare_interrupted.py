@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from folders import contents
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
 from pyramidions.data import prepare as prepare_module
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.vocabulary import Settings
-from pyramidions.errors import UserError
 
 pytestmark = pytest.mark.usefixtures("small_shards")
 SMALL = Settings(vocab_size=60)

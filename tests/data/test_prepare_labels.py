@@ -9,6 +9,7 @@ import pytest
 from folders import contents
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import encode as encode_module
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
@@ -17,7 +18,6 @@ from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.verify import verify_split
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.extract.oracle import oracle
 from pyramidions.text.outline import outline
 from pyramidions.text.tokenizer import EOS, Tokenizer

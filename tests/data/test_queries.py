@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
@@ -14,7 +15,6 @@ from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document, known_fields
 from pyramidions.data.select_sentences import SelectSentences
 from pyramidions.data.vocabulary import Settings
-from pyramidions.errors import UserError
 from pyramidions.extract import Lead
 from pyramidions.text.tokenizer import EOS
 

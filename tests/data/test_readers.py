@@ -11,10 +11,10 @@ import pyarrow.parquet
 import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus, Document, find_splits, known_fields
 from pyramidions.documents import records
 from pyramidions.documents.record_fields import FieldNames
-from pyramidions.errors import UserError
 
 RECORDS = [
     {"id": "a", "article": "First text. Σ", "abstract": "first"},

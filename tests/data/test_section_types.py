@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.section_types import SectionTypes, section_types
-from pyramidions.errors import UserError
 from pyramidions.text.outline import outline
 
 TABLE = {"types": {"a": ["One"], "b": ["one two", "three"]}, "train": ["a", "b"], "write": ["b"]}

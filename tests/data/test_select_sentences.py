@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.select_sentences import SelectByOracle, SelectSentences, select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.extract import HipoRank, Lead, Ranker
 from pyramidions.text.outline import Outline, outline
 from pyramidions.text.tokenizer import Tokenizer

@@ -10,9 +10,9 @@ from pathlib import Path
 import datasets
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import text_streams
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
-from pyramidions.errors import UserError
 
 TEXT = "Yksi kaksi\nkolme  neljä viisi "
 

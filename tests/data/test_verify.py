@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.manifest import write_manifest
 from pyramidions.data.verify import verify_split, verify_tokenizer
-from pyramidions.errors import UserError
 
 LENGTHS = {"mean": 3, "max": 3}
 

@@ -2,9 +2,9 @@ import re
 
 import pytest
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Document
 from pyramidions.data.vocabulary import Settings, sample, train_tokenizer, training_sentences
-from pyramidions.errors import UserError
 
 SENTENCES = ["the quick brown fox jumps over the lazy dog", "pack my box with five dozen liquor jugs"] * 5
 

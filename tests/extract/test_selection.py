@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, select
 
 SENTENCES = ["one two three", "four five", "six", "seven eight nine ten"]

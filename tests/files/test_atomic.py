@@ -10,7 +10,7 @@ import time
 import pytest
 from full_disk import files_of_at_most
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files import atomic
 from pyramidions.files.atomic import (
     atomic_file,

@@ -4,7 +4,7 @@ import threading
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.indexed_lines import IndexedLines
 from pyramidions.files.lines import read_lines
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.parallel import KilledError, chunks, in_process, ordered_map
 
 

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted, listed, progress_bar, with_elapsed
 
 

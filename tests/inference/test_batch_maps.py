@@ -13,7 +13,7 @@ from datasets.fingerprint import Hasher
 from small_extractor import exported
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference import Extractor, ExtractorMap, SamplingOptions, Summarizer, SummarizerMap
 
 TEXTS = ["One two three.", "Bees fly. A bee with a ruler flies fast.", "Four.", "Five and six words."]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.readers import Document
-from pyramidions.errors import UserError
 from pyramidions.inference.document_losses import FolderLosses, token_losses
 from pyramidions.inference.saved_model import load_model
 from pyramidions.pretrained.likelihood import log_likelihood

@@ -22,13 +22,13 @@ from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_inline import StateInline
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus, known_fields
 from pyramidions.documents import file_formats, records, source
 from pyramidions.documents.markdown_page import markdown_pages
 from pyramidions.documents.page_text import page_text
 from pyramidions.documents.records import open_records
 from pyramidions.documents.source import ENDINGS, LIMITS, Fields, InputText, list_files, list_inputs
-from pyramidions.errors import UserError
 from pyramidions.files.bounded import at_most
 
 KEPT = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

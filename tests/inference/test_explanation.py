@@ -13,7 +13,7 @@ from conftest import SAMPLE
 from tables import for_each
 from tiny_presets import tiny_fields
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
 from pyramidions.models import PRESETS, build, preset

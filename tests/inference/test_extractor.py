@@ -7,7 +7,7 @@ import pytest
 from tables import for_each
 
 from pyramidions import Extraction, Extractor
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.extract import Budget, SelectionRules, TfIdf
 from pyramidions.extract.extraction import Extract
 from pyramidions.inference import LearnedRanker, SavedExtractor

@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 from small_tokenizers import bart_bytes
 from tables import for_each
 
-from pyramidions.corpora import KNOWN, read_corpus
+from pyramidions.data.corpora import KNOWN, read_corpus
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus

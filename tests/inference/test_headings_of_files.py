@@ -10,10 +10,10 @@ import pytest
 from documents import docx, read_documents
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.page_text import page_text
-from pyramidions.errors import UserError
 from pyramidions.text.outline import outline
 
 RELEASE = {

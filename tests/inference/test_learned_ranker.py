@@ -11,9 +11,9 @@ import torch
 from click.testing import CliRunner
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.inference import LearnedRanker, SavedExtractor, Summarizer, export_model, load_extractor
 from pyramidions.inference.learned_ranker import _plan
 from pyramidions.models import build_extractor, extractor_preset

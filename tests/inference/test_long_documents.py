@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from small_extractor import exported
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.extract import HipoRank, Lead, Ranker
 from pyramidions.inference import LearnedRanker, SavedModel, Summarizer, Summary, export_model
 from pyramidions.inference.long_documents import LongReader, joined, merge

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from tables import for_each
 
+from pyramidions.base.markdown import plain, shell_word
 from pyramidions.data.divide import Divide
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.pairing import Pairing
@@ -19,7 +20,6 @@ from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor
 from pyramidions.inference.card_scores import scores_table
 from pyramidions.inference.model_card import _data, _selection
-from pyramidions.markdown import plain, shell_word
 
 
 @for_each(

@@ -8,8 +8,8 @@ from conftest import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.inference.pieces import pieces as cut
 from pyramidions.inference.reader import Reader
 from pyramidions.text.normalization import normalize, split_sentences

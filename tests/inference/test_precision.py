@@ -14,8 +14,8 @@ from explanations import page_data
 from tables import for_each
 
 from pyramidions import Extractor
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
-from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, load_model
 from pyramidions.inference.precision import AUTO, PRECISIONS, found_precision, in_precision, multiplies
 from pyramidions.inference.sentence_vectors import EncoderVectors

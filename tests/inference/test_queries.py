@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from explanations import page_data
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
 from pyramidions.inference.model_card import model_card

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from small_pretrained import model_of, save
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli import main
 from pyramidions.documents.source import InputText, Origin
-from pyramidions.errors import UserError
 from pyramidions.inference import SamplingOptions, Summarizer
 from pyramidions.inference.search import decoding_settings
 from pyramidions.inference.stream import summarize_documents

@@ -13,8 +13,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, export_model, load_extractor, load_model
 from pyramidions.models import PyramidionConfig, build, preset
 from pyramidions.nn import Transformer

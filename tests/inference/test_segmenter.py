@@ -11,7 +11,7 @@ import torch
 from small_language_models import saved
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference import SegmentedText, Segmenter, export_model, load_language_model, load_model
 from pyramidions.inference.export_folder import check_export
 

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.errors import UserError
 from pyramidions.inference import Summarizer, export_model, load_model
 from pyramidions.inference.search import DecodingSettings
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lab.catalogue import OF_SUMMARIES, jobs_for, read_catalogue
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

@@ -8,7 +8,7 @@ from lab.catalogue import LECTURE_TABLES, PaperRow, jobs_for, read_catalogue
 from lab.plan import Machines, Planner
 from lab.runner import Runner
 from lab.scale import SCALES
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = {(row.table, row.row): row for row in read_catalogue(CONFIGS) if row.table in LECTURE_TABLES}

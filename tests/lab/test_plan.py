@@ -9,7 +9,7 @@ from lab.catalogue import PaperRow, read_catalogue
 from lab.plan import Machines, Planner
 from lab.run import Step
 from lab.scale import SCALES
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

@@ -11,7 +11,7 @@ from result_files import CATALOGUE, DEEP, DELETED, POOLED, VANILLA, changed, wri
 
 from lab import report as report_module
 from lab.report import write_report
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 TRAINING_ONLY = {

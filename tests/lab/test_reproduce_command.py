@@ -64,7 +64,7 @@ def test_what_rows_share_is_printed_once_before_the_first_of_them(run: Any, corp
 
 def test_figures_5_and_6_are_one_measurement(run: Any) -> None:
     (command,) = planned(run, "figure5", "figure6", "--gpus", "1")
-    assert command[2] == str(ROOT / "benchmarks" / "topk.py")
+    assert command[2] == str(ROOT / "lab/benchmarks" / "topk.py")
 
 
 def test_tiny_runs_on_the_cpu_with_the_sample(run: Any) -> None:
@@ -110,5 +110,5 @@ def test_gpus_that_are_not_there_are_refused(
     fail: Any, monkeypatch: pytest.MonkeyPatch, there: int, asked: list[str], sentence: str
 ) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: there)
-    monkeypatch.setattr("pyramidions.environment._first_gpu", lambda: None)
+    monkeypatch.setattr("pyramidions.base.environment._first_gpu", lambda: None)
     assert fail("reproduce", "table2", *asked, *CONFIGS) == sentence

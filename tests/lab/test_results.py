@@ -6,7 +6,7 @@ from result_files import CATALOGUE, DELETED, POOLED, VANILLA, changed, write, wr
 
 from lab.catalogue import read_catalogue
 from lab.results import Best, Interval, Result, read_object, read_runs, read_topk
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 @pytest.fixture

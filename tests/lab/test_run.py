@@ -9,7 +9,7 @@ import pytest
 
 from lab import run as module
 from lab.run import Command, Step, StepError, _where, check_programs, locked, printed, run_step
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from lab.scale import SCALES, scaled_configs
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.experiment import read_experiment
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -15,7 +15,7 @@ from lab.catalogue import jobs_for, read_catalogue
 from lab.report import write_report
 from lab.results import check_scale, read_runs
 from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds, reference_of
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.pooled import pooled
 
 CONFIGS = Path(__file__).parents[2] / "configs"

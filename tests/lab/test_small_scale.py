@@ -12,11 +12,11 @@ from tables import for_each
 from lab.catalogue import LECTURE_TABLES, PaperRow, is_trained, jobs_for, read_catalogue
 from lab.plan import Machines, Planner
 from lab.scale import SCALES, scaled_configs
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build
 from pyramidions.models.experiment import Experiment, read_experiment
 from pyramidions.models.fitting import refuse_architecture
-from pyramidions.tasks.spans import SpanNoise
+from pyramidions.plugin.tasks.spans import SpanNoise
 from pyramidions.text.tokenizer import PAD
 
 CONFIGS = Path(__file__).parents[2] / "configs"

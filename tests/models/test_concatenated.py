@@ -13,14 +13,14 @@ from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.freezing import parameters_of
 from pyramidions.models.parse import spec_of
-from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import BeamSearch, Sampling, Transformer
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.sublayer import LayerContext
+from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 EOS = 2
 DOCUMENTS = (LONGEST, 13, 7, 1)

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_options
 from pyramidions.models.config import check_lengths, config_of
 from pyramidions.models.fields import parse_pooling_lengths
-from pyramidions.strict_json import parse_options
 
 
 def test_lengths_are_read_by_layer() -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.experiment import read_experiment, with_lengths
 from pyramidions.models.notation import parse_part
 

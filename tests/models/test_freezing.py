@@ -4,7 +4,7 @@ import pytest
 import torch
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import PRESETS, build, build_extractor, extractor_preset, preset
 from pyramidions.models.freezing import freeze
 from pyramidions.nn import Transformer

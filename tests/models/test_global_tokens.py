@@ -7,7 +7,7 @@ import torch
 from tables import for_each
 from torch import Tensor
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 

@@ -9,7 +9,7 @@ import torch
 from small_language_models import SPACE, VOCABULARY, fields, texts
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import (
     LANGUAGE_MODEL_PRESETS,
     LanguageModelConfig,

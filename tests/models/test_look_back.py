@@ -5,11 +5,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.measure.cost import Lengths, cost_of
-from pyramidions.measure.parts import CostPart
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.attention import CrossAttention, HeposAttention
+from pyramidions.runs.measure.cost import Lengths, cost_of
+from pyramidions.runs.measure.parts import CostPart
 
 VOCABULARY, PAD = 40, 1
 TINY = {

@@ -9,11 +9,11 @@ from tables import for_each
 from tiny_presets import covering_presets
 from torch import Tensor
 
-from pyramidions.measure import Lengths, shrink
 from pyramidions.models import preset
 from pyramidions.models.builder import build
 from pyramidions.nn import Transformer
 from pyramidions.nn.functional import topk
+from pyramidions.runs.measure import Lengths, shrink
 
 VOCABULARY = 60
 #: Presets in which nothing is hashed or selected.

@@ -3,7 +3,7 @@
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.notation import changed, parse_part, parse_parts, written_parts
 from pyramidions.models.spec import Part
 

@@ -13,14 +13,14 @@ from omegaconf import OmegaConf
 from tables import for_each
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq)
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import ExtractorConfig, LanguageModelConfig, PyramidionConfig, preset
-from pyramidions.models.architectures import config_from
 from pyramidions.models.config import config_of
 from pyramidions.models.experiment import read_experiment
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.models.same_parts import changed_part
-from pyramidions.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.plugin.models.architectures import config_from
+from pyramidions.plugin.tasks.run_checkpoints import RunCheckpoints
 
 
 @for_each(

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.pooling_warmup import PoolingWarmup
 from pyramidions.nn import Transformer

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from tables import for_each
 from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.nn import Transformer
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING

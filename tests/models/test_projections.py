@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from tables import for_each
 from whole_models import PAD, batch, documents, encode, tiny
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.nn.attention import ATTENTION, SelfAttention
 from pyramidions.nn.projections import PROJECTIONS, ConvProjections, MultiplicativeProjections
 from pyramidions.nn.sublayer import LayerContext

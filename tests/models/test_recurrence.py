@@ -8,7 +8,7 @@ from tables import for_each
 from torch import Tensor
 from whole_models import PAD, VOCABULARY, batch, documents, encode, tiny
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.freezing import parameters_of
 from pyramidions.models.parse import spec_of

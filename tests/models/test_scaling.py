@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models.scaling import doubled, scaled_field
 
 

@@ -8,11 +8,11 @@ from fairseq.data import Dictionary
 from tables import for_each
 from torch import Tensor
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
-from pyramidions.models.architectures import marker_of
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import Transformer
+from pyramidions.plugin.models.architectures import marker_of
 
 VOCABULARY, PAD, END, MARKER = 40, 1, 2, 4
 TINY = {

@@ -16,13 +16,13 @@ from tables import for_each
 from tiny_presets import covering_presets
 from torch import Tensor
 
-from pyramidions.measure import Lengths, shrink
-from pyramidions.measure.timing import clock
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.runs.measure import Lengths, shrink
+from pyramidions.runs.measure.timing import clock
 
 # cuBLAS reads it when it starts; without, it may add up in another order each time.
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -261,7 +261,7 @@ def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_a_gpu() -> None:
     from fairseq.data import Dictionary
     from omegaconf import OmegaConf
 
-    from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
+    from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
     task = SimpleNamespace(source_dictionary=Dictionary(), target_dictionary=Dictionary(), max_positions=lambda: (9, 9))
     config = OmegaConf.structured(PyramidionModelConfig(embed_dim=16, ffn_embed_dim=32, num_heads=2))

@@ -7,7 +7,7 @@ from covering import covering
 from tables import for_each
 from whole_models import PAD, REFUSED, STACKS, TELLS_NOTHING, batch, combinations, documents, encode, tiny
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.nn import BeamSearch
 from pyramidions.nn.pooling import POOLING
 

@@ -12,11 +12,11 @@ from tables import for_each
 from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
-from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import BeamSearch, Hypothesis, Sampling, Transformer
 from pyramidions.nn.attention import CoreAttention, CrossAttention
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import Projections
+from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 EOS, HEADS = 2, 4
 #: the last three are shorter than a stride of 4, or pooled to less

@@ -9,7 +9,7 @@ from tables import for_each
 from torch import Tensor, nn
 from whole_models import LONGEST, MARKER, PAD, READS_ITSELF, REFUSED, VOCABULARY, batch, combinations
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.models import build_extractor, extractor_preset
 from pyramidions.nn import Encoded, Encoder, SentenceRanker
 from pyramidions.nn.pooling import POOLING

@@ -14,7 +14,7 @@ from tables import for_each
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference.saved_model import SavedModel, write_export
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch

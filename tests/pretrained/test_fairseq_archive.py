@@ -19,7 +19,7 @@ from small_tokenizers import SENTENCES, bart
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.pretrained.importing import import_model
 from pyramidions.text.tokenizer import EOS, PAD, SPECIALS
 

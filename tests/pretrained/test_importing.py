@@ -13,7 +13,7 @@ from tables import for_each
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import IMPORTED
 from pyramidions.inference.search import decoding_settings
 from pyramidions.nn import BeamSearch

@@ -12,7 +12,7 @@ from small_tokenizers import SENTENCES, bart, bart_bytes, pegasus, save_vocabula
 from tables import for_each
 from transformers import BartTokenizer, PegasusTokenizer
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.pretrained.tokenizers import ImportedTokenizer, SpecialIds, import_tokenizer
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows

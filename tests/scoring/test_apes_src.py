@@ -6,7 +6,7 @@ import pytest
 from small_encoders import save_bert
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.cloze import answer_f1, clozes
 from pyramidions.scoring.metrics import ApesSrc

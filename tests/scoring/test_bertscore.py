@@ -6,7 +6,7 @@ import pytest
 from small_encoders import TEXTS, ids_and_vectors, save_bert, save_roberta, transformers
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.metrics import BertScore
 

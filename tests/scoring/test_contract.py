@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS, Example, MetricOptions, metric_of
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.score import metrics_of, score_documents

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example, Metric
 from pyramidions.scoring.metrics import Capitalized, Entities
 from pyramidions.scoring.reading import Span

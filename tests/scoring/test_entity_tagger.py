@@ -5,7 +5,7 @@ import pytest
 import torch
 from small_encoders import save_bert, wordpiece
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.encoders.entity_tagger import EntityTagger
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]

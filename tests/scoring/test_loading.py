@@ -11,7 +11,7 @@ import torch
 from small_encoders import SHAPE, TEXTS, randomized, save_bert, save_byte_level, save_roberta, transformers, wordpiece
 from small_tokenizers import bart
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.encoders.embedder import embedder
 from pyramidions.scoring.encoders.heads import ANSWERS, ENTITY_LABELS, VECTORS
 from pyramidions.scoring.encoders.loading import load

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from small_encoders import TEXTS, ids_and_vectors, save_bert, transformers
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.metrics import MoverScore
 

@@ -8,7 +8,7 @@ import pytest
 from explanations import page_data
 from scored_systems import FIGURES, MADE_UP, SOURCE, ids, systems
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metric import Example
 from pyramidions.scoring.page import score_page

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.score import metrics_of, score_documents

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.files import indexed_lines
 from pyramidions.scoring.summaries import ReferenceFile, read_documents, read_summaries
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 from tables import for_each
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.alphabets import ALPHABETS, alphabet_of, recorded_alphabet
 
 

@@ -13,7 +13,7 @@ from small_tokenizers import bart, bart_bytes, save_vocabulary
 from tables import for_each
 from transformers import BartTokenizer
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import BOS, EOS, PAD, UNK, ByteLevelTokenizer, Tokenizer

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data import vocabulary
 from pyramidions.data.vocabulary import Settings, dictionary_lines, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize, split_sentences
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SENTENCE_MARKER, UNK, Tokenizer

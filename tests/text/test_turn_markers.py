@@ -3,8 +3,8 @@
 import pytest
 from tables import for_each
 
+from pyramidions.base.errors import UserError
 from pyramidions.data.vocabulary import Settings, train_tokenizer
-from pyramidions.errors import UserError
 from pyramidions.text.normalization import normalize
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer import NAME_END, TURN_MARKER, Tokenizer

@@ -29,8 +29,8 @@ from recorded_outputs import PREFIX, documents, outputs
 
 from pyramidions.inference import export_model, load_model
 from pyramidions.models import preset
-from pyramidions.models.pyramidion import PyramidionModel, PyramidionModelConfig
 from pyramidions.nn import Transformer
+from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 DATA = FOLDER / "data"
 

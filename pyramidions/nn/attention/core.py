@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.projections import Projections
 from pyramidions.nn.sublayer import State
-from pyramidions.registry import Registry
 
 
 class CoreAttention(nn.Module, ABC):

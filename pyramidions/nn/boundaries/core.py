@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
-from pyramidions.registry import Registry
+from pyramidions.base.registry import Registry
 
 
 class Segmentation(NamedTuple):

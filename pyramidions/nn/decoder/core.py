@@ -7,13 +7,13 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import Output
 from pyramidions.nn.stack import Stack
-from pyramidions.registry import Registry
 
 
 class Decoder(nn.Module, ABC):

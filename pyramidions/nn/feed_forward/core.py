@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.sublayer import LayerContext, SublayerFunction
-from pyramidions.registry import Registry
 
 
 class FeedForward(SublayerFunction):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
-from pyramidions.registry import Registry
+from pyramidions.base.registry import Registry
 
 
 class Output(nn.Module, ABC):

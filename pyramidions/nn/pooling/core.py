@@ -5,9 +5,9 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.sequence import Sequence
-from pyramidions.registry import Registry
 
 
 class Pooled(NamedTuple):

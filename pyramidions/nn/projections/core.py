@@ -4,9 +4,9 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.sublayer import LayerContext, State
-from pyramidions.registry import Registry
 
 
 class Projections(nn.Module, ABC):

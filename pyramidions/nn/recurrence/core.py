@@ -4,9 +4,9 @@ from abc import abstractmethod
 
 from torch import Tensor
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.sublayer import Carried, LayerContext, State, SublayerFunction
-from pyramidions.registry import Registry
 
 
 class Recurrence(SublayerFunction):

@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.sequence import Sequence
-from pyramidions.registry import Registry
 
 
 class Scorer(nn.Module, ABC):

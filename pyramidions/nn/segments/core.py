@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.sublayer import State
-from pyramidions.registry import Registry
 
 
 class SegmentPooler(nn.Module, ABC):

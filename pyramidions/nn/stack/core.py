@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.sublayer import LayerContext, State
-from pyramidions.registry import Registry
 
 
 class Stack(nn.Module, ABC):

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from pyramidions.base.registry import Registry
 from pyramidions.nn.sequence import Sequence
-from pyramidions.registry import Registry
 
 
 class Upsampler(nn.Module, ABC):

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.scoring.encoders.heads import Head
-from pyramidions.strict_json import parse_json
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _VOCABULARIES = (

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 
 # As families of models call it; aliases of each other in some.
 _FIELDS = ("encoder_layers", "num_encoder_layers", "num_hidden_layers")

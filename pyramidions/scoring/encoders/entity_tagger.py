@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.encoders.batches import batches_by_length
 from pyramidions.scoring.encoders.embedder import truncation
 from pyramidions.scoring.encoders.heads import ENTITY_LABELS

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pyramidions.hub import hub_name
+from pyramidions.files.hub import hub_name
 
 # As the package bert-score 0.3.13 has them, chosen by the correlation with judgements of WMT16; the Turkish one by
 # WMT18. The owners are those of today's hub.

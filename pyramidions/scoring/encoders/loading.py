@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError
 
-from pyramidions.device import found_device
-from pyramidions.errors import UserError
-from pyramidions.hub import fetch, hub_name
-from pyramidions.optional import optional_library
+from pyramidions.base.device import found_device
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
+from pyramidions.files.hub import fetch, hub_name
 from pyramidions.scoring.encoders.checks import check_folder, check_kind, fingerprint, longest_input
 from pyramidions.scoring.encoders.depth import keep_layers
 from pyramidions.scoring.encoders.heads import Head

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import NORMALISATION, normalize

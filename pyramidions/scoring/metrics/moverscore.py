@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.files.parallel import chunks
-from pyramidions.optional import optional_library
 from pyramidions.scoring.embedding_metric import EmbeddingMetric
 from pyramidions.scoring.encoders.rarity import Rarity
 from pyramidions.scoring.metric import METRICS, Example, Figure

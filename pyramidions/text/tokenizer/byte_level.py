@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from pyramidions.errors import UserError
-from pyramidions.optional import optional_library
-from pyramidions.strict_json import parse_json
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
+from pyramidions.base.strict_json import parse_json
 from pyramidions.text.normalization import one_line
 from pyramidions.text.text_windows import windows
 from pyramidions.text.tokenizer.core import EOS, SPECIALS, UNK, UNKNOWN, Tokenizer

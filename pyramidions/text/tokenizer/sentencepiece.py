@@ -6,7 +6,7 @@ from typing import Any
 
 import sentencepiece
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.text.normalization import normalize, split_lines, split_sentences
 from pyramidions.text.text_windows import sentences
 from pyramidions.text.tokenizer.core import (

@@ -4,7 +4,7 @@ import pytest
 from nltk.stem.porter import PorterStemmer
 from nltk.translate.meteor_score import meteor_score
 
-from pyramidions.errors import UserError
+from pyramidions.base.errors import UserError
 from pyramidions.scoring import Example
 from pyramidions.scoring.metrics.meteor import Meteor
 

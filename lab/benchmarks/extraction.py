@@ -1,0 +1,182 @@
+"""How good are extracted summaries, and how fast are they made? Methods and options side by side on real papers.
+
+    python lab/benchmarks/extraction.py sumpubmed/test.jsonl.xz --idf sumpubmed/train.jsonl.xz \\
+        --out lab/benchmarks/results/extraction
+    python lab/benchmarks/extraction.py papers.jsonl --only lead hiporank --method my-extractor --limit 100
+
+A file of JSON lines has documents and their abstracts. Every system gets the same budget of words, the lead among them.
+Reported are ROUGE with 95% bootstrap intervals, the paired differences to the lead and to hiporank, and documents per
+second of one process, reading and ranking included.
+"""
+
+import argparse
+import json
+import lzma
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from pyramidions.base.environment import commit, hardware, versions
+from pyramidions.extract import TfIdf
+from pyramidions.files.parallel import available_cores
+from pyramidions.inference.extractor import Extractor
+from pyramidions.scoring import LABELS
+from pyramidions.scoring.scores import Scores, score_documents
+
+#: Systems that all others are compared with.
+COMPARED = ("lead", "hiporank")
+
+
+class System(NamedTuple):
+    """A method with its options."""
+
+    name: str
+    method: str = "hiporank"
+    options: Mapping[str, Any] = MappingProxyType({})
+    redundancy: str = "none"
+    with_corpus: bool = False
+    with_headings: bool = True
+
+
+SYSTEMS = [
+    System("lead", "lead"),
+    System("textrank", "textrank"),
+    System("textrank, no repeated trigrams", "textrank", redundancy="trigrams"),
+    System("textrank, MMR", "textrank", redundancy="mmr"),
+    System("hiporank"),
+    System("hiporank, no repeated trigrams", redundancy="trigrams"),
+    System("hiporank, MMR", redundancy="mmr"),
+    System("hiporank, document frequencies of a corpus", with_corpus=True),
+    System("hiporank, mu 0.5 as published", options={"mu": 0.5}),
+    System("hiporank, mu 2", options={"mu": 2.0}),
+    System("hiporank, mu 0: no sections as nodes", options={"mu": 0.0}),
+    System("hiporank, lambda_1 0.2", options={"lambda_1": 0.2}),
+    System("hiporank, lambda_1 1: no direction", options={"lambda_1": 1.0}),
+    System("hiporank, alpha 0.8", options={"alpha": 0.8}),
+    System("hiporank, alpha 1.2", options={"alpha": 1.2}),
+    System("hiporank, headings taken away", with_headings=False),
+    System("oracle: bound of extraction", "oracle"),
+]
+
+
+def records(path: Path, limit: int | None) -> Iterator[dict[str, str]]:
+    """Yield the records of a file of JSON lines, which may be compressed by xz."""
+    with (lzma.open if path.suffix == ".xz" else open)(path, "rt") as lines:
+        for number, line in enumerate(lines):
+            if number == limit:
+                return
+            yield json.loads(line)
+
+
+def without_headings(text: str) -> str:
+    """Return a text whose headings are gone."""
+    from pyramidions.text.headings import headed_lines
+
+    return "\n".join(line.text for line in headed_lines(text) if not line.level)
+
+
+def run(
+    system: System, documents: list[dict[str, str]], words: int, corpus: TfIdf | None, log: Callable[[str], object]
+) -> tuple[Scores, dict[str, Any]]:
+    """Extract and score; return the scores, and words and documents per second."""
+    vectors = corpus if system.with_corpus else None
+    extractor = Extractor(system.method, system.options, vectors=vectors)
+    texts = [each["article"] if system.with_headings else without_headings(each["article"]) for each in documents]
+    oracle = system.method == "oracle"
+    begun = time.perf_counter()
+    made = [
+        extractor.extract(
+            text, words=words, redundancy=system.redundancy, reference=each["abstract"] if oracle else None
+        ).text
+        for text, each in zip(texts, documents, strict=True)
+    ]
+    seconds = time.perf_counter() - begun
+    scores = score_documents(made, [each["abstract"] for each in documents], workers=available_cores())
+    about = {
+        "words": sum(len(text.split()) for text in made) / len(made),
+        "documents_per_second": len(made) / seconds,
+    }
+    means = "  ".join(f"{scores.estimates[name].mean:5.2f}" for name in LABELS)
+    log(f"{system.name:45}  {means}  {about['words']:5.0f} words  {about['documents_per_second']:6.1f} documents/s")
+    return scores, about
+
+
+def row(name: str, scores: Scores, about: dict[str, Any], others: dict[str, Scores]) -> dict[str, Any]:
+    """Return all figures of a system."""
+    return {
+        "system": name,
+        **about,
+        "rouge": {metric: estimate._asdict() for metric, estimate in scores.estimates.items()},
+        **{
+            f"minus_{other}": {metric: found._asdict() for metric, found in scores.compare(others[other]).items()}
+            for other in COMPARED
+            if other in others
+        },
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return the results in markdown."""
+    differences = [
+        (metric, other) for other in COMPARED if f"minus_{other}" in rows[0] for metric in ("rouge1", "rouge2")
+    ]
+    heads = [f"{LABELS[metric]} minus {other}" for metric, other in differences]
+    lines = [
+        f"| system | {' | '.join([*LABELS.values(), *heads])} | words | documents/s |",
+        f"|---|{'---|' * (len(LABELS) + len(heads) + 2)}",
+    ]
+    for each in rows:
+        cells = [f"{e['mean']:.2f}" for e in each["rouge"].values()]
+        for metric, other in differences:
+            d = each[f"minus_{other}"][metric]
+            cells.append(f"{d['difference']:+.2f} [{d['low']:+.2f}, {d['high']:+.2f}]")
+        lines.append(
+            f"| {each['system']} | {' | '.join(cells)} | {each['words']:.0f} | {each['documents_per_second']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Run all systems and write a table and a file of figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("documents", type=Path, help="JSON lines with article and abstract, .jsonl or .jsonl.xz")
+    parser.add_argument("--idf", type=Path, help="such a file whose documents give document frequencies")
+    parser.add_argument("--method", action="append", default=[], help="a further method, such as a trained model")
+    parser.add_argument("--only", nargs="+", metavar="SYSTEM", help="of the systems, these (default: all)")
+    parser.add_argument("--words", type=int, default=220, help="budget of a summary (default: 220)")
+    parser.add_argument("--limit", type=int, help="documents that are read (default: all)")
+    parser.add_argument("--out", type=Path, help="write PATH.json and PATH.md")
+    given = parser.parse_args()
+    documents = list(records(given.documents, given.limit))
+    corpus = None if given.idf is None else TfIdf(each["article"] for each in records(given.idf, given.limit))
+    systems = [system for system in SYSTEMS if corpus is not None or not system.with_corpus]
+    systems = [system for system in systems if not given.only or system.name in given.only]
+    systems += [System(_shown(method), method) for method in given.method]
+    found = {system.name: run(system, documents, given.words, corpus, print) for system in systems}
+    scores = {name: each for name, (each, _) in found.items()}
+    rows = [row(name, each, about, scores) for name, (each, about) in found.items()]
+    print(f"\n{table(rows)}")
+    if given.out is not None:
+        about_run = {
+            "command": " ".join(["python", "lab/benchmarks/extraction.py", *map(_shown, sys.argv[1:])]),
+            "commit": commit(),
+            "versions": versions(),
+            "hardware": hardware("cpu"),
+            "documents": len(documents),
+            "signature": next(iter(scores.values())).signature,
+            "systems": rows,
+        }
+        given.out.with_suffix(".json").write_text(json.dumps(about_run, indent=1) + "\n")
+        given.out.with_suffix(".md").write_text(table(rows))
+
+
+def _shown(argument: str) -> str:
+    """Return an argument without the folders that a file lies in on this machine."""
+    return "/".join(Path(argument).parts[-2:]) if Path(argument).is_absolute() else argument
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""How fast summaries are written: against fairseq's decoder, blockwise attention and LED.
+
+    python lab/benchmarks/generate.py --out lab/benchmarks/results/generate-cpu.json
+    python lab/benchmarks/generate.py --only led --device cuda
+    python lab/benchmarks/generate.py --tiny --batch 2 --source 64 --steps 3 --after 0 5 --vocab-size 100 --repeats 2
+
+float32; every token is forced (the least is the greatest length). "A step" is the mean over as many steps as --steps
+says, after each number of tokens that --after says: those are in the caches before the clock starts, and so are the
+memory's keys and values, which are timed apart ("memory"). Copied memory and LED take over a second a step, so that
+--slow-steps of them are enough. Two steps before each of these windows are not timed.
+
+What the encoder hands on is drawn at random for the steps; encoders are timed on texts of full length. Seconds of a
+whole summary are the encoder's, the memory's, and --tokens times those of a step; --full writes whole summaries with
+our models as well, once, and compares.
+
+- decoder: our decoder and fairseq's under fairseq's own `SequenceGenerator`, with the same weights and memory.
+- blockwise: deep_pyramidion and deep_blockwise under our `BeamSearch`; and deep_blockwise where each hypothesis has its
+  own copy of the memory's keys and values, which follows it at each step (they are projected once all the same).
+- hepos: deep_blockwise under our `BeamSearch` with full cross-attention and with HEPOS, with the same weights; and what
+  they keep of the memory.
+- led: deep_pyramidion under our `BeamSearch`, and LED under its `generate` without global attention.
+
+The decoders take turns first, and are freed; so do full cross-attention and HEPOS; then the models of the other two
+groups.
+"""
+
+import argparse
+import gc
+import statistics
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from rival_writers import FairseqPast, FairseqWriter, LedWriter
+from rivals import fairseq_task, fairseq_transformer, led, ours_in_fairseq
+from side_by_side import FIRST, Figure, finish, parser, ratio, take_turns, texts
+from torch import Tensor
+from writers import CopyingCache, Given, OwnWriter, Past, Writer, forced
+
+from pyramidions.models import PyramidionConfig, build, preset
+from pyramidions.models.fields import parse_pooling_lengths
+from pyramidions.nn import Transformer
+from pyramidions.runs.measure.timing import Timed
+
+GROUPS = ("decoder", "hepos", "blockwise", "led")
+POOLED, BLOCKWISE, COPIED, LED = "deep_pyramidion", "deep_blockwise", "deep_blockwise, copied memory", "LED"
+TARGETS = {BLOCKWISE: 2.5, COPIED: 4.5, LED: 5.0}
+
+
+class Contender(NamedTuple):
+    """What is timed.
+
+    Attributes:
+        name: how it is called.
+        writer: what writes.
+        encoder: reads documents (B, L); None where it is timed with another contender, or not.
+    """
+
+    name: str
+    writer: Writer
+    encoder: Callable[[Tensor], object] | None = None
+
+
+class Bench:
+    """What the arguments say: sizes and texts; and what has been timed.
+
+    Args:
+        args: the arguments.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.source = texts(args.batch, args.source, args.vocab_size, args.device, args.seed)
+        self.timed: dict[str, Timed] = {}
+        self.steps: dict[str, int] = {}
+        self.left_out: dict[str, str] = {}
+
+    def config(self, name: str) -> PyramidionConfig:
+        """Return a preset, shrunk where asked to."""
+        if not self.args.tiny:
+            return preset(name)
+        small = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=16)"}
+        if name == POOLED:
+            small["pooling_lengths"] = f"None,{-(-self.args.source // 4)},{-(-self.args.source // 16)},None,None,None"
+        return preset(name, **small)
+
+    def given(self, name: str) -> Given:
+        """Return random memory, as many vectors as a model hands on, and what is written."""
+        args, config = self.args, self.config(name)
+        pooled = parse_pooling_lengths(config.pooling_lengths, config.encoder_layers)
+        vectors = min([args.source, *pooled.values()])
+        draw = torch.Generator().manual_seed(args.seed)
+        written = torch.randint(FIRST, args.vocab_size, (args.batch, max([1, *args.after])), generator=draw)
+        memory = torch.randn(args.batch, vectors, config.embed_dim, generator=draw)
+        return Given(memory.to(args.device), written.to(args.device), args.beam, tuple(args.after))
+
+    def ready(self, model: Any) -> Any:
+        """Return a model on the device, in evaluation mode."""
+        return model.to(self.args.device).eval()
+
+    def leave_out(self, group: str, error: ImportError) -> None:
+        """Say that a group needs something that is not there."""
+        self.left_out[group] = str(error)
+        print(f"left out: {group}. {error}", flush=True)
+
+    def race(self, contenders: list[Contender]) -> None:
+        """Let contenders take turns, and keep what these took."""
+        works: dict[str, Callable[[], object]] = {}
+        for name, writer, encoder in contenders:
+            if encoder is not None:
+                encoder(self.source[:1])
+                works[f"{name}: encoder"] = partial(encoder, self.source)
+            works[f"{name}: memory"] = writer.project
+            for n in self.args.after:
+                works[f"(ready) {name} after {n}"] = partial(writer.ready, n)
+                works[f"{name} after {n}"] = writer.write
+            works[f"(done) {name}"] = writer.forget
+        timed = take_turns(works, self.args.repeats, 0, self.args.device)
+        # Neither what got ready nor what was freed is a result.
+        self.timed |= {name: found for name, found in timed.items() if not name.startswith("(")}
+        self.steps |= {name: writer.steps for name, writer, _ in contenders}
+
+    def step(self, name: str) -> Timed:
+        """Return seconds of a step, the mean over the windows, in each turn."""
+        windows = [self.timed[f"{name} after {n}"].seconds for n in self.args.after]
+        return Timed([statistics.mean(turn) / self.steps[name] for turn in zip(*windows, strict=True)], None)
+
+    def encoder(self, name: str) -> Timed | None:
+        """Return seconds of a model's encoder; None where decoders alone are compared."""
+        return self.timed.get(f"{BLOCKWISE if name == COPIED else name}: encoder")
+
+    def whole(self, name: str) -> Timed:
+        """Return seconds of whole summaries, in each turn."""
+        encoder = self.encoder(name)
+        assert encoder is not None
+        turns = zip(encoder.seconds, self.timed[f"{name}: memory"].seconds, self.step(name).seconds, strict=True)
+        return Timed([read + projected + self.args.tokens * step for read, projected, step in turns], None)
+
+    def table(self) -> str:
+        """Return a table of medians, a row for each contender."""
+        windows = [f"after {n}, ms a step" for n in self.args.after]
+        heads = ["", "encoder, s", "memory, s", *windows, "steps timed", f"{self.args.tokens} tokens, s"]
+        lines = [heads, ["---"] * len(heads)]
+        for name, steps in self.steps.items():
+            encoder = self.encoder(name)
+            numbers = [self.timed[f"{name}: memory"].median]
+            numbers += [1000 * self.timed[f"{name} after {n}"].median / steps for n in self.args.after]
+            ends = [f"{encoder.median:.4g}", f"{self.whole(name).median:.4g}"] if encoder else ["", ""]
+            lines.append([name, ends[0], *(f"{number:.4g}" for number in numbers), str(steps), ends[1]])
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def compare_decoders(bench: Bench) -> list[Figure]:
+    """Time fairseq's decoder beside ours, with the memory of either model."""
+    args, config = bench.args, bench.config(BLOCKWISE)
+    try:
+        task = fairseq_task(args.vocab_size, args.source)
+    except ImportError as error:
+        bench.leave_out("decoder", error)
+        return []
+    words = task.target_dictionary
+    theirs = bench.ready(fairseq_transformer(config, task))
+    ours = bench.ready(ours_in_fairseq(config, task, theirs.state_dict()))
+    contenders: list[Contender] = []
+    pairs: list[tuple[str, str, FairseqWriter, FairseqWriter]] = []
+    for given in (bench.given(BLOCKWISE), bench.given(POOLED)):
+        vectors = given.memory.size(1)
+        fast = FairseqWriter(ours, words, given, args.steps, Past(ours.decoder.core, given, args.beam))
+        slow = FairseqWriter(theirs, words, given, args.steps, FairseqPast(theirs.decoder, given))
+        pairs.append((f"our decoder, memory {vectors}", f"fairseq's decoder, memory {vectors}", fast, slow))
+        contenders += [Contender(pairs[-1][0], fast), Contender(pairs[-1][1], slow)]
+    bench.race(contenders)
+    figures = []
+    for our_name, their_name, fast, slow in pairs:
+        figures.append(ratio(f"a step, {their_name} / ours", bench.step(their_name), bench.step(our_name), 2.0))
+        same = [a == b for n in args.after for a, b in zip(fast.found[n], slow.found[n], strict=True)]
+        percent = 100 * statistics.mean(same)
+        # Rounding may decide between two hypotheses that score alike; another seed will tell.
+        name = f"documents with the same hypotheses, {our_name}"
+        figures.append(Figure(name, percent, percent, percent, 100.0, "%"))
+    return figures
+
+
+def compare_strides(bench: Bench) -> list[Figure]:
+    """Time HEPOS beside full cross-attention, over a memory of all tokens."""
+    args, given = bench.args, bench.given(BLOCKWISE)
+    full = bench.ready(build(bench.config(BLOCKWISE), args.vocab_size))
+    hepos = f"hepos(stride={args.stride})"
+    strided = bench.ready(build(replace(bench.config(BLOCKWISE), cross_attention=hepos), args.vocab_size))
+    strided.load_state_dict(full.state_dict())
+    names = "full cross-attention", f"HEPOS, stride {args.stride}"
+    writers = [OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam)) for model in (full, strided)]
+    bench.race([Contender(*pair) for pair in zip(names, writers, strict=True)])
+    whole, kept = (writer.memory_bytes() for writer in writers)
+    less = whole / kept
+    return [
+        ratio(f"a step, {names[0]} / {names[1]}", bench.step(names[0]), bench.step(names[1]), 2.0),
+        ratio("its memory projected", *(bench.timed[f"{name}: memory"] for name in names)),
+        Figure("bytes kept of the memory", less, less, less, float(args.stride)),
+    ]
+
+
+def compare_models(bench: Bench) -> list[Figure]:
+    """Time deep_blockwise and LED, where asked to, beside deep_pyramidion, from document to summary."""
+    args, given = bench.args, bench.given(BLOCKWISE)
+    models: dict[str, Transformer] = {}
+
+    def ours(name: str, given: Given) -> Contender:
+        model = models[name] = bench.ready(build(bench.config(name), args.vocab_size))
+        writer = OwnWriter(model, given, args.steps, Past(model.decoder, given, args.beam))
+        return Contender(name, writer, lambda tokens: model.encoder(tokens, torch.zeros_like(tokens, dtype=torch.bool)))
+
+    rivals: list[Contender] = []
+    if "blockwise" in args.only:
+        rivals.append(ours(BLOCKWISE, given))
+        model = models[BLOCKWISE]
+        # A hypothesis is a document of its own: one is the width of each.
+        copies = Past(model.decoder, given, 1, CopyingCache)
+        rivals.append(Contender(COPIED, OwnWriter(model, given, args.slow_steps, copies)))
+    if "led" in args.only:
+        lengths = args.source, max(args.after) + max(args.steps, args.slow_steps) + 1
+        try:
+            model = led(args.vocab_size, 0.0, 0.0, *lengths, bench.config(BLOCKWISE), 16 if args.tiny else 512)
+            reader = bench.ready(model).get_encoder()
+            writer = LedWriter(model, given, args.slow_steps)
+            rivals.append(Contender(LED, writer, lambda tokens: reader(tokens, torch.ones_like(tokens))))
+        except ImportError as error:
+            bench.leave_out("led", error)
+    if not rivals:
+        return []
+    bench.race([ours(POOLED, bench.given(POOLED)), *rivals])
+    figures = [
+        ratio(f"{args.tokens} tokens, {name} / {POOLED}", bench.whole(name), bench.whole(POOLED), TARGETS[name])
+        for name, *_ in rivals
+    ]
+    return figures + (in_full(bench, models) if args.full else [])
+
+
+def in_full(bench: Bench, models: dict[str, Transformer]) -> list[Figure]:
+    """Write whole summaries once, to check sums of parts."""
+    search = forced(bench.args.beam, bench.args.tokens)
+    works = {f"{name}, in full": partial(search, model, bench.source) for name, model in models.items()}
+    timed = take_turns(works, 1, 0, bench.args.device)
+    bench.timed |= timed
+    what = f"{bench.args.tokens} tokens in full / by their parts"
+    parts = {name: Timed([bench.whole(name).median], None) for name in models}
+    return [ratio(f"{name}: {what}", timed[f"{name}, in full"], parts[name]) for name in models]
+
+
+def arguments() -> argparse.Namespace:
+    """Return what the user said."""
+    made = parser(__doc__, "generate", repeats=3)
+    made.add_argument("--batch", type=int, default=8, help="documents (default: 8)")
+    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    made.add_argument("--beam", type=int, default=2, help="hypotheses of each (default: 2)")
+    made.add_argument("--steps", type=int, default=64, help="timed steps (default: 64)")
+    made.add_argument("--slow-steps", type=int, default=8, help="those of copied memory and of LED (default: 8)")
+    made.add_argument("--after", type=int, nargs="+", default=[0, 256, 448], help="tokens before them")
+    made.add_argument("--tokens", type=int, default=512, help="of a whole summary (default: 512)")
+    made.add_argument("--stride", type=int, default=4, help="of HEPOS (default: 4)")
+    made.add_argument("--vocab-size", type=int, default=32768)
+    made.add_argument("--only", nargs="+", choices=GROUPS, default=GROUPS, metavar="GROUP", help=", ".join(GROUPS))
+    made.add_argument("--full", action="store_true", help="also write whole summaries once, with our models")
+    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
+    return made.parse_args()
+
+
+@torch.inference_mode()
+def main() -> None:
+    """Run the benchmark."""
+    args = arguments()
+    bench = Bench(args)
+    figures: list[Figure] = []
+    groups = {("decoder",): compare_decoders, ("hepos",): compare_strides, ("blockwise", "led"): compare_models}
+    for needed_by, compare in groups.items():
+        if not set(needed_by).isdisjoint(args.only):
+            torch.manual_seed(args.seed)
+            figures += compare(bench)
+            gc.collect()  # states of the first are gone before the second's are there
+    if not figures:
+        raise SystemExit("Nothing is left to time.")
+    print(bench.table())
+    finish(args, figures, bench.timed, steps=bench.steps, left_out=bench.left_out)
+
+
+if __name__ == "__main__":
+    main()

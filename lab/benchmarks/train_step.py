@@ -1,0 +1,229 @@
+"""How long a training step takes: against blockwise attention, LED, fairseq's Transformer, and the machine itself.
+
+    python lab/benchmarks/train_step.py --out lab/benchmarks/results/train-step-cpu.json
+    python lab/benchmarks/train_step.py --dropout 0 --compile
+    python lab/benchmarks/train_step.py --device cuda --dtype bf16 --batch 8
+    python lab/benchmarks/train_step.py --only lecture
+    python lab/benchmarks/train_step.py --tiny --source 64 --target 8 --vocab-size 100 --repeats 2
+
+One document of 8,192 tokens and 256 tokens of its summary, 32,768 pieces; forward, cross entropy, backward. The same
+probability of dropout everywhere: of sublayer outputs, of activations, and of attention weights. LED comes twice, with
+8 heads as ours have, and with 12 as the released one of this width has. Of a model's multiplications, forward and twice
+as many backward, the time gives a rate, which is compared with that of plain matrix products in the same run. At the
+end a profile of deep_pyramidion names the operations that its time goes to.
+
+lecture, which runs only where it is asked for, has the presets of others' systems at BART's base size, beside ours that
+also reads the unpooled vectors (look_back). A sentence starts at every 32nd token.
+"""
+
+import argparse
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from rivals import fairseq_task, fairseq_transformer, led
+from side_by_side import EOS, FIRST, PAD, Figure, MatrixProducts, finish, parser, ratio, share, take_turns, texts
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+
+from pyramidions.models import PRESETS, PyramidionConfig, build, preset
+from pyramidions.runs.measure import Lengths, cost_of, shrink
+from pyramidions.runs.measure.timing import Timed
+
+LED, LED_12 = "LED", "LED with 12 heads"
+FAIRSEQ, COMPILED, PRODUCTS = "fairseq's transformer", "deep_pyramidion, compiled", "matrix products"
+#: Those that take turns; one group is freed before the next is built.
+GROUPS = {
+    "deep": ("deep_pyramidion", "deep_blockwise", LED, LED_12),
+    "shallow": ("vanilla", "blockwise", FAIRSEQ),
+    "lecture": (
+        *("led", "led_pyramidion", "bigbird", "stride", "linformer", "sinkhorn", "lsh_window", "lsh_hepos"),
+        *("sinkhorn_hepos", "reformer", "hat", "hmnet", "look_back"),
+    ),
+}
+MARKER, SENTENCE = FIRST, 32
+Predict = Callable[[Tensor, Tensor], Tensor]
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+TINY = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
+
+
+@dataclass
+class Step:
+    """Forward and backward of one model.
+
+    Attributes:
+        model: in training mode.
+        predict: from documents (B, L) and shifted summaries (B, T) to logits (B, T, V).
+        source: (B, L).
+        target: (B, T).
+        dtype: of what autocast computes; float32 is without.
+    """
+
+    model: nn.Module
+    predict: Predict
+    source: Tensor
+    target: Tensor
+    dtype: torch.dtype
+
+    def __call__(self) -> None:
+        """Compute gradients, and drop them: the others need the memory."""
+        with torch.autocast(self.source.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16):
+            logits = self.predict(self.source, F.pad(self.target[:, :-1], (1, 0), value=EOS))
+        F.cross_entropy(logits.flatten(0, 1).float(), self.target.flatten()).backward()
+        self.model.zero_grad()
+
+
+class Bench:
+    """Builds contenders.
+
+    Args:
+        args: what the user said.
+    """
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.source = texts(args.batch, args.source, args.vocab_size, args.device, args.seed)
+        self.source[:, :-1:SENTENCE] = MARKER
+        self.target = texts(args.batch, args.target, args.vocab_size, args.device, args.seed + 1)
+        self.left_out: dict[str, str] = {}
+
+    def steps(self, names: Iterable[str]) -> dict[str, Step]:
+        """Return a training step of each model, but for those whose package is missing."""
+        found = {}
+        for name in names:
+            torch.manual_seed(self.args.seed)
+            try:
+                model, predict = {
+                    LED: self._led,
+                    LED_12: partial(self._led, 4 if self.args.tiny else 12),
+                    FAIRSEQ: self._fairseq,
+                }.get(name, partial(self._ours, name))()
+            except ImportError as error:
+                self.left_out[name] = str(error)
+                print(f"left out: {name}. {error}", flush=True)
+                continue
+            model.to(self.args.device).train()
+            found[name] = Step(model, predict, self.source, self.target, DTYPES[self.args.dtype])
+        return found
+
+    def config(self, name: str) -> PyramidionConfig:
+        """Return a preset with the dropout that was asked for, shrunk where asked to."""
+        probability = self.args.dropout
+        same = {"dropout": probability, "attention_dropout": probability, "activation_dropout": probability}
+        if self.args.tiny and name in GROUPS["lecture"]:
+            return replace(shrink(preset(name), Lengths())[0], **same)
+        return preset(name, **same, **(TINY if self.args.tiny else {}))
+
+    def _ours(self, name: str) -> tuple[nn.Module, Predict]:
+        config = self.config("deep_pyramidion" if name == COMPILED else name)
+        model = build(config, self.args.vocab_size, PAD, MARKER)
+        return model, torch.compile(model) if name == COMPILED else model
+
+    def _led(self, num_heads: int | None = None) -> tuple[nn.Module, Predict]:
+        probability, args = self.args.dropout, self.args
+        config = self.config("deep_blockwise")
+        shape = replace(config, num_heads=num_heads or config.num_heads), 16 if args.tiny else 512
+        model = led(args.vocab_size, probability, probability, args.source, args.target, *shape)
+        return model, lambda source, prefix: model(input_ids=source, decoder_input_ids=prefix).logits
+
+    def _fairseq(self) -> tuple[nn.Module, Predict]:
+        args = self.args
+        task = fairseq_task(args.vocab_size, args.source, args.target)
+        model = fairseq_transformer(self.config("vanilla"), task)
+        lengths = torch.full((args.batch,), args.source, device=args.device)
+        return model, lambda source, prefix: model(source, lengths, prefix)[0]
+
+    def multiplications(self, name: str) -> int:
+        """Return those of a step."""
+        args = self.args
+        lengths = Lengths(args.source, args.target, args.batch, args.vocab_size)
+        return 3 * cost_of(self.config(name), lengths).total()
+
+
+def profiled(step: Step, rows: int = 12) -> dict[str, float]:
+    """Return the operations that most of a step's time goes to, with their shares in percent."""
+    kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if step.source.is_cuda else [])]
+    with profile(activities=kinds) as watched:
+        step()
+    own = "self_device_time_total" if step.source.is_cuda else "self_cpu_time_total"
+    spent = {event.key: float(getattr(event, own)) for event in watched.key_averages()}
+    whole = sum(spent.values())
+    ranked = sorted(spent.items(), key=lambda item: -item[1])
+    return {name: 100 * time / whole for name, time in ranked[:rows]}
+
+
+def arguments() -> argparse.Namespace:
+    """Return what the user said."""
+    made = parser(__doc__, "train-step")
+    made.add_argument("--batch", type=int, default=1, help="documents (default: 1)")
+    made.add_argument("--source", type=int, default=8192, help="tokens of each (default: 8192)")
+    made.add_argument("--target", type=int, default=256, help="tokens of each summary (default: 256)")
+    made.add_argument("--vocab-size", type=int, default=32768)
+    made.add_argument("--dropout", type=float, default=0.1, help="everywhere (default: 0.1)")
+    made.add_argument("--dtype", choices=DTYPES, default="fp32", help="bf16 is autocast (default: fp32)")
+    made.add_argument(
+        "--only", nargs="+", choices=GROUPS, default=["deep", "shallow"], metavar="GROUP", help=", ".join(GROUPS)
+    )
+    made.add_argument("--compile", action="store_true", help="also deep_pyramidion under torch.compile")
+    made.add_argument("--tiny", action="store_true", help="models 16 wide, to try the program")
+    return made.parse_args()
+
+
+def main() -> None:
+    """Run the benchmark."""
+    args = arguments()
+    bench = Bench(args)
+    products = MatrixProducts(args.device, DTYPES[args.dtype], 1e9 if args.tiny else None)
+    timed: dict[str, Timed] = {}
+    figures: list[Figure] = []
+    spent: dict[str, float] = {}
+    for group in args.only:
+        more = [COMPILED] if args.compile and group == "deep" else []
+        steps = bench.steps([*GROUPS[group], *more])
+        took = take_turns({PRODUCTS: products, **steps}, args.repeats, device=args.device)
+        figures += judged(bench, took, products, group)
+        if group == "deep":
+            spent = profiled(steps["deep_pyramidion"])
+        timed |= {f"{PRODUCTS}, {group}" if name == PRODUCTS else name: found for name, found in took.items()}
+        del steps
+        gc.collect()
+    print("| | median, s | fastest, s | slowest, s |", "|---|---|---|---|", sep="\n")
+    for name, found in timed.items():
+        print(f"| {name} | {found.median:.2f} | {min(found.seconds):.2f} | {max(found.seconds):.2f} |")
+    if spent:
+        print("deep_pyramidion spends its time on:", ", ".join(f"{name} {part:.1f}%" for name, part in spent.items()))
+    finish(args, figures, timed, profile=spent, left_out=bench.left_out, dropout=args.dropout)
+
+
+def judged(bench: Bench, timed: dict[str, Timed], products: MatrixProducts, group: str) -> Iterator[Figure]:
+    """Yield what came out of one group beside its target."""
+    for slow, fast, least in (
+        ("deep_blockwise", "deep_pyramidion", 2.5),
+        (LED, "deep_pyramidion", 6.0),
+        (LED_12, "deep_pyramidion", 6.0),
+        ("deep_pyramidion", COMPILED, None),
+        (FAIRSEQ, "vanilla", 1.0),
+        (FAIRSEQ, "blockwise", 1.0),
+    ):
+        if slow in timed and fast in timed:
+            yield ratio(f"{slow} / {'our ' if slow == FAIRSEQ else ''}{fast}", timed[slow], timed[fast], least)
+    if group == "lecture":
+        yield from (ratio(f"led / {name}", timed["led"], timed[name]) for name in GROUPS[group] if name != "led")
+    shares = {"deep_pyramidion": 80.0, "deep_blockwise": 70.0}
+    for name, least in ((name, shares.get(name)) for name in GROUPS[group]):
+        if name in timed and name in PRESETS:
+            count = bench.multiplications(name)
+            yield share(f"{name}, share of the matrix rate", timed[name], count, products, timed[PRODUCTS], least)
+    took = timed[PRODUCTS]
+    rates = [products.multiplications / seconds / 1e9 for seconds in took.seconds]
+    middle = products.multiplications / took.median / 1e9
+    yield Figure(
+        f"matrix products beside {group}, 10^9 multiplications a second", middle, min(rates), max(rates), unit=""
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""Checks arguments by their annotations, at the border: of public functions and classes, options of parts, settings."""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
+from types import SimpleNamespace, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
+
+from pyramidions.base.errors import UserError
+
+_MOST = 2**31 - 1
+Checked = TypeVar("Checked", bound=Callable[..., Any])
+
+
+class Range(NamedTuple):
+    """The numbers that an annotated argument may be: ``Annotated[int, Range(1)]``.
+
+    Attributes:
+        least, most: the smallest and the largest one.
+        open: ``least`` itself is refused.
+    """
+
+    least: float
+    most: float = math.inf
+    open: bool = False
+
+    def rule(self, value: Any) -> str | None:
+        """Return the rule that a number breaks; None if it breaks none."""
+        if self.least < value <= self.most or (value == self.least and not self.open):
+            return None
+        if self.open:
+            return f"above {self.least:g}" + ("" if self.most == math.inf else f" and at most {self.most:g}")
+        below = self.most == math.inf or (value < self.least and self.most == _MOST)
+        return f"at least {self.least:g}" if below else f"from {self.least:,.10g} to {self.most:,.10g}"
+
+
+class OneOf(NamedTuple):
+    """The texts that an annotated argument may be: ``Annotated[str, OneOf(("soft", "hard"))]``."""
+
+    names: tuple[str, ...]
+
+    def rule(self, value: str) -> str | None:
+        """Return the rule that a text breaks; None if it breaks none."""
+        return None if value in self.names else f"one of {', '.join(self.names)}"
+
+
+#: A number of things. A larger one is a mistake, and does not fit into 32 bits, in which C computes.
+Count = Annotated[int, Range(1, _MOST)]
+CountOrZero = Annotated[int, Range(0, _MOST)]
+#: A part of a whole, from none to all of it.
+Share = Annotated[float, Range(0, 1)]
+
+
+class Broken(NamedTuple):
+    """A rule that a value breaks.
+
+    Attributes:
+        place: where the value stands in the argument, such as "[3]"; empty where it is the argument itself.
+        rule: what it must be, such as "a whole number".
+        value: what it is.
+    """
+
+    place: str
+    rule: str
+    value: Any
+
+    @property
+    def said(self) -> str:
+        """What follows the name of the value in an error."""
+        hint = ": put it in brackets" * (isinstance(self.value, str) and self.rule.startswith("a list of texts"))
+        return f"{self.place and f'{self.place} '}must be {self.rule}, but is {shown(self.value)}{hint}"
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value has the annotated type; a bool is no number, an integer is a float, NaN is none."""
+    return broken(value, hint) is None
+
+
+def rule_of(hint: Any) -> str:
+    """Return how an error calls an annotated type."""
+    origin, of = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return rule_of(of[0])
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(rule_of, of)))
+    if origin is Literal:
+        return f"one of {', '.join(of)}"
+    if origin is None:
+        names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None"}
+        return names.get(hint) or _with_article(hint)
+    if origin is tuple or issubclass(origin, Mapping):
+        return "a tuple" if origin is tuple else "a mapping"
+    if not issubclass(origin, Iterable):
+        return "a function"
+    # "a list of whole numbers"
+    each = rule_of(of[0]).split(" or ") if of else []
+    return "a list of " + " or ".join(f"{one.removeprefix('a ').removeprefix('an ')}s" for one in each)
+
+
+def _with_article(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
+
+
+def check(values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    """Check values by the annotations of their names.
+
+    Raises:
+        UserError: a value has another type, or is out of its range.
+    """
+    for name, value in values.items():
+        if (wrong := broken(value, hints.get(name, object))) is not None:
+            raise UserError(f"`{name}{wrong.place}` {wrong._replace(place='').said}.")
+
+
+def check_fields(record: Any) -> None:
+    """Check the fields of a named tuple or of a dataclass, as `check` does."""
+    hints = get_type_hints(type(record), include_extras=True)
+    check({name: getattr(record, name) for name in hints}, hints)
+
+
+def checked(function: Checked) -> Checked:
+    """Check the arguments of a function, or of a dataclass, by their annotations before each call.
+
+    Raises:
+        UserError: as `check`.
+    """
+    if inspect.isclass(function):
+        function.__init__ = checked(function.__init__)  # type: ignore[method-assign]
+        return function
+    signature = inspect.signature(function)
+    further = [each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    hints = functools.cache(lambda: _hints(function, further))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            # Python says it best.
+            return function(*args, **kwargs)
+        for name in further:
+            given |= given.pop(name, {})
+        if unknown := given.keys() - signature.parameters.keys() - hints().keys():
+            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {min(unknown)!r}")
+        check(given, hints())
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def _hints(function: Callable[..., Any], further: Iterable[str]) -> dict[str, Any]:
+    """Return the annotations of all arguments, those of ``**options: Unpack[Options]`` by their own names."""
+    arguments = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    found = get_type_hints(SimpleNamespace(__annotations__=arguments), function.__globals__, include_extras=True)
+    for name in further:
+        if get_origin(options := found.pop(name, None)) is Unpack:
+            found |= get_type_hints(get_args(options)[0], include_extras=True)
+    return found
+
+
+def broken(value: Any, hint: Any) -> Broken | None:
+    """Return the rule of an annotation that a value breaks; None if it breaks none."""
+    origin, of = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        # NaN is a number out of any range.
+        in_kind = fits(value, of[0]) or (of[0] is float and isinstance(value, float))
+        rule = of[1].rule(value) if in_kind else None
+        return broken(value, of[0]) if rule is None else Broken("", rule, value)
+    if origin in (Union, UnionType):
+        found = {choice: wrong for choice in of if (wrong := broken(value, choice)) is not None}
+        # A number out of its range is called so, and so is a list with a wrong value.
+        closest = (wrong for choice, wrong in found.items() if wrong.place or wrong.rule != rule_of(choice))
+        return next(closest, Broken("", rule_of(hint), value)) if len(found) == len(of) else None
+    if not _is_of_type(value, hint, origin, of):
+        return Broken("", rule_of(hint), value)
+    for place, held, its_hint in _held(value, origin, of):
+        if (wrong := broken(held, its_hint)) is not None:
+            return wrong._replace(place=f"[{place!r}]{wrong.place}")
+    return None
+
+
+def _is_of_type(value: Any, hint: Any, origin: Any, of: tuple[Any, ...]) -> bool:
+    if hint is Any:
+        return True
+    if hint is int:
+        return not isinstance(value, bool) and isinstance(value, Integral)
+    if hint is float:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    if origin is Literal:
+        return isinstance(value, str) and value in of
+    if origin is None:
+        return isinstance(value, hint)
+    if origin is tuple:
+        return isinstance(value, tuple) and len(value) == len(of)
+    if not issubclass(origin, Iterable) or issubclass(origin, Mapping):
+        return isinstance(value, origin)
+    # The letters of a text, the keys of a mapping and the names of a table's columns are no list.
+    return isinstance(value, origin) and not isinstance(value, str | bytes | Mapping) and getattr(value, "ndim", 1) == 1
+
+
+def _held(value: Any, origin: Any, of: tuple[Any, ...]) -> Iterable[tuple[Any, Any, Any]]:
+    """Return what a value holds, with the place and the annotation of each."""
+    if origin is tuple:
+        return zip(range(len(of)), value, of, strict=True)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return [
+            (key, held, hint) for pair in value.items() for key, held, hint in zip(pair[:1] * 2, pair, of, strict=True)
+        ]
+    # An iterator is not read here: what it gives would be lost for the function.
+    listed = isinstance(origin, type) and (isinstance(value, list | tuple) or hasattr(value, "ndim"))
+    return ((place, held, of[0]) for place, held in enumerate(value)) if listed and of else ()
+
+
+def shown(value: Any) -> str:
+    """Spell a value from outside for an error, a long one by its beginning."""
+    value = value.item() if getattr(value, "ndim", None) == 0 else value  # of NumPy
+    try:
+        text = repr(value) if isinstance(value, str | bytes | int | float | None) else _with_article(type(value))
+    except ValueError:
+        text = "a number of thousands of digits"
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,0 +1,85 @@
+"""A named table of interchangeable parts: one per axis of the architecture."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar, cast, get_type_hints
+
+from pyramidions.base.arguments import broken
+
+Part = TypeVar("Part")
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+class Registry(Generic[Part]):
+    """Parts of one axis by name.
+
+    Args:
+        axis: what the parts are, as error messages call it (``"self-attention"``).
+    """
+
+    def __init__(self, axis: str) -> None:
+        self.axis = axis
+        self._makers: dict[str, Callable[..., Part]] = {}
+
+    def register(self, name: str) -> Callable[[Maker], Maker]:
+        """Return a decorator that files a class, or a function that says which class it makes, under ``name``."""
+
+        def add(maker: Maker) -> Maker:
+            if name in self._makers:
+                raise ValueError(f"{self.axis} {name!r} is registered twice.")
+            self._makers[name] = maker
+            return maker
+
+        return add
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All registered names, sorted."""
+        return tuple(sorted(self._makers))
+
+    def _maker(self, name: str) -> Callable[..., Part]:
+        if name not in self._makers:
+            raise ValueError(f"{self.axis} must be one of {', '.join(self.names)}, but is {name!r}.")
+        return self._makers[name]
+
+    def __getitem__(self, name: str) -> type[Part]:
+        """Return the class of the part ``name``."""
+        maker = self._maker(name)
+        made: Any = maker if inspect.isclass(maker) else get_type_hints(maker)["return"]
+        return cast("type[Part]", made)
+
+    def takes(self, name: str, argument: str) -> bool:
+        """Return whether the part ``name`` has the argument ``argument``."""
+        return argument in inspect.signature(self._maker(name)).parameters
+
+    def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
+        """Make the part ``name``.
+
+        Args:
+            name: a registered name.
+            options: what the user chose; every key must be an argument of the part.
+            given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes the arguments that it names.
+
+        Raises:
+            ValueError: an unknown name or option, an option of the wrong type, or a missing one.
+        """
+        part = self._maker(name)
+        # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        parameters = inspect.signature(part).parameters
+        arguments = {key: value for key, value in parameters.items() if value.kind in named}
+        known = [key for key in arguments if key not in given]
+        for key in options:
+            if key not in known:
+                raise ValueError(
+                    f"{part.__name__} ({self.axis} {name!r}) has no option {key!r}; "
+                    f"it knows {', '.join(known) if known else 'none'}."
+                )
+        for key in known:
+            if key not in options and arguments[key].default is inspect.Parameter.empty:
+                raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
+        hints = get_type_hints(part.__init__ if inspect.isclass(part) else part, include_extras=True)
+        for key, value in options.items():
+            if (wrong := broken(value, hints.get(key, object))) is not None:
+                raise ValueError(f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) {wrong.said}.")
+        return part(**options, **{key: value for key, value in given.items() if key in arguments})

@@ -1,0 +1,73 @@
+"""JSON from outside: one kind of error for everything that is wrong with it."""
+
+import json
+import math
+from typing import Any
+
+from pyramidions.base.arguments import shown
+from pyramidions.base.errors import UserError
+
+_DIGITS = 18  # of a whole number: it fits into 64 bits
+
+
+class NumberError(ValueError):
+    """JSON holds a number that is refused."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Read JSON that holds finite numbers only.
+
+    Args:
+        text: the JSON; bytes must be UTF-8.
+
+    Raises:
+        ValueError: the text is no such JSON, a `NumberError` where only a number is wrong; the message is a
+            clause that says why ("it is not JSON (...)").
+    """
+    try:
+        return json.loads(text, parse_constant=_refused, parse_float=_finite, parse_int=_whole)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error})") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start + 1})") from None
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
+
+
+def parse_options(text: str, name: str) -> dict[str, Any]:
+    """Parse the JSON object of the field ``name``.
+
+    Raises:
+        UserError: not a JSON object, or a number that is not finite.
+    """
+    options = parse_argument(text, name)
+    if not isinstance(options, dict):
+        raise UserError(f"`{name}` must be a JSON object, but is {shown(text)}.")
+    return options
+
+
+def parse_argument(text: str, name: str) -> Any:
+    """Parse the JSON of the field ``name``.
+
+    Raises:
+        UserError: no JSON, or a number that is not finite.
+    """
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise UserError(f"`{name}` must be a JSON object, but {error}: {shown(text)}.") from None
+
+
+def _refused(constant: str) -> float:
+    raise NumberError(f"it holds {constant}, and numbers must be finite")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    return value if math.isfinite(value) else _refused(number[:20])
+
+
+def _whole(number: str) -> int:
+    if len(number.lstrip("-")) > _DIGITS:
+        raise NumberError(f"it holds a whole number of more than {_DIGITS} digits")
+    return int(number)

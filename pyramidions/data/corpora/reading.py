@@ -1,0 +1,187 @@
+"""The documents of a known corpus: from the hub, or from files on this machine."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.corpora.core import TABLES, Form, KnownCorpus
+from pyramidions.data.corpora.release import ARCHIVE, ReleaseFile, release_files
+from pyramidions.data.folder import SPLITS
+from pyramidions.data.ids import id_hash
+from pyramidions.data.readers import Corpus
+from pyramidions.documents.record_fields import FieldNames, joined
+from pyramidions.documents.records import Record, Records, open_lines, open_records, open_tables
+from pyramidions.files.hub import HubName, fetch
+
+#: What opens the records of each split.
+Openers = Mapping[str, Callable[[], Records]]
+
+
+class Reading(NamedTuple):
+    """How a corpus is read.
+
+    Attributes:
+        corpus: what is read.
+        config: its configuration.
+        form: the shape of its records.
+        splits: what opens the records of each split.
+    """
+
+    corpus: KnownCorpus
+    config: str
+    form: Form
+    splits: Openers
+
+    def documents(self, split: str, *, number_repeated_ids: bool = False, sections: bool = False) -> Corpus:
+        """Return the documents of a split; empty ones, which all these corpora may have, are left out and counted."""
+        return Corpus(
+            self.corpus.name,
+            split,
+            fields=self.form.fields,
+            skip_empty=True,
+            number_repeated_ids=number_repeated_ids,
+            sections=sections,
+            records=self.splits[split],
+        )
+
+    def about(self) -> dict[str, str | None]:
+        """Return where the documents come from, for the manifest; a form of its own is not what is on the hub."""
+        corpus = self.corpus
+        hub = corpus.hub if self.form.example == corpus.forms[0].example else None
+        return {"name": corpus.name, "config": self.config or None, "hub": hub, "licence": corpus.licence}
+
+
+def configuration(corpus: KnownCorpus, asked: str | None) -> str:
+    """Return the configuration that was asked for, or the default.
+
+    Raises:
+        UserError: there is no such configuration.
+    """
+    if asked is None or asked in corpus.configs:
+        return asked or next(iter(corpus.sizes))
+    if not corpus.configs:
+        raise UserError(f"--config is not an option of {corpus.name}, which has no configurations, but is {asked}.")
+    raise UserError(f"--config must be one of {', '.join(corpus.configs)} for {corpus.name}, but is {asked}.")
+
+
+def read_corpus(corpus: KnownCorpus, config: str, release: Path | None) -> Reading:
+    """Return how a corpus is read, without reading it.
+
+    Args:
+        corpus: to read.
+        config: one of its configurations.
+        release: a folder or an archive with its files; None for the hub, from which nothing is fetched yet.
+
+    Raises:
+        UserError: the corpus does not lie there.
+    """
+    reading = _from_hub(corpus, config) if release is None else _from_release(corpus, config, release)
+    opened = {split: partial(_documents, corpus, reading.form, opens) for split, opens in reading.splits.items()}
+    if corpus.held_out and "train" in opened:
+        whole = opened["train"]
+        parts = {name: partial(_held_out, whole, reading.form.fields, corpus.held_out, name) for name in SPLITS[:2]}
+        opened = {**opened, **parts}
+    return reading._replace(splits={split: opened[split] for split in SPLITS if split in opened})
+
+
+def _from_hub(corpus: KnownCorpus, config: str) -> Reading:
+    form = corpus.forms[0]
+    if corpus.hub is None or not form.has(config):
+        named = f"The configuration {config} of {corpus.name}" if corpus.configs else corpus.name
+        raise UserError(
+            f"{named} is not on the hub in a form that can be read: get it from {corpus.home}, and give the folder "
+            "with --release."
+        )
+    if not form.fetched:
+        splits = [split for split in form.splits if split in corpus.sizes[config]]
+        of_hub = {split: partial(open_records, corpus.hub, split, config or None) for split in splits}
+        return Reading(corpus, config, form, of_hub)
+    name = HubName(corpus.hub)
+    # All passes over the documents read the same commit.
+    files = cache(lambda: release_files(fetch(name, form.fetched, kind="dataset").path))
+    opened = {split: partial(_fetched, name, files, form, config, split) for split in form.splits}
+    return Reading(corpus, config, form, opened)
+
+
+def _fetched(name: HubName, files: Callable[[], list[ReleaseFile]], form: Form, config: str, split: str) -> Records:
+    found = _matching(files(), form, config, name)
+    if split not in found:
+        raise UserError(f"{name} on the hub must hold the {split} split in files such as {form.example}, but does not.")
+    return found[split]()
+
+
+def _from_release(corpus: KnownCorpus, config: str, release: Path) -> Reading:
+    if not release.is_dir() and not (release.is_file() and release.suffix == ARCHIVE):
+        raise UserError(f"--release must be a folder or a {ARCHIVE} file, but {release} is neither.")
+    files = release_files(release)
+    forms = [form for form in corpus.forms if form.has(config)]
+    for form in forms:
+        if found := _matching(files, form, config, release):
+            return Reading(corpus, config, form, found)
+    examples = " or ".join(dict.fromkeys(form.example for form in forms))
+    raise UserError(f"--release must hold the files of {corpus.name}, such as {examples}, but {release} holds none.")
+
+
+def _matching(files: list[ReleaseFile], form: Form, config: str, place: Path | HubName) -> Openers:
+    found: dict[str, Callable[[], Records]] = {}
+    for split, name in form.splits.items():
+        # Only BigPatent joins its configurations, each a letter.
+        pattern = form.files.format(split=name, config="?" if config == "all" else config)
+        of_split = [file.lines for file in files if file.matches(pattern)]
+        names = [file.name for file in of_split]
+        if len(names) > 1 and not form.in_parts:
+            raise UserError(f"{place} must hold one {split} split, but holds {' and '.join(names[:2])}.")
+        if form.is_tables and (packed := [each for each in names if not _is_plain_table(each)]):
+            raise UserError(f"{packed[0]} must be unpacked: tables are read from files of their own.")
+        if names:
+            found[split] = partial(open_tables, names) if form.is_tables else partial(open_lines, of_split)
+    return found
+
+
+def _is_plain_table(name: str) -> bool:
+    return name.endswith(TABLES) and Path(name).is_file()
+
+
+def _documents(corpus: KnownCorpus, form: Form, opens: Callable[[], Records]) -> Records:
+    """Open records, look for their columns, and make documents of them."""
+    records = opens()
+
+    def read() -> Iterator[Record]:
+        for record in records.read():
+            # The reader of documents refuses what is no object.
+            if not isinstance(record.value, dict):
+                yield record
+                continue
+            if missing := [name for name in form.required if name not in record.value]:
+                columns = ", ".join(map(repr, record.value)) or "none"
+                raise UserError(
+                    f"{record.place}: {corpus.name} must have the column {missing[0]!r}, but its columns are {columns}."
+                )
+            yield from form.documents(record) if form.documents else (_without_nulls(record, form.fields),)
+
+    return records._replace(read=read)
+
+
+def _without_nulls(record: Record, fields: FieldNames) -> Record:
+    """Return a record with empty texts in place of nulls, which stand for them in tables."""
+    nulls = [name for name in (fields.source, fields.target) if record.value[name] is None]
+    return record._replace(value=record.value | dict.fromkeys(nulls, "")) if nulls else record
+
+
+def _held_out(opens: Callable[[], Records], fields: FieldNames, share: float, split: str) -> Records:
+    """Open the train records that are held out for `valid`, or for `train` the others.
+
+    A hash of the text decides, so that the same text never is in both.
+    """
+    records = opens()
+
+    def read() -> Iterator[Record]:
+        for record in records.read():
+            text = joined(record.value.get(fields.source)) if isinstance(record.value, dict) else None
+            is_held = text is not None and id_hash(text) < share * 2**64
+            if is_held is (split == "valid"):
+                yield record
+
+    return records._replace(read=read)

@@ -1,0 +1,176 @@
+"""The corpora that users name: one entry each.
+
+Counts and columns are those of the data cards on the hub and of the releases; sizes are those of the files there, but
+for PubMed and SummScreen, whose cards state none.
+"""
+
+from pyramidions.data.corpora.core import Form, KnownCorpus
+from pyramidions.data.corpora.dialogues import MEETING_COLUMNS, join_subwords, questions_of_meeting
+from pyramidions.documents.record_fields import PLAIN, RELEASE, FieldNames
+
+_SHORT = {"train": "train", "valid": "val", "test": "test"}
+_ON_HUB = {"train": "train", "valid": "validation", "test": "test"}
+
+
+def _tables(fields: FieldNames, folder: str) -> tuple[Form, ...]:
+    """Return the forms of the tables of a dataset on the hub: in their folder there, or in another one."""
+    patterns = (f"*/{folder}/{{split}}[-.]*parquet", "*/{split}[-.]*parquet")
+    return tuple(Form(fields, f"{folder}/train-*.parquet", each, _ON_HUB, in_parts=True) for each in patterns)
+
+
+def _papers(folder: str) -> tuple[Form, ...]:
+    """Return the forms of the papers of Cohan et al. (2018); only the release has sections."""
+    patterns = (f"*/{folder}*/{{split}}.txt", "*/{split}.txt")
+    release = tuple(Form(RELEASE, f"{folder}/train.txt", each, _SHORT) for each in patterns)
+    return (*_tables(PLAIN._replace(id=None), "document"), *release)
+
+
+_PATENT = FieldNames("description", "abstract", None)
+_QUESTION = FieldNames("source", "target", "id", "query")
+_SCREENPLAY = FieldNames("Transcript", "Recap", "filename")
+
+_ALL = (
+    KnownCorpus(
+        name="arxiv",
+        paper="Cohan et al. 2018",
+        home="https://github.com/armancohan/long-summarization",
+        licence="none stated",
+        sizes={"document": {"train": 203_037, "valid": 6_436, "test": 6_440}},
+        forms=_papers("arxiv-dataset"),
+        hub="ccdv/arxiv-summarization",
+        download=3_614_462_676,
+    ),
+    KnownCorpus(
+        name="pubmed",
+        paper="Cohan et al. 2018",
+        home="https://github.com/armancohan/long-summarization",
+        licence="none stated",
+        sizes={"document": {"train": 119_924, "valid": 6_633, "test": 6_658}},
+        forms=_papers("pubmed-dataset"),
+        hub="ccdv/pubmed-summarization",
+        download=1_200_000_000,
+    ),
+    KnownCorpus(
+        name="govreport",
+        paper="Huang et al. 2021",
+        home="https://gov-report-data.github.io",
+        licence="none stated",
+        sizes={"document": {"train": 17_517, "valid": 973, "test": 973}},
+        forms=_tables(FieldNames("report", "summary", None), "document"),
+        hub="ccdv/govreport-summarization",
+        download=506_610_432,
+    ),
+    KnownCorpus(
+        name="billsum",
+        paper="Kornilova and Eidelman 2019",
+        home="https://github.com/FiscalNote/BillSum",
+        licence="CC0 1.0",
+        sizes={"": {"train": 18_949, "test": 3_269}},
+        forms=_tables(FieldNames("text", "summary", None), "data"),
+        hub="FiscalNote/billsum",
+        download=113_729_382,
+        held_out=0.05,
+    ),
+    KnownCorpus(
+        name="bigpatent",
+        paper="Sharma et al. 2019",
+        home="https://evasharma.github.io/bigpatent",
+        licence="CC BY 4.0",
+        sizes={
+            "all": {"train": 1_207_222, "valid": 67_068, "test": 67_072},
+            "a": {"train": 174_134, "valid": 9_674, "test": 9_675},
+            "b": {"train": 161_520, "valid": 8_973, "test": 8_974},
+            "c": {"train": 101_042, "valid": 5_613, "test": 5_614},
+            "d": {"train": 10_164, "valid": 565, "test": 565},
+            "e": {"train": 34_443, "valid": 1_914, "test": 1_914},
+            "f": {"train": 85_568, "valid": 4_754, "test": 4_754},
+            "g": {"train": 258_935, "valid": 14_385, "test": 14_386},
+            "h": {"train": 257_019, "valid": 14_279, "test": 14_279},
+            "y": {"train": 124_397, "valid": 6_911, "test": 6_911},
+        },
+        forms=(
+            # 2.1.2 is the text as it was written; 1.0.0 is in lower case and tokenized.
+            Form(
+                _PATENT,
+                "data/2.1.2/train.zip",
+                "*/2.1.2/{split}.zip*/{config}/*",
+                _SHORT,
+                in_parts=True,
+                fetched=tuple(f"data/2.1.2/{name}.zip" for name in _SHORT.values()),
+            ),
+            Form(_PATENT, "train.zip", "*/{split}.zip*/{config}/*", _SHORT, in_parts=True),
+            Form(_PATENT, "train/a/*.gz", "*/{split}/{config}/*", _SHORT, in_parts=True),
+        ),
+        hub="NortheasternUniversity/big_patent",
+        download=10_142_923_776,
+    ),
+    KnownCorpus(
+        name="qmsum",
+        paper="Zhong et al. 2021",
+        home="https://github.com/Yale-LILY/QMSum",
+        licence="MIT; the authors ask for research use only",
+        sizes={"": {"train": 1_257, "valid": 272, "test": 281}},
+        forms=tuple(
+            Form(
+                _QUESTION,
+                "data/ALL/jsonl/train.jsonl",
+                pattern,
+                _SHORT,
+                documents=questions_of_meeting,
+                columns=MEETING_COLUMNS,
+            )
+            for pattern in ("*/ALL/jsonl/{split}.jsonl", "*/{split}.jsonl")
+        ),
+    ),
+    KnownCorpus(
+        name="booksum",
+        paper="Kryściński et al. 2021",
+        home="https://github.com/salesforce/booksum",
+        licence="BSD 3-Clause; the texts are for research only",
+        sizes={"": {"train": 9_600, "valid": 1_484, "test": 1_431}},
+        forms=(
+            Form(
+                FieldNames("chapter", "summary_text", None),
+                "train.csv",
+                "*/{split}.csv",
+                {"train": "train", "valid": "dev", "test": "test"},
+            ),
+        ),
+        hub="kmfoda/booksum",
+        download=378_800_000,
+    ),
+    KnownCorpus(
+        name="summscreen",
+        paper="Chen et al. 2022",
+        home="https://github.com/mingdachen/SummScreen",
+        licence="MIT",
+        sizes={
+            "fd": {"train": 3_673, "valid": 338, "test": 337},
+            "tms": {"train": 18_915, "valid": 1_795, "test": 1_793},
+        },
+        forms=(
+            # SCROLLS keeps the summaries of its test split to itself.
+            Form(
+                FieldNames("input", "output", "id"),
+                "summ_screen_fd.zip",
+                "*/summ_screen_fd*/{split}.jsonl",
+                {"train": "train", "valid": "validation"},
+                configs=("fd",),
+                fetched=("summ_screen_fd.zip",),
+            ),
+            Form(
+                _SCREENPLAY,
+                "fd_train.json",
+                "*/{config}_{split}.json",
+                {"train": "train", "valid": "dev", "test": "test"},
+                documents=join_subwords,
+                columns=("Transcript", "Recap", "filename"),
+            ),
+        ),
+        hub="tau/scrolls",
+        download=50_000_000,
+    ),
+)
+
+#: All known corpora by name.
+KNOWN = {corpus.name: corpus for corpus in _ALL}

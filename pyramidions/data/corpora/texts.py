@@ -1,0 +1,122 @@
+"""The texts of the field for language models of characters."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.characters import WHOLE
+from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
+from pyramidions.documents.records import hugging_face_splits
+from pyramidions.files.progress import note
+
+_HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+_TEXT8 = "http://mattmahoney.net/dc/text8.zip"
+_CC100 = "https://data.statmt.org/cc-100"
+
+
+@dataclass(frozen=True)
+class KnownText:
+    """A text of the field.
+
+    Attributes:
+        paper: authors and year.
+        place: where it comes from.
+        licence: as its owners state it.
+        streams: returns the streams of a language, by split.
+        languages: that it is in, of those with an alphabet; none for all of them.
+        settings: of `CharacterSettings` that are usual for it.
+    """
+
+    paper: str
+    place: str
+    licence: str
+    streams: Callable[[str], dict[str, TextStream]]
+    languages: tuple[str, ...] = ()
+    settings: Mapping[str, int] = field(default_factory=dict)
+
+    def facts(self, name: str) -> list[str]:
+        """Return what a user reads before anything is fetched."""
+        return [f"{name} ({self.paper}): from {self.place}", f"  licence: {self.licence}"]
+
+
+#: Texts by the names that users give.
+TEXTS = {
+    "text8": KnownText(
+        "Mahoney 2006",
+        _TEXT8,
+        "that of Wikipedia, CC BY-SA",
+        lambda _: {WHOLE: fetched_text(_TEXT8, "text8")},
+        languages=("en",),
+        settings={"valid_characters": 5_000_000},
+    ),
+    "wiki40b": KnownText(
+        "Guo et al. 2020",
+        "google/wiki40b on the Hugging Face hub, as far as it is needed",
+        "that of Wikipedia, CC BY-SA",
+        lambda language: {
+            split: streamed_dataset("google/wiki40b", language, theirs)
+            for split, theirs in _HUGGING_FACE_SPLITS.items()
+        },
+    ),
+    "cc100": KnownText(
+        "Conneau et al. 2020",
+        f"{_CC100}, as far as it is needed",
+        "none of its own; the terms of use of Common Crawl",
+        lambda language: {WHOLE: streamed_dataset("text", None, "train", files=f"{_CC100}/{language}.txt.xz")},
+    ),
+}
+
+
+def find_text(name: str, language: str) -> KnownText | None:
+    """Return the text of a name; None for what is no such name, or a path.
+
+    Raises:
+        UserError: it is not in this language.
+    """
+    text = TEXTS.get(name)
+    if text is None:
+        return None
+    if Path(name).exists():
+        note(f"{name} is taken for the path here, not for the corpus of this name")
+        return None
+    if text.languages and language not in text.languages:
+        raise UserError(f"`characters` must be {' or '.join(text.languages)} for {name}, but is {language!r}.")
+    return text
+
+
+def open_streams(
+    name: str | None, files: Mapping[str, str], config: str | None, record_field: str | None
+) -> dict[str, TextStream]:
+    """Return the streams of a text that is no known one.
+
+    Args:
+        name: a file, which is cut into all splits; a dataset on the hub, or a folder that holds one; or None.
+        files: of some splits, which win over those of a dataset.
+        config: of the dataset.
+        record_field: with the text.
+
+    Raises:
+        UserError: there is no such thing, or an option does not fit it.
+    """
+    path = Path(name or "")
+    is_dataset = name is not None and (path.is_dir() or ("/" in name and not path.exists()))
+    if config is not None and not is_dataset:
+        raise UserError("--config is for Hugging Face datasets, but INPUT is none.")
+    if name is None:
+        streams = {}
+    elif is_dataset:
+        found = hugging_face_splits(name, config)
+        # A train split alone is cut, unless the others are given.
+        splits = {"train" if files or len(found) > 1 else WHOLE: "train"} if "train" in found else {}
+        splits |= {split: _HUGGING_FACE_SPLITS[split] for split in found if split != "train"}
+        streams = {split: streamed_dataset(name, config, theirs, record_field) for split, theirs in splits.items()}
+    elif path.exists():
+        streams = {WHOLE: open_text(path, record_field)}
+    else:
+        raise UserError(
+            f"{name} must be a file, a folder, OWNER/NAME on the hub or a known text ({', '.join(TEXTS)}), but is none."
+        )
+    if WHOLE in streams and files:
+        raise UserError(f"The file {name} becomes all splits, so that --{next(iter(files))} excludes it.")
+    return streams | {split: open_text(Path(file), record_field) for split, file in files.items()}

@@ -1,0 +1,195 @@
+"""Binary cross entropy over the sentences of a document, and reinforced selection."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from fairseq import utils
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.labels import CHOSEN, HEADING
+from pyramidions.plugin.criterions.overlap_reward import OverlapReward
+from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
+
+
+@dataclass
+class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
+    """The options of `--criterion extractive_summarization`."""
+
+    positive_weight: float = field(default=1.0, metadata={"help": "weight of chosen sentences against all others"})
+    reward_weight: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of the reinforced loss in the sum with cross entropy, 0 to 1; 0 never samples. "
+            "Samples do not avoid repetitions, whatever --redundancy is"
+        },
+    )
+    reward_samples: int = field(default=4, metadata={"help": "selections sampled of each document"})
+    reward_rouge2: float = field(default=1.0, metadata={"help": "weight of ROUGE-2 beside ROUGE-1 in the reward"})
+
+
+@register_criterion("extractive_summarization", dataclass=ExtractiveSummarizationCriterionConfig)
+class ExtractiveSummarizationCriterion(FairseqCriterion):
+    """Trains a model to rate the sentences that summarize a document above all others.
+
+    The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017);
+    headings, and sentences whose vector a pooling dropped, are left out. It also logs ``precision``: the share of
+    chosen sentences among as many of the highest scores.
+
+    Reinforced selection (Chen and Bansal 2018) adapts the paper to a model that rates all sentences at
+    once. Sentences are drawn without replacement from the softmax of the scores (Plackett-Luce) until the words of the
+    task's ``extract_words`` are used up; there is neither a pointer decoder nor a learned end. As
+    sentences are not rewritten, the reward is that of the whole extract: ROUGE-1 plus ROUGE-2 (F1) on pieces of words,
+    not one for each sentence, so that nothing is discounted. The baseline is the reward of the best-rated sentences
+    within ``extract_words``, in place of a critic (self-critical training, Rennie et al. 2017). That is the extract of
+    inference without --redundancy: neither samples nor baseline avoid repetitions, and the reward alone makes them
+    rarer. Validation samples nothing: its loss is the cross entropy, and ``reward`` that of the best-rated sentences.
+
+    Args:
+        task: `extractive_summarization`.
+        positive_weight: weight of chosen sentences in the cross entropy.
+        reward_weight: share of the reinforced loss, 0 to 1.
+        reward_samples: selections sampled of each document.
+        reward_rouge2: weight of ROUGE-2 in the reward.
+
+    Raises:
+        UserError: another task, or a weight out of its range.
+    """
+
+    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
+    conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
+    #: Metrics that are logged in training alone.
+    training_metrics: ClassVar[tuple[str, ...]] = ("sampled_reward",)
+
+    def __init__(
+        self, task: Any, positive_weight: float, reward_weight: float, reward_samples: int, reward_rouge2: float
+    ) -> None:
+        super().__init__(task)
+        if not hasattr(task, "extract_words"):
+            raise UserError("--criterion extractive_summarization needs --task extractive_summarization.")
+        if not 0 < positive_weight < math.inf:
+            raise UserError(f"--positive-weight must be above 0, but is {positive_weight}.")
+        if not 0 <= reward_weight <= 1:
+            raise UserError(f"--reward-weight must be from 0 to 1, but is {reward_weight}.")
+        if reward_samples < 1:
+            raise UserError(f"--reward-samples must be at least 1, but is {reward_samples}.")
+        if not 0 <= reward_rouge2 < math.inf:
+            raise UserError(f"--reward-rouge2 must be at least 0, but is {reward_rouge2}.")
+        self.positive_weight = positive_weight
+        self.reward_weight = reward_weight
+        self.reward_samples = reward_samples
+        self.reward_rouge2 = reward_rouge2
+        pieces = task.source_dictionary.symbols
+        self.marker = task.preprocessing.need_tokenizer().marker_id
+        special = {BOS, PAD, EOS, self.marker}  # <unk> stands for text
+        self.is_text = torch.tensor([i not in special for i in range(len(pieces))])
+        # A piece begins a word where it has a space.
+        self.words = torch.tensor([piece.count(SPACE) for piece in pieces])
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the loss of a batch, what to divide it by, and what to log."""
+        scores, labels = model(**sample["net_input"]).float(), sample["labels"]
+        if scores.shape != labels.shape:
+            raise ValueError(f"The model must return {tuple(labels.shape)} scores, but returned {tuple(scores.shape)}.")
+        rated = (labels != HEADING) & scores.isfinite()
+        scores, positive = scores.masked_fill(~rated, -torch.inf), rated & (labels == CHOSEN)
+        losses = self._cross_entropy(scores, rated, positive)
+        # Documents without a sentence have no loss, and do not count.
+        documents = int(rated.any(dim=1).sum())
+        logging_output = {
+            "ntokens": sample["ntokens"],
+            "nsentences": len(labels),
+            "sample_size": documents,
+            "hits": _hits(scores, positive),
+            "positive": positive.sum(),
+        }
+        if self.reward_weight > 0:
+            reinforced, logged = self._reinforced(scores, sample)
+            logging_output.update(logged, cross_entropy=losses.sum().data)
+            if self.training:
+                losses = (1 - self.reward_weight) * losses + self.reward_weight * reinforced
+        loss = losses.sum() if reduce else losses
+        logging_output["loss"] = loss.data
+        return loss, documents, logging_output
+
+    def _cross_entropy(self, scores: Tensor, rated: Tensor, positive: Tensor) -> Tensor:
+        """Return the mean over the rated sentences of each document: (B, U) -> (B,)."""
+        weight = scores.new_tensor(self.positive_weight)
+        losses = F.binary_cross_entropy_with_logits(
+            scores.masked_fill(~rated, 0.0), positive.to(scores.dtype), reduction="none", pos_weight=weight
+        )
+        return losses.masked_fill(~rated, 0.0).sum(dim=1) / rated.sum(dim=1).clamp(min=1)
+
+    def _reinforced(self, scores: Tensor, sample: dict[str, Any]) -> tuple[Tensor, dict[str, Any]]:
+        """Return the reinforced loss of each document (B,), 0 in evaluation, and what to log."""
+        source, device = sample["net_input"]["src_tokens"], scores.device
+        units = source.eq(self.marker)
+        units[:, 0] = False
+        units = units.cumsum(dim=1)
+        lengths = (
+            torch.zeros_like(units[:, :1]).expand(scores.shape).scatter_add(1, units, self.words.to(device)[source])
+        )
+        # The last sentence may have been cut to nothing.
+        scores = scores.masked_fill(lengths == 0, -torch.inf)
+        reward = OverlapReward(
+            units, source, sample["target"], self.is_text.to(device), scores.size(1), self.reward_rouge2
+        )
+        words = self.task.extract_words
+        with torch.no_grad():
+            baseline = reward(select_by(scores, scores, lengths, words).chosen[None])
+        logged = {"reward": baseline.sum()}
+        if not self.training:
+            return scores.new_zeros(len(scores)), logged
+        # (B, U) -> (K * B, U)
+        repeated, all_lengths = (x.repeat(self.reward_samples, 1) for x in (scores, lengths))
+        # fairseq seeds torch with its --seed and the number of updates before each: a resumed run draws the same.
+        drawn = select_by(gumbel_keys(repeated.detach()), repeated, all_lengths, words)
+        # (K * B, ...) -> (K, B, ...)
+        chosen, log_prob = (x.unflatten(0, (self.reward_samples, -1)) for x in drawn)
+        rewards = reward(chosen)
+        logged["sampled_reward"] = rewards.mean(dim=0).sum()
+        return reinforce(log_prob, rewards, baseline).mean(dim=0), logged
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log means over all batches of all workers."""
+
+        def total(key: str) -> float:
+            # Plain floats: the metrics in a checkpoint must load without pickled code.
+            return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
+
+        documents, positive = total("sample_size"), total("positive")
+        for name, unit in (("loss", math.log(2)), ("cross_entropy", math.log(2)), ("reward", 1), ("sampled_reward", 1)):
+            if any(name in log for log in logging_outputs):
+                metrics.log_scalar(name, total(name) / max(documents, 1) / unit, documents, round=4)
+        if positive > 0:
+            metrics.log_scalar("precision", 100 * total("hits") / positive, positive, round=2)
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Return True: workers may add up what `forward` logs."""
+        return True
+
+
+def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:
+    """Return what has the gradient of the expected negative reward (Williams 1992), for sampled selections.
+
+    Args:
+        log_prob: of each selection.
+        reward: of each selection.
+        baseline: the same for all selections of a document; it changes the variance alone.
+    """
+    return -(reward - baseline).detach() * log_prob
+
+
+def _hits(scores: Tensor, positive: Tensor) -> Tensor:
+    """Return how many chosen sentences are among as many of the highest scores: (B, U) -> ()."""
+    ranks = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    return (positive & (ranks < positive.sum(dim=1, keepdim=True))).sum()

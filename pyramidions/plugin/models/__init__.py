@@ -1,0 +1,1 @@
+"""Models and architectures as fairseq sees them; `pyramidions.plugin` registers them."""

@@ -1,0 +1,106 @@
+"""Presets as fairseq's `--arch` names, and what our models take from its configs and its dictionary."""
+
+from argparse import SUPPRESS
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY, register_model_architecture
+from omegaconf import DictConfig
+
+from pyramidions.base.errors import UserError
+from pyramidions.models.config import Config, PyramidionConfig, part_fields
+from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.older_fields import ENDING, translate, with_given
+from pyramidions.models.older_releases import FORMAT, config_as_written
+
+_MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
+_NAME_END = "</name>"
+_SPACE = "▁"
+
+
+#: Fields of 0.1 and 0.2, which their flags, configs and checkpoints still have.
+_OLDER = sorted({f"{name}{ENDING}" for kind in (PyramidionConfig, LanguageModelConfig) for name in part_fields(kind)})
+_OlderFields: Any = make_dataclass(
+    "_OlderFields",
+    [(name, Optional[str], field(default=None, metadata={"help": SUPPRESS})) for name in _OLDER],
+    bases=(FairseqDataclass,),
+)
+_OlderFields.__module__ = __name__  # which `make_dataclass` does not know
+
+
+@dataclass
+class RecordedConfig(_OlderFields):
+    """What a checkpoint records of how the config of its model is read."""
+
+    config_format: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": f"what options of parts mean: {FORMAT} for what they do since 0.3, 2 for what they did before; if "
+            f"not given, {FORMAT} for a new run, and what a checkpoint has for one that starts from it"
+        },
+    )
+
+
+def config_from(kind: type[Config], cfg: Any) -> Config:
+    """Return what a model is built from, given the config by fairseq, which may lack fields that are newer than it.
+
+    Raises:
+        UserError: as `config_as_written`.
+    """
+    values = {name: cfg[name] for name in kind.__dataclass_fields__ if name in cfg}  # type: ignore[attr-defined]
+    values |= {name: cfg[name] for name in _OLDER if name in cfg and cfg[name] is not None}
+    return config_as_written(kind, values, cfg.get("config_format"))
+
+
+def register_presets(model: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
+    """Register presets as architectures of a model.
+
+    Args:
+        model: the name under which it is registered.
+        presets: the fields that each sets, by its name.
+    """
+    defaults = part_fields(MODEL_DATACLASS_REGISTRY[model])
+    for name, fields in {model: {}, **presets}.items():
+        fill = _filling_in(fields, defaults)
+        if name in ARCH_CONFIG_REGISTRY:
+            # fairseq files each model under its own name as an architecture without settings; this one has some.
+            ARCH_CONFIG_REGISTRY[name] = fill
+        else:
+            register_model_architecture(model, name)(fill)
+
+
+def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Callable[[Any], None]:
+    """Return the function that fairseq calls to fill in what the command line left open, and to translate its flags."""
+
+    def fill(args: Any) -> None:
+        # fairseq's own config lacks a field only where an older release wrote it, which had no such field.
+        if isinstance(args, DictConfig):
+            return
+        given = {name: value for name, value in vars(args).items() if name in {*defaults, *_OLDER, "memories"}}
+        values = translate(with_given(fields, given), defaults)
+        for name in _OLDER:
+            if values.pop(name, None) is not None:
+                raise UserError(f"--{name.replace('_', '-')} is no flag of this model.")
+            vars(args).pop(name, None)
+        for name, value in values.items():
+            if name in defaults or name not in vars(args):
+                setattr(args, name, value)
+
+    return fill
+
+
+def marker_of(dictionary: Any) -> int | None:
+    """Return the index of the marker of sentences or turns in a dictionary, or None if it has none."""
+    return next((int(dictionary.indices[name]) for name in _MARKERS if name in dictionary.indices), None)
+
+
+def name_end_of(dictionary: Any) -> int | None:
+    """Return the index of the end of a speaker's name in a dictionary, or None if it has none."""
+    return int(dictionary.indices[_NAME_END]) if _NAME_END in dictionary.indices else None
+
+
+def space_of(dictionary: Any) -> int | None:
+    """Return the index of the space in a dictionary of characters, or None if it has none."""
+    return int(dictionary.indices[_SPACE]) if _SPACE in dictionary.indices else None

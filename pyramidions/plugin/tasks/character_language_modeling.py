@@ -1,0 +1,214 @@
+"""The task: predict each character of a stream from those before it."""
+
+import logging
+from typing import Any, Optional
+
+import torch
+from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.tasks import register_task
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.character_folder import CharacterFolder
+from pyramidions.data.folder import CHARACTERS
+from pyramidions.files.progress import counted
+from pyramidions.plugin.tasks.character_codec import CharacterCodec
+from pyramidions.plugin.tasks.character_generator import CharacterGenerator
+from pyramidions.plugin.tasks.character_windows import CharacterWindows
+from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
+from pyramidions.plugin.tasks.decoding import NGramBlocker
+from pyramidions.plugin.tasks.run_config import run_of
+from pyramidions.plugin.tasks.splits import is_shuffled
+from pyramidions.plugin.tasks.training_task import TrainingTask
+from pyramidions.text.tokenizer import PAD
+
+logger = logging.getLogger(__name__)
+
+
+@register_task("character_language_modeling", dataclass=CharacterLanguageModelingConfig)
+class CharacterLanguageModelingTask(TrainingTask):
+    """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
+
+    `fairseq-eval-lm` scores each character of a split once, in windows that overlap by --context-window: its loss in
+    base 2 is the bits per character. `fairseq-interactive` continues lines of text, and `fairseq-generate` windows of a
+    split, of which --prefix-size limits what is shown.
+
+    Args:
+        cfg: what the user said.
+
+    Raises:
+        UserError: an option is out of its range, or there is no such folder.
+    """
+
+    cfg: CharacterLanguageModelingConfig
+
+    def __init__(self, cfg: CharacterLanguageModelingConfig) -> None:
+        super().__init__(cfg)
+        if cfg.tokens_per_sample < 1:
+            raise UserError(
+                "`tokens_per_sample` must be at least 1, and above --context-window where that is given, but is "
+                f"{cfg.tokens_per_sample}" + (" with it taken off." if cfg.tokens_per_sample < 0 else ".")
+            )
+        self.folder = CharacterFolder(cfg.data)
+        self.alphabet = self.folder.alphabet
+        self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the name of the alphabet, whose letters the ids stand for."""
+        return {CHARACTERS: self.alphabet.name}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Compare the alphabet of a checkpoint with that of the data.
+
+        Raises:
+            UserError: they differ.
+        """
+        name = state_dict.get(CHARACTERS, self.alphabet.name)
+        if name != self.alphabet.name:
+            raise UserError(
+                f"The checkpoint is of the alphabet {name!r}, but {self.folder.path} of {self.alphabet.name!r}."
+            )
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split.
+
+        Raises:
+            UserError: there is no such split, or it is damaged; that of training is shorter than a window; it has no
+                pieces, whose boundaries are asked for.
+        """
+        cfg, is_training = self.cfg, is_shuffled(split)
+        stream = self.folder.tokens(split, check_hashes=cfg.check_data)
+        if is_training and len(stream) < cfg.tokens_per_sample:
+            raise UserError(
+                f"`tokens_per_sample` must be at most the {counted(len(stream), 'character')} of {split}, but is "
+                f"{cfg.tokens_per_sample:,}."
+            )
+        ends = self.folder.boundaries(split, check_hashes=cfg.check_data) if cfg.piece_boundaries else None
+        run = run_of(cfg)
+        seed = (1 if run is None else run.common.seed) if is_training else None
+        windows = CharacterWindows(stream, cfg.tokens_per_sample, boundaries=ends, seed=seed)
+        logger.info("%s: %s in %s", split, counted(len(stream), "character"), counted(len(windows), "window"))
+        self.datasets[split] = windows
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every window.
+
+        Raises:
+            UserError: a window, or a text to continue, does not fit a batch or the model.
+        """
+        longest = int(dataset.sizes.max())
+        kind = "window" if isinstance(dataset, CharacterWindows) else "prompt"
+        for most, name in ((max_tokens, "--max-tokens"), (max_positions, "the positions of the model")):
+            if most is not None and longest > most:
+                raise UserError(f"A {kind} of {longest:,} characters must fit {name}, but the most is {most:,}.")
+        return super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
+
+    def eval_lm_dataloader(
+        self,
+        dataset: CharacterWindows,
+        max_tokens: Optional[int] = None,
+        batch_size: Optional[int] = None,
+        max_positions: Optional[int] = None,
+        context_window: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Return the batches of `fairseq-eval-lm`, which has taken ``context_window`` off the length of a window."""
+        windows = dataset.with_context(context_window)
+        batches = self.get_batch_iterator(
+            windows, max_tokens=max_tokens, max_sentences=batch_size, max_positions=max_positions, **kwargs
+        )
+        return batches.next_epoch_itr(shuffle=False)
+
+    # Writing
+
+    def build_bpe(self, args: Any) -> CharacterCodec:
+        """Return the alphabet as fairseq's commands use it: between text and symbols joined by spaces.
+
+        Raises:
+            UserError: the user asks for another one.
+        """
+        other = args if isinstance(args, str) else getattr(args, "_name", None)
+        if other is not None:
+            raise UserError(f"The alphabet is the data's, but --bpe asks for {other!r}.")
+        return CharacterCodec(self.alphabet)
+
+    def build_generator(
+        self,
+        models: list[Any],
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Optional[dict[str, Any]] = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Build fairseq's search, which writes characters of the alphabet alone."""
+        generator = super().build_generator(
+            models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
+        )
+        if getattr(generator, "repeat_ngram_blocker", None) is not None:
+            generator.repeat_ngram_blocker = NGramBlocker(args.no_repeat_ngram_size)
+        return generator
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: list[int], **unused: Any
+    ) -> LanguagePairDataset:
+        """Return the texts that are to be continued; ``</s>`` moves from their ends to their beginnings."""
+        prompts = [tokens.roll(1) for tokens in src_tokens]
+        return LanguagePairDataset(prompts, src_lengths, self.dictionary, left_pad_source=False)
+
+    def inference_step(
+        self,
+        generator: Any,
+        models: list[Any],
+        sample: dict[str, Any],
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> list[list[dict[str, Tensor]]]:
+        """Continue the texts of a batch.
+
+        Args:
+            generator: what `build_generator` built.
+            models: those it was built of.
+            sample: the batch.
+            prefix_tokens: (B, T), what texts begin with, padded on the right; None for what the batch shows behind the
+                first place.
+            constraints: None.
+
+        Returns:
+            Of each text its hypotheses, the best first, which begin with what it begins with.
+
+        Raises:
+            UserError: the longest length leaves no room behind a text, or there are constraints.
+        """
+        if constraints is not None:
+            raise UserError("--constraints are for models that read another text, and a language model does not.")
+        if not isinstance(generator, CharacterGenerator):  # --score-reference
+            scores: list[list[dict[str, Tensor]]] = super().inference_step(generator, models, sample)
+            return scores
+        if prefix_tokens is None:
+            # What is written begins behind </s>.
+            prefix_tokens = sample["net_input"]["src_tokens"][:, 1:]
+        lengths = prefix_tokens.ne(PAD).sum(dim=1)
+        found: list[list[dict[str, Tensor]]] = [[] for _ in prefix_tokens]
+        # The search counts from the beginning of the longest: texts of other lengths would be cut elsewhere.
+        for length in lengths.unique().tolist():
+            rows = torch.nonzero(lengths == length).flatten()
+            for row, hypotheses in zip(rows.tolist(), generator.continued(prefix_tokens[rows, :length]), strict=True):
+                found[row] = hypotheses
+        return found

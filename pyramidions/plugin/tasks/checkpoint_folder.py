@@ -1,0 +1,214 @@
+"""The checkpoints of a run: verified after each save, and mended before fairseq reads them."""
+
+import atexit
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Optional
+
+from pyramidions.base.errors import UserError
+from pyramidions.files.archive import cut_leftover, is_damaged, is_whole_checkpoint
+from pyramidions.files.atomic import atomic_file, hold_folder, remove_leftovers
+from pyramidions.files.run_facts import RunFacts
+
+logger = logging.getLogger(__name__)
+
+_REPLACED = "Replaced %s with %s, the newest intact checkpoint (update %d)."
+_PARTS = "checkpoint*.pt.tmp"
+LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
+# fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
+_NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
+
+
+class CheckpointFolder:
+    """Keeps a whole checkpoint in a run's folder at all times, also while another is written.
+
+    A file that is about to be overwritten is moved aside (`checkpoint_last.previous`). The new file is read back and
+    compared with its checksums; only then is the old one deleted. If the run is killed in between, the next one repairs
+    the folder before it reads a checkpoint.
+
+    Args:
+        path: fairseq's `--save-dir`; need not exist yet.
+        writes_last: whether saves write `checkpoint_last.pt`; if not, none is ever made where none was.
+    """
+
+    def __init__(self, path: Path, writes_last: bool = True) -> None:
+        self.path = path
+        self.writes_last = writes_last
+        self._before: Optional[dict[Path, tuple[int, ...]]] = None
+        self._parts: dict[Path, tuple[int, ...]] = {}
+        atexit.register(self._mend_at_exit)
+
+    def hold(self) -> None:
+        """Keep other runs out for as long as this process lives.
+
+        Raises:
+            UserError: another run writes its checkpoints there.
+        """
+        try:
+            hold_folder(self.path)
+        except BlockingIOError:
+            raise UserError(
+                f"Another run is writing its checkpoints to {self.path}: wait for its end, or give another --save-dir."
+            ) from None
+
+    def before_saving(self, replaces_best: bool) -> None:
+        """Move aside what fairseq is about to overwrite.
+
+        Args:
+            replaces_best: the checkpoint to come is the best one so far.
+        """
+        self.nothing_saved()
+        self._before, self._parts = self._stamps(), self._stamps(_PARTS)
+        for file in [self.path / LAST] * self.writes_last + [self.path / BEST] * replaces_best:
+            if file.exists():
+                file.replace(_previous(file))
+            elif file.name == LAST:
+                # An empty file tells the next run that the first save was interrupted.
+                _previous(file).touch()
+
+    def nothing_saved(self) -> None:
+        """Put back what was moved aside for a save that wrote nothing, if there was one."""
+        if self._before is not None:
+            self._before = None
+            self._restore()
+
+    def saved(self, first: Path) -> None:
+        """Verify what fairseq has just written, and mend it where it is damaged.
+
+        Args:
+            first: the file that fairseq wrote, with whatever path to its folder; the others are copies of it.
+
+        Raises:
+            OSError: every file is damaged beyond mending. The previous last and best ones are restored.
+        """
+        before, now = self._before or {}, self._stamps()
+        written = [file for file in now if now[file] != before.get(file)]
+        written.sort(key=lambda file: file.name != first.name)
+        damaged = [file for file in written if not is_whole_checkpoint(file)]
+        if damaged:
+            self._mend(damaged, [file for file in written if file not in damaged])
+        # One file is on the disk itself before the old ones are deleted, should the power fail.
+        for file in written[:1]:
+            with file.open("rb") as content:
+                os.fsync(content.fileno())
+        self._restore()
+        self._before = None
+
+    def mend(self) -> bool:
+        """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it.
+
+        Returns:
+            Whether a save had been interrupted.
+        """
+        self._before = None
+        interrupted = any(_previous(self.path / name).exists() for name in (LAST, BEST))
+        remove_leftovers(self.path)
+        copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
+        damaged = [file for file in copies if is_damaged(file) and not _cut(file)]
+        for file in damaged:
+            aside = file.replace(file.with_suffix(".damaged"))
+            logger.warning("%s is damaged: renamed it to %s.", file, aside.name)
+        last, best = self.path / LAST, self.path / BEST
+        lost = [file for file in (last, best) if file in damaged or self._was_moved_aside(file)]
+        if last in lost and not self._replace(last, self._known()):
+            logger.warning("No intact checkpoint is left in %s: training starts from scratch.", self.path)
+        if best in lost and not self._replace(best, (each for each in self._known() if each[1].is_best)):
+            logger.warning("No intact checkpoint has the best score: the next better validation writes one.")
+        for file in (last, best):
+            _previous(file).unlink(missing_ok=True)
+        return interrupted
+
+    def _stamps(self, pattern: str = "checkpoint*.pt") -> dict[Path, tuple[int, ...]]:
+        stats = {file: file.stat() for file in self.path.glob(pattern)}
+        return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats.items()}
+
+    def _mend(self, damaged: list[Path], whole: list[Path]) -> None:
+        if not whole and (cut := next(filter(_cut, damaged), None)):
+            whole = [cut]
+            damaged.remove(cut)
+        if whole:
+            for file in damaged:
+                file.unlink()
+                _copy(whole[0], file)
+                logger.warning("%s was damaged during saving: replaced it with a copy of %s.", file, whole[0].name)
+            return
+        aside = damaged[0].replace(damaged[0].with_suffix(".damaged"))
+        for file in damaged[1:]:
+            file.unlink()
+        restored = self._restore()
+        self._before = None
+        if restored:
+            told = f"The previous {' and '.join(restored)} {'was' if len(restored) == 1 else 'were'} restored."
+        elif any(self.path.glob("checkpoint*.pt")):
+            told = "Earlier checkpoints are unchanged."
+        else:
+            told = "There is no earlier checkpoint."
+        raise OSError(f"{damaged[0]} was damaged during saving and renamed to {aside.name}. {told}")
+
+    def _known(self) -> list[tuple[Path, RunFacts]]:
+        """Return the run's checkpoints and their facts, the newest first; some may be damaged."""
+        files = [file for pattern in ("checkpoint*.pt", "checkpoint*.previous") for file in self.path.glob(pattern)]
+        known = [(file, facts) for file in files if (facts := RunFacts.of(file)) is not None]
+        return sorted(known, key=lambda each: each[1].updates, reverse=True)
+
+    def _replace(self, file: Path, known: Iterable[tuple[Path, RunFacts]]) -> bool:
+        for source, facts in known:
+            if is_whole_checkpoint(source):
+                _copy(source, file)
+                logger.warning(_REPLACED, file, source.name, facts.updates)
+                return True
+        return False
+
+    def _was_moved_aside(self, file: Path) -> bool:
+        previous = _previous(file)
+        return not file.exists() and previous.exists() and (self.writes_last or previous.stat().st_size > 0)
+
+    def _restore(self) -> list[str]:
+        """Put back what was moved aside and not written, and return its names; delete what was written anew."""
+        restored = []
+        for file in (self.path / LAST, self.path / BEST):
+            previous = _previous(file)
+            if not file.exists() and previous.exists() and previous.stat().st_size:
+                previous.replace(file)
+                restored.append(file.name)
+            previous.unlink(missing_ok=True)
+        return restored
+
+    def _mend_at_exit(self) -> None:
+        # A failed save ends the run: its leftovers are removed at once, not by the next run.
+        if self._before is not None:
+            with suppress(OSError):
+                # Unfinished files of this save take room that the disk may lack.
+                for file, stamp in self._stamps(_PARTS).items():
+                    if stamp != self._parts.get(file):
+                        file.unlink()
+                self.mend()
+
+
+def _previous(file: Path) -> Path:
+    return file.with_suffix(".previous")
+
+
+def _cut(file: Path) -> bool:
+    try:
+        whole = cut_leftover(file)
+    except OSError:
+        return False
+    if whole:
+        logger.warning("%s was written while the disk was full, and has been repaired.", file)
+    return whole
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a checkpoint; where the disk has no room, give it a second name."""
+    try:
+        with source.open("rb") as file, atomic_file(target) as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+    except OSError:
+        # Nothing of ours or of fairseq's writes into a link: each save moves the name aside before.
+        os.link(source, target)

@@ -1,0 +1,151 @@
+"""What every task on prepared documents does: their lengths and tokenizer travel in the checkpoint."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any, Optional
+
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.plugin.tasks import decoding
+from pyramidions.plugin.tasks.config import DocumentTaskConfig
+from pyramidions.plugin.tasks.fine_tuning import begin_fine_tuning
+from pyramidions.plugin.tasks.pair_dataset import PairDataset
+from pyramidions.plugin.tasks.piece_codec import PieceCodec
+from pyramidions.plugin.tasks.preprocessing import Preprocessing
+from pyramidions.plugin.tasks.queries import check_query_model
+from pyramidions.plugin.tasks.results_file import watch_results
+from pyramidions.plugin.tasks.run_checks import check_best
+from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
+from pyramidions.plugin.tasks.schedule import warn_of_schedule
+from pyramidions.plugin.tasks.scorer_rate import ScorerRate
+from pyramidions.plugin.tasks.splits import documents_alone
+from pyramidions.plugin.tasks.training_run import TrainingRun
+from pyramidions.plugin.tasks.training_task import TrainingTask
+
+
+class DocumentTask(TrainingTask):
+    """A task on documents in a folder made by `pyramidions prepare`.
+
+    Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
+    repeated. Longer texts are truncated, all are padded on the right, and none is ever dropped. A task proper says how
+    texts become tokens (`preprocessing`), and loads splits.
+
+    Args:
+        cfg: what the user said.
+    """
+
+    cfg: DocumentTaskConfig
+    preprocessing: Preprocessing
+    #: loads a split, as `load_split` does
+    loader: Callable[..., Any]
+    #: whether models read the end of the text behind a document
+    reads_end = True
+
+    def __init__(self, cfg: DocumentTaskConfig) -> None:
+        super().__init__(cfg)
+        watch_results(run_of(cfg))
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
+        super().add_args(parser)
+        decoding.unset_defaults(parser)
+        # fairseq's own default is BLEU, which says little about summaries.
+        parser.set_defaults(scoring="rouge")
+
+    # What travels in the checkpoint
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return lengths, the tokenizer, a task's own settings, and the pretrained model that training started from."""
+        source = None if self._training is None else self._training.checkpoints.source
+        return self.preprocessing.state_dict() | ({} if source is None else {"source": source})
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take lengths, the tokenizer and settings from a checkpoint.
+
+        Raises:
+            UserError: they do not fit the data folder or the ensemble's other models.
+        """
+        self.preprocessing.load_state_dict(state_dict)
+
+    # Data
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The one dictionary; its ids are the tokenizer's."""
+        return self.preprocessing.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The one dictionary; its ids are the tokenizer's."""
+        return self.preprocessing.dictionary
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
+        """Load a split; log how much of it was truncated."""
+        self.datasets[split] = self.loader(
+            self.preprocessing, split, check_hashes=self.cfg.check_data, warn=is_first_worker(self.cfg)
+        )
+
+    def build_dataset_for_inference(
+        self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
+    ) -> PairDataset:
+        """Return documents without summaries and labels, truncated like any other."""
+        if constraints is not None:
+            raise UserError(f"--constraints is not supported by --task {self.preprocessing.task}.")
+        return documents_alone(self.preprocessing, src_tokens, self.reads_end)
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every document; texts have been truncated to fit the model.
+
+        Raises:
+            UserError: a document has more than ``max_tokens`` tokens.
+        """
+        longest = int(dataset.sizes.max())
+        if max_tokens is not None and longest > max_tokens:
+            raise UserError(
+                f"--max-tokens must be at least {longest}, the tokens of the longest document or summary, "
+                f"but is {max_tokens}."
+            )
+        begins = self._training is not None and self._training.epoch is None
+        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **kwargs)
+        if begins and self._training is not None and self._training.epoch is not None:
+            warn_of_schedule(self.cfg, len(batches))
+        return batches
+
+    def build_bpe(self, args: Any) -> PieceCodec:
+        """Return the tokenizer as fairseq's commands use it: between text and pieces joined by spaces.
+
+        Raises:
+            UserError: the user asks for another one.
+        """
+        other = args if isinstance(args, str) else getattr(args, "_name", None)
+        if other is not None:
+            raise UserError(f"The tokenizer is the data's or the checkpoint's, but --bpe asks for {other!r}.")
+        return PieceCodec(self.preprocessing.need_tokenizer(), self.preprocessing.has_queries)
+
+    # Training
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and begin or go on with its training."""
+        self.preprocessing.need_tokenizer()
+        check_best(self.cfg)
+        return super().build_model(cfg, from_checkpoint)
+
+    def check_model(self, cfg: Any) -> None:
+        """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
+        self.preprocessing.learn_queries()
+        check_query_model(cfg, self.preprocessing)
+
+    def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
+        """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""
+        model.may_add_scorers = training.checkpoints.fine_tunes
+        return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))

@@ -1,0 +1,182 @@
+"""What travels in the checkpoint: the tokenizer, the lengths of texts, and a task's own settings."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Optional
+
+from fairseq.data import Dictionary
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.folder import DataFolder
+from pyramidions.data.verify import verify_tokenizer
+from pyramidions.text.tokenizer import SPECIALS, Tokenizer
+
+
+class Length(NamedTuple):
+    """How long something may be.
+
+    Attributes:
+        asked: what the user says; None for what the checkpoint says, or else the default.
+        default: None where there is none.
+        least: the smallest allowed.
+        reason: what makes it the smallest, for the error.
+    """
+
+    asked: Optional[int]
+    default: Optional[int]
+    least: int = 2
+    reason: str = "a token and the end of the text"
+
+
+class Setting(NamedTuple):
+    """A setting of the task's own, which an older checkpoint may lack.
+
+    Attributes:
+        asked: what the user says; None for what the checkpoint says, or else the default.
+        default: also what a checkpoint without the setting means.
+    """
+
+    asked: Any
+    default: Any
+
+
+#: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
+QUERIES = "queries"
+#: The setting that the words of documents are tagged, likewise.
+TAGS = "tags"
+
+
+class _Dictionary(Dictionary):
+    """A dictionary that names a token whatever its tag, which is added as a multiple of the number of symbols."""
+
+    #: says whether words have tags; None where a dictionary is loaded by itself
+    preprocessing: "Optional[Preprocessing]" = None
+
+    def __getitem__(self, index: int) -> str:
+        has_tags = self.preprocessing is not None and self.preprocessing.has_tags
+        return str(super().__getitem__(index % len(self) if has_tags else index))
+
+
+class Preprocessing:
+    """The tokenizer of the data folder or the checkpoint, how much of a text is read or written, and other settings.
+
+    Args:
+        folder: the data; may be empty where a checkpoint will say what it lacks.
+        task: fairseq's name of the task.
+        lengths: by the names of their options.
+        settings: likewise.
+
+    Attributes:
+        task: its name.
+        dictionary: fairseq's; its ids are the tokenizer's.
+
+    Raises:
+        UserError: a length below its least, or a damaged tokenizer.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        task: str,
+        lengths: Mapping[str, Length],
+        settings: Mapping[str, Setting] = MappingProxyType({}),
+    ) -> None:
+        self.folder = folder
+        self.dictionary = _Dictionary()
+        self.dictionary.preprocessing = self
+        self.task = task
+        both: dict[str, Length | Setting] = {**lengths, **settings}
+        self._asked = {name: value.asked for name, value in both.items()}
+        self._known = {name: value.default for name, value in both.items()}
+        self._needed = {"tokenizer", *lengths}
+        # Of settings that a checkpoint may lack.
+        self._defaults = {name: setting.default for name, setting in settings.items()}
+        self._tokenizer: Optional[Tokenizer] = None
+        self._is_from_checkpoint = False
+        for name, (asked, _, least, reason) in lengths.items():
+            if asked is not None and asked < least:
+                raise UserError(f"`{name}` must be at least {least}, {reason}, but is {asked}.")
+        if folder.tokenizer_path.exists():
+            verify_tokenizer(folder)
+            self._use(folder.tokenizer())
+
+    def _use(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        for number, piece in enumerate(tokenizer.pieces()[len(SPECIALS) :], len(SPECIALS)):
+            # fairseq joins the names by spaces, and merges equal ones.
+            if piece.split() != [piece] or self.dictionary.add_symbol(piece) != number:
+                raise UserError(f"The tokenizer must name each piece once and without spaces, unlike {piece!r}.")
+
+    def learn_queries(self) -> None:
+        """Take from the data of a training whether documents have queries or tags, whatever a checkpoint says."""
+        if QUERIES in self._known:
+            self._asked |= {QUERIES: self.folder.has_queries, TAGS: self.folder.has_tags}
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether the words of documents are tagged."""
+        return TAGS in self._known and bool(self.setting(TAGS))
+
+    @property
+    def has_queries(self) -> bool:
+        """Whether a query stands before each document."""
+        return QUERIES in self._known and bool(self.setting(QUERIES))
+
+    def need_tokenizer(self) -> Tokenizer:
+        """Return the tokenizer.
+
+        Raises:
+            UserError: there is neither a checkpoint nor data; it says what the folder lacks.
+        """
+        return self._tokenizer or self.folder.tokenizer()
+
+    def setting(self, name: str) -> Any:
+        """Return a length or a setting: what the user asked for, else the checkpoint's, else the default.
+
+        Raises:
+            UserError: there is none of them.
+        """
+        found = self._known[name] if self._asked[name] is None else self._asked[name]
+        if found is None:
+            raise UserError(f"Give {_flag(name)}: neither a checkpoint nor the data says what it is.")
+        return found
+
+    def length(self, name: str) -> int:
+        """Return a length; see `setting`."""
+        return int(self.setting(name))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what travels in the checkpoint."""
+        settings = {name: self.setting(name) for name in self._known}
+        return {**settings, "tokenizer": self.need_tokenizer().model_bytes}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take tokenizer and settings from a checkpoint, or compare them with those of the others of an ensemble.
+
+        Raises:
+            UserError: it is no checkpoint of this task; or its tokenizer is not that of the data folder or of the
+                ensemble's other models; or its settings are not theirs, and the user gives none.
+        """
+        if not self._needed <= state.keys():
+            raise UserError(f"The checkpoint was not trained with --task {self.task}.")
+        if self._tokenizer is None:
+            self._use(Tokenizer.from_bytes(state["tokenizer"]))
+        elif self._tokenizer.model_bytes != state["tokenizer"]:
+            folder = f"the data folder {self.folder.path}"
+            other = "the ensemble's other models" if self._is_from_checkpoint else folder
+            raise UserError(f"The checkpoint was trained with another tokenizer than that of {other}.")
+        for name, known in self._known.items():
+            found = state.get(name, self._defaults.get(name))
+            if self._is_from_checkpoint and self._asked[name] is None and found != known:
+                if name == QUERIES:
+                    raise UserError("Models that answer queries and models that do not cannot be an ensemble.")
+                raise UserError(
+                    f"The models of the ensemble were trained with `{name}` {known} and {found}: "
+                    f"give the flag {_flag(name)}."
+                )
+            self._known[name] = found
+        self._is_from_checkpoint = True
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -1,0 +1,116 @@
+"""Checks of the queries before documents."""
+
+from itertools import chain
+from typing import Any
+
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.models.older_fields import kinds_of
+from pyramidions.nn.scorer import SCORER
+from pyramidions.plugin.tasks.preprocessing import Preprocessing
+from pyramidions.text.tokenizer import EOS
+
+
+def check_query_model(cfg: Any, preprocessing: Preprocessing) -> None:
+    """Refuse a model that asks for queries where documents have none.
+
+    Args:
+        cfg: of the model.
+        preprocessing: of its documents.
+
+    Raises:
+        UserError: the model has a scorer that reads queries, or global queries.
+    """
+    tag_dim, of = getattr(cfg, "tag_dim", 0), f"of {preprocessing.folder.path}"
+    if preprocessing.has_tags and not tag_dim:
+        raise UserError(f"The documents {of} have tags, so the model needs --tag-dim, such as 16, but has none.")
+    if tag_dim and not preprocessing.has_tags:
+        raise UserError(f"--tag-dim needs documents with tags, but those {of} have none: prepare them with --tags.")
+    if preprocessing.has_queries:
+        return
+    names = chain(*kinds_of("scorer", getattr(cfg, "scorer", "linear")))
+    reading = [f"--scorer {name}" for name in names if name in SCORER.names and SCORER[name].reads_query]
+    if getattr(cfg, "global_query", False):
+        reading.append("--global-query")
+    if reading:
+        raise UserError(
+            f"{reading[0]} needs documents with queries, but those of {preprocessing.folder.path} have none: prepare "
+            "them with --query-field."
+        )
+
+
+def check_folder(preprocessing: Preprocessing) -> None:
+    """Refuse a data folder with queries for a model without them, and the other way round.
+
+    Raises:
+        UserError: they differ.
+    """
+    folder = preprocessing.folder
+    if folder.has_tags != preprocessing.has_tags:
+        have, trained = ("have", "without: leave out") if folder.has_tags else ("have no", "with them: use")
+        raise UserError(f"The documents of {folder.path} {have} tags, but the model was trained {trained} --tags.")
+    if folder.has_queries == preprocessing.has_queries:
+        return
+    if folder.has_queries:
+        raise UserError(
+            f"The documents of {folder.path} have queries, but the model was trained without: prepare them without "
+            "--query-field."
+        )
+    raise UserError(
+        f"The documents of {folder.path} have no queries, but the model was trained with them: prepare them with "
+        "--query-field."
+    )
+
+
+def check_split(preprocessing: Preprocessing, split: str, documents: Any) -> None:
+    """Refuse a split with a query that leaves too little room for its document.
+
+    Args:
+        preprocessing: of its documents.
+        split: "train", "valid" or "test".
+        documents: token tensors by index.
+
+    Raises:
+        UserError: a query is longer than half of what the model reads.
+    """
+    if not preprocessing.has_queries:
+        return
+    most, longest = _most(preprocessing), preprocessing.folder.manifest["splits"][split]["query_tokens"]["max"]
+    if longest <= most:
+        return
+    index, tokens = next((i, n) for i in range(len(documents)) if (n := query_tokens(documents[i])) > most)
+    name = preprocessing.folder.references(split)[index].id
+    raise _too_long(f"The query of the document {name!r} in the split {split!r}", tokens, preprocessing)
+
+
+def check_texts(preprocessing: Preprocessing, texts: list[Tensor]) -> None:
+    """Refuse texts with a query that leaves too little room for its document.
+
+    Args:
+        preprocessing: of the documents.
+        texts: token ids of each, the query before the document.
+
+    Raises:
+        UserError: a query is longer than half of what the model reads.
+    """
+    for number, text in enumerate(texts if preprocessing.has_queries else [], 1):
+        if (tokens := query_tokens(text)) > _most(preprocessing):
+            raise _too_long(f"The query of document number {number} of those just read", tokens, preprocessing)
+
+
+def query_tokens(text: Tensor) -> int:
+    """Return the number of tokens of the query that a text begins with, the end of the query included."""
+    return int(text.eq(EOS).int().argmax()) + 1
+
+
+def _most(preprocessing: Preprocessing) -> int:
+    name = "max_source_positions"
+    return preprocessing.need_tokenizer().query_room(preprocessing.length(name), name)
+
+
+def _too_long(query: str, tokens: int, preprocessing: Preprocessing) -> UserError:
+    return UserError(
+        f"{query} has {tokens:,} tokens with its end, but must have at most {_most(preprocessing):,}, half of what the "
+        f"model reads: `max_source_positions` is {preprocessing.length('max_source_positions'):,}."
+    )

@@ -1,0 +1,117 @@
+"""When a run warms up, validates and ends, and whether it can learn that way."""
+
+import logging
+from typing import Any, NamedTuple, Optional
+
+from pyramidions.files.progress import counted
+from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
+
+logger = logging.getLogger(__name__)
+
+#: A warm-up of more epochs is warned of; the paper's 5,000 updates are 6 epochs of arXiv and 11 of PubMed.
+MOST_WARMUP_EPOCHS = 20
+
+
+class Schedule(NamedTuple):
+    """When a run warms up, validates and ends, in updates.
+
+    Attributes:
+        epoch_updates: updates an epoch.
+        warmup: updates until the learning rate is at its peak; 0 without a warm-up.
+        max_update: the last update; None where neither --max-update nor --max-epoch sets one.
+        validate_interval: epochs from one validation to the next.
+        patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
+        first_validation: the first update after which there is a validation; None where validation is disabled.
+        pooling_warmup: updates until the model pools to its configured lengths; 0 where it always does.
+    """
+
+    epoch_updates: int
+    warmup: int
+    max_update: Optional[int]
+    validate_interval: int
+    patience: int
+    first_validation: Optional[int]
+    pooling_warmup: int = 0
+
+
+def schedule_of(cfg: Any, batches: int) -> Optional[Schedule]:
+    """Return the schedule of the run of which ``cfg`` is the task's part; None where there is no run.
+
+    Args:
+        cfg: the task's config.
+        batches: of an epoch, on one worker.
+    """
+    run = run_of(cfg)
+    if run is None:
+        return None
+    optimization, dataset, checkpoint = run.optimization, run.dataset, run.checkpoint
+    accumulated = optimization.update_freq[-1]
+    epoch_updates = max(1, batches // accumulated if optimization.skip_remainder_batch else -(-batches // accumulated))
+    ends = [optimization.max_update, (optimization.max_epoch or 0) * epoch_updates]
+    # fairseq validates at the ends of epochs, every so many updates, with each save in mid-epoch, and at --max-update.
+    validations = [
+        dataset.validate_interval * epoch_updates,
+        dataset.validate_interval_updates,
+        checkpoint.save_interval_updates,
+        optimization.max_update,
+    ]
+    return Schedule(
+        epoch_updates,
+        int(getattr(run.lr_scheduler, "warmup_updates", 0) or 0),
+        min((end for end in ends if end > 0), default=None),
+        dataset.validate_interval,
+        cfg.stopping_patience,
+        None
+        if dataset.disable_validation
+        else max(min(n for n in validations if n > 0), dataset.validate_after_updates),
+        cfg.pooling_warmup,
+    )
+
+
+def doubts(schedule: Schedule) -> list[str]:
+    """Return a sentence for each reason why a run cannot learn, or cannot find its best checkpoint."""
+    found = []
+    an_epoch, warmup, end = schedule.epoch_updates, schedule.warmup, schedule.max_update
+    epochs = -(-warmup // an_epoch)
+    rate = f"{counted(an_epoch, 'update')} an epoch and a warm-up of {warmup:,}"
+    if end is not None and end <= warmup:
+        found.append(
+            f"{rate}: the run ends after {counted(end, 'update')}, before the learning rate reaches its peak; "
+            f"it gets to {100 * end / warmup:.2g}% of --lr."
+        )
+    elif epochs > MOST_WARMUP_EPOCHS:
+        found.append(f"{rate}: the learning rate reaches its peak only after {epochs:,} epochs.")
+    if end is not None and end <= schedule.pooling_warmup:
+        found.append(
+            f"The run ends after {counted(end, 'update')}, within the --pooling-warmup of {schedule.pooling_warmup:,}: "
+            "the model never trains with the poolings that it validates and writes with."
+        )
+    waits = schedule.patience * schedule.validate_interval * an_epoch
+    if schedule.first_validation is not None and 0 < waits < warmup:
+        found.append(
+            f"--stopping-patience {schedule.patience} with --validate-interval {schedule.validate_interval} may end "
+            f"the run after {counted(waits, 'update')} without progress, within the warm-up of {warmup:,}."
+        )
+    if schedule.first_validation is not None and end is not None and schedule.first_validation > end:
+        found.append(
+            f"The run ends after {counted(end, 'update')}, but the first validation is due after "
+            f"{schedule.first_validation:,}: the validation set is never used, and no best checkpoint is written."
+        )
+    return found
+
+
+def warn_of_schedule(cfg: Any, batches: int) -> None:
+    """Warn, before the first update, of a schedule with which the run cannot learn.
+
+    Args:
+        cfg: the task's config, a part of the run's.
+        batches: of an epoch, on one worker.
+    """
+    schedule = schedule_of(cfg, batches)
+    if schedule is None or not is_first_worker(cfg):
+        return
+    found = doubts(schedule)
+    for doubt in found:
+        logger.warning(doubt)
+    if found:
+        logger.warning("`pyramidions recipe %s` prints a command that fits these documents.", cfg.data)

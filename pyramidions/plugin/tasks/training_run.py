@@ -1,0 +1,103 @@
+"""What a training does beside fairseq's own: checkpoints stay whole, it stops in time, and it resumes exactly."""
+
+from collections.abc import Iterable
+from typing import Any, Optional
+
+from omegaconf import DictConfig
+from torch import nn
+
+from pyramidions.plugin.tasks.optimizer_order import ResumedOrder
+from pyramidions.plugin.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.plugin.tasks.run_checks import check_best_metric, check_best_of_update
+from pyramidions.plugin.tasks.scorer_rate import ScorerRate
+from pyramidions.plugin.tasks.stopping import StoppingRule
+from pyramidions.plugin.tasks.timely_saves import TimelySaves
+
+
+class TrainingRun:
+    """A run of fairseq-train, told at fairseq's hooks what is about to happen or has happened.
+
+    Args:
+        run: the config of the whole run.
+        patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
+    """
+
+    def __init__(self, run: DictConfig, patience: int) -> None:
+        self.run = run
+        self.stopping = StoppingRule(patience, run)
+        self.checkpoints = RunCheckpoints(run)
+        self._timely = TimelySaves(run)
+        #: iterator over the batches of the current epoch; None before the first
+        self.epoch: Any = None
+        self._order: Optional[ResumedOrder] = None
+        self._rate: Optional[ScorerRate] = None
+        self._seen: Optional[int] = None
+        self._is_checked = False
+
+    def begin(self) -> None:
+        """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
+
+        Raises:
+            UserError: checkpoints cannot be read or written safely.
+        """
+        self.checkpoints.begin()
+        # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
+        self.run.common.user_dir = None
+
+    def trains(self, model: nn.Module, rate: Optional[ScorerRate] = None) -> None:
+        """Take note of the model and of its scorers' rate, before a checkpoint is loaded into it.
+
+        Raises:
+            UserError: a resumed run began with other frozen parts.
+        """
+        self.checkpoints.check_frozen(model)
+        self._order, self._rate = ResumedOrder(model), rate
+
+    def before_step(self, update: int, optimizer: Any) -> None:
+        """Take note that training goes on after so many updates: checkpoints are loaded, and the last save is over."""
+        self.checkpoints.trains()
+        self._timely.before_step(update)
+        if self._order is not None:
+            self._order.restore(optimizer)
+        if self._rate is not None:
+            self._rate.follow(optimizer)
+
+    def updated(self, update: int, model: nn.Module) -> None:
+        """Take note that an update, counted from 1, is done."""
+        if self.epoch is not None:
+            self._timely.updated(update, self.epoch, next(model.parameters()).device)
+
+    def before_saving(self) -> None:
+        """Move aside what fairseq is about to overwrite, and have it record the config of the run."""
+        self._timely.before_saving()
+        self.checkpoints.before_saving()
+
+    def saved(self, first: str) -> None:
+        """Verify what fairseq has written: ``first``, and its copies."""
+        self.checkpoints.saved(first)
+        self._timely.saved(first)
+
+    def logged(self, metrics: Iterable[str], criterion: Any) -> None:
+        """Take note of the metrics that validation will log, known from the first update on.
+
+        Raises:
+            UserError: --best-checkpoint-metric is none of them.
+        """
+        if not self._is_checked:
+            check_best_of_update(self.run, metrics, criterion)
+            self._is_checked = True
+
+    def validated(self, stats: dict[str, Any]) -> None:
+        """Take note of a validation's metrics, by name; of several subsets the first counts, as for fairseq.
+
+        Raises:
+            UserError: --best-checkpoint-metric is none of them.
+        """
+        if stats["num_updates"] == self._seen:
+            return
+        check_best_metric(self.run, stats)
+        self._seen = stats["num_updates"]
+        score = float(stats[self.run.checkpoint.best_checkpoint_metric])
+        self.checkpoints.validated(score)
+        if self.epoch is not None and self.epoch.end_of_epoch():
+            self.stopping.validated(score)

@@ -1,0 +1,160 @@
+"""What every task of ours does for a training run: whole batches, runs that resume exactly, and losses of parts."""
+
+from abc import ABC
+from argparse import ArgumentParser
+from typing import Any, Optional
+
+from fairseq.logging import metrics
+from fairseq.tasks import FairseqTask
+
+from pyramidions.base.errors import UserError
+from pyramidions.plugin.criterions.collapse import CollapseWatch
+from pyramidions.plugin.tasks.regularising import WithRegulariser, log_regulariser
+from pyramidions.plugin.tasks.run_checkpoints import check_given
+from pyramidions.plugin.tasks.run_checks import check_run
+from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
+from pyramidions.plugin.tasks.scorer_rate import ScorerRate
+from pyramidions.plugin.tasks.timely_saves import leave_group
+from pyramidions.plugin.tasks.training_run import TrainingRun
+
+
+class TrainingTask(FairseqTask, ABC):
+    """A task whose runs resume exactly, keep their checkpoints whole, and stop in time.
+
+    Args:
+        cfg: what the user said, ``stopping_patience`` among it.
+
+    Raises:
+        UserError: the patience is negative.
+    """
+
+    def __init__(self, cfg: Any) -> None:
+        super().__init__(cfg)
+        if cfg.stopping_patience < 0:
+            raise UserError(f"--stopping-patience must be at least 0, but is {cfg.stopping_patience}.")
+        check_given(run_of(cfg))
+        self._training: Optional[TrainingRun] = None
+        self._scorers = CollapseWatch()
+
+    @classmethod
+    def setup_task(cls, cfg: Any, **unused: Any) -> Any:
+        """Make the task; `fairseq-validate` says that a checkpoint is its source, which changes nothing here."""
+        return cls(cfg)
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add our flags."""
+        super().add_args(parser)
+        # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
+        # safe loading of torch refuses: no run on several GPUs could resume.
+        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+
+    def begin_training(self, from_checkpoint: bool) -> Optional[TrainingRun]:
+        """Begin or go on with the run, unless there is none; return it.
+
+        Raises:
+            UserError: its settings contradict each other, or checkpoints cannot be read or written safely.
+        """
+        run = run_of(self.cfg)
+        if run is not None and not from_checkpoint:
+            check_run(run, self.cfg.stopping_patience)
+            self._training = TrainingRun(run, self.cfg.stopping_patience)
+            self._training.begin()
+        return self._training
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and begin or go on with its training."""
+        training = self.begin_training(from_checkpoint)
+        if training is not None and not from_checkpoint:
+            self.check_model(cfg)
+            training.checkpoints.settle_format(cfg)
+            training.checkpoints.check_parts(cfg)
+        model = super().build_model(cfg, from_checkpoint)
+        if training is not None:
+            training.trains(model, self.begin_learning(model, training))
+        return model
+
+    def check_model(self, cfg: Any) -> None:
+        """Refuse a model that does not suit the data, before it is trained; by default, any does."""
+
+    def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
+        """Settle which parts of a model learn; return the rate of its scorers if that is another."""
+        return None
+
+    def validation_only_metrics(self) -> list[str]:
+        """Return the metrics that the task logs at validation, but not in training; by default, there are none."""
+        return []
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """Return what a resumed run needs to know beside: how long it has been without progress."""
+        if self._training is None:
+            return {}
+        # Asked for by the process that saves, right before it does.
+        self._training.before_saving()
+        return {type(self).__name__: self._training.stopping.state_dict()}
+
+    def set_checkpoint_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on as the run that wrote the checkpoint would have."""
+        if self._training is not None:
+            self._training.stopping.load_state_dict(state_dict)
+
+    def post_save(self, path: str, num_updates: int) -> None:
+        """Verify what has been saved."""
+        if self._training is not None:
+            self._training.saved(path)
+
+    def get_batch_iterator(
+        self,
+        dataset: Any,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        max_positions: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return an iterator over batches that hold every example.
+
+        Every example fits the model, so that nothing is left to filter; and batches may have any size, where fairseq's
+        default multiple of 8 would drop the last ones. Which examples of equal length share a batch is drawn anew for
+        each epoch: an iterator kept from the first one would draw otherwise than a resumed run.
+        """
+        ours = {"max_positions": None, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
+        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **ours})
+        # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
+        # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
+        batches.persistent_workers = False
+        dataset.worker_init_fn = leave_group
+        if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
+            self._training.epoch = batches
+        return batches
+
+    def train_step(
+        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss of a batch, with those that parts of the model have, and its gradients."""
+        if self._training is not None:
+            self._training.before_step(update_num, optimizer)
+        step: tuple[Any, Any, dict[str, Any]] = super().train_step(
+            sample, model, WithRegulariser(criterion), optimizer, update_num, ignore_grad
+        )
+        return step
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """Update the weights, and see whether it is time to save them."""
+        super().optimizer_step(optimizer, model, update_num)
+        if self._training is not None:
+            self._training.updated(update_num + 1, model)
+
+    def post_validate(self, model: Any, stats: dict[str, Any], agg: Any) -> None:
+        """Take note of a validation's metrics, by name."""
+        if self._training is not None:
+            self._training.validated(stats)
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Log the criterion's metrics, and the losses that parts of the model have."""
+        with metrics.aggregate() as logged:
+            super().reduce_metrics(logging_outputs, criterion)
+        log_regulariser(logging_outputs)
+        if self._training is not None:
+            self._training.logged([*logged, *self.validation_only_metrics()], criterion)
+        if is_first_worker(self.cfg):
+            self._scorers.look(logging_outputs)

@@ -1,0 +1,1 @@
+"""Runs and what they cost: training, recipes, counted cost, timing and curves."""

@@ -1,0 +1,199 @@
+"""What a model costs: multiplications and memory of a training step by part, and parameters."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from pyramidions.base.errors import UserError
+from pyramidions.models import PyramidionConfig, build
+from pyramidions.models.config import MAX_TARGET_POSITIONS
+from pyramidions.nn import Transformer
+from pyramidions.nn.attention import SegmentsAttention
+from pyramidions.runs.measure.counter import PartCounter
+from pyramidions.runs.measure.parts import CostPart
+
+_MARKER = 3
+_META = torch.device("meta")
+_READS_DEVICE = Tensor.device.__get__
+
+
+class Lengths(NamedTuple):
+    """A batch of full-length documents and their summaries.
+
+    Attributes:
+        source: L, tokens of each document.
+        target: T, tokens of each summary.
+        batch: B.
+        vocab_size: V.
+    """
+
+    source: int = 8192
+    target: int = 512
+    batch: int = 1
+    vocab_size: int = 32768
+
+
+class Cost(NamedTuple):
+    """What a batch of full-length documents costs.
+
+    Multiplications are those of one forward pass as in training: all target tokens at once, no cache. A training step
+    commonly counts three times as many; PoWER's scorer, which has no gradient, costs less. Causal attention is counted
+    whole, although half of it is masked. Work on single values (softmax, normalisation, activations, positions, the
+    scores of a tournament, a mean's division) is left out.
+
+    Activations are what a training step keeps for its backward pass, parameters excluded: in float32, with fused
+    attention, and with a byte for each value that dropout looks at. A tensor that several operators keep is counted
+    once, for the part that keeps it first. Short-lived buffers, gradients and the optimizer's state come on top.
+
+    Attributes:
+        lengths: of the batch.
+        products: multiplications in matrix products, by part.
+        weighted: multiplications of vectors with weights outside of matrix products, by part: soft pooling.
+        activations: bytes, by part.
+        parameters: of the model; embeddings that the output layer shares count once.
+    """
+
+    lengths: Lengths
+    products: dict[CostPart, int]
+    weighted: dict[CostPart, int]
+    activations: dict[CostPart, int]
+    parameters: int
+
+    def multiplications(self) -> dict[CostPart, int]:
+        """Return all multiplications, by part."""
+        return {part: self.products[part] + self.weighted[part] for part in CostPart}
+
+    def total(self) -> int:
+        """Return the number of all multiplications."""
+        return sum(self.multiplications().values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all figures as plain values."""
+        return {
+            "lengths": self.lengths._asdict(),
+            "matrix_products": self.products,
+            "weighted_sums": sum(self.weighted.values()),
+            "multiplications": self.total(),
+            "activation_bytes": self.activations,
+            "parameters": self.parameters,
+        }
+
+
+def cost_of(config: PyramidionConfig, lengths: Lengths) -> Cost:
+    """Count what a config costs: the model runs as on a GPU, but on tensors that have a shape and no memory.
+
+    Args:
+        config: the model's shape.
+        lengths: of the batch.
+
+    Raises:
+        UserError: a config that breaks a rule, a length below 1, or a model whose work depends on what it reads.
+    """
+    for name, value in lengths._asdict().items():
+        if value < 1:
+            raise UserError(f"`{name}` must be at least 1, but is {value}.")
+    try:
+        with _pretended_gpu():
+            return cost_of_run(model_of(config, lengths), lengths)
+    except RuntimeError as error:
+        # Without memory there are no values to look at.
+        if isinstance(error, NotImplementedError) or "meta tensor" in str(error):
+            raise UserError(f"What this model costs depends on the values that it reads: {error}") from error
+        raise
+
+
+def model_of(config: PyramidionConfig, lengths: Lengths) -> Transformer:
+    """Return a model to be counted, in training mode."""
+    longest = max(lengths.target, MAX_TARGET_POSITIONS)
+    return build(config, lengths.vocab_size, marker_idx=_MARKER, max_target_positions=longest).train()
+
+
+def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
+    """Count what a model costs while it computes the loss of random tokens, without padding and without queries.
+
+    Of a model that pools at markers it is the most that a text may cost: a sentence starts at each token. Of one with
+    attention inside units, these are as long as its segments.
+
+    Args:
+        model: in training mode.
+        lengths: of the batch.
+    """
+    source, prefix, target = (
+        torch.randint(
+            1 + max(_MARKER, model.padding_idx, model.encoder.separator_idx or 0),
+            lengths.vocab_size,
+            (lengths.batch, length),
+        )
+        for length in (lengths.source, lengths.target, lengths.target)
+    )
+    if model.encoder.marker_idx is not None:
+        source[:, :: _longest_segment(model)] = _MARKER
+    counter = PartCounter(model)
+    with counter.counting():
+        encoded = model.encoder(source, source.eq(model.padding_idx), [lengths.source] * lengths.batch)
+        features = model.decoder.features(prefix, encoded.memories)
+        counter.enter(CostPart.OUTPUT)
+        log_probs = model.decoder.logits(features).log_softmax(dim=-1)
+        log_probs.gather(-1, target[..., None]).sum()
+        counter.leave()
+    products, weighted, kept = (
+        {part: counts[part] for part in CostPart} for counts in (counter.products, counter.weighted, counter.kept)
+    )
+    return Cost(lengths, products, weighted, kept, sum(parameter.numel() for parameter in model.parameters()))
+
+
+def _longest_segment(model: Transformer) -> int:
+    """Return the positions of the longest segment within which attention stays; 1 where none does."""
+    segments = (module for module in model.encoder.modules() if isinstance(module, SegmentsAttention))
+    return max((segment.segment_length for segment in segments), default=1)
+
+
+@contextmanager
+def _pretended_gpu() -> Iterator[None]:
+    """Keep new tensors on the meta device: they have a shape but no memory, and operators compute nothing.
+
+    Tensors say that they are on a GPU, so that code which asks takes the GPU's path. Attention is fused and dropout
+    keeps a mask of bytes, as they are there: without this, the meta device would take slower paths that keep more.
+    """
+    with _META, _LikeAGpu():
+        yield
+
+
+class _LikeAGpu(TorchFunctionMode):
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func == _READS_DEVICE:
+            return torch.device("cuda", 0)
+        args = tuple(_META if isinstance(value, torch.device) else value for value in args)
+        kwargs = {name: _META if name == "device" else value for name, value in (kwargs or {}).items()}
+        if func is F.scaled_dot_product_attention:
+            return _fused_attention(*args, **kwargs)
+        if func is F.dropout:
+            return _dropout(*args, **kwargs)
+        return func(*args, **kwargs)
+
+
+def _fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False
+) -> Tensor:
+    """Attend without holding the weights; the kernel drops some of them without keeping a mask."""
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.empty_like(attn_mask, dtype=q.dtype)
+    # torch has one such operator for each device. The CPU's keeps no more than it must: a GPU's may pad.
+    fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+    mixed: Tensor = fused(q, k, v, 0.0, is_causal, attn_mask=attn_mask)[0]
+    return mixed
+
+
+def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    return torch.native_dropout(input, p, training)[0]

@@ -1,0 +1,106 @@
+"""Counts what torch does while a model runs, by part of the model."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry, sdpa_flop_count
+
+from pyramidions.nn.scorer import Scorer
+from pyramidions.runs.measure.parts import CostPart, part_of
+
+_ATEN = torch.ops.aten
+#: products with a vector, which torch does not count: the argument of which each number is multiplied once
+_WITH_A_VECTOR = {_ATEN.mv: 0, _ATEN.addmv: 1, _ATEN.dot: 0, _ATEN.vdot: 0}
+
+
+class PartCounter(TorchDispatchMode):
+    """Counts the work of a forward pass, and what it keeps for the backward pass.
+
+    Args:
+        model: what will run.
+
+    Attributes:
+        products: multiplications in matrix products, by part.
+        weighted: multiplications of vectors with weights outside of matrix products, by part.
+        kept: bytes kept for the backward pass without parameters, by the part that keeps a tensor first.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.products: Counter[CostPart] = Counter()
+        self.weighted: Counter[CostPart] = Counter()
+        self.kept: Counter[CostPart] = Counter()
+        self._model = model
+        # Storages stay alive, so that no other takes their place and their id.
+        self._known = {id(storage): storage for storage in (p.untyped_storage() for p in model.parameters())}
+        self._at_work = [CostPart.EMBEDDING_AND_NORMS]
+        self._scorers = 0
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what runs inside this context."""
+        handles: list[Any] = []
+        for name, module in self._model.named_modules():
+            if (part := part_of(name, module)) is not None:
+                handles += self._follow(module, part)
+        try:
+            with saved_tensors_hooks(self._keep, lambda x: x), self:
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def enter(self, part: CostPart) -> None:
+        """Count for this part until it is left."""
+        # What a scorer asks of the layer before is the scorer's own work.
+        self._at_work.append(CostPart.POOLING if self._scorers else part)
+
+    def leave(self) -> None:
+        """Count for the part before again."""
+        self._at_work.pop()
+
+    def _follow(self, module: nn.Module, part: CostPart) -> Iterator[Any]:
+        scores = isinstance(module, Scorer)
+
+        def enter(*_: object) -> None:
+            self.enter(part)
+            self._scorers += scores
+
+        def leave(*_: object) -> None:
+            self._scorers -= scores
+            self.leave()
+
+        yield module.register_forward_pre_hook(enter)
+        yield module.register_forward_hook(leave)
+
+    def _keep(self, x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if id(storage) not in self._known:
+            self._known[id(storage)] = storage
+            self.kept[self._at_work[-1]] += storage.nbytes()
+        return x
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Run an operator and count its multiplications."""
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        operator, part = func.overloadpacket, self._at_work[-1]
+        if operator in flop_registry:
+            # An operation is a multiplication or an addition.
+            self.products[part] += flop_registry[operator](*args, **kwargs, out_val=out) // 2
+        elif operator is _ATEN._scaled_dot_product_flash_attention_for_cpu:
+            self.products[part] += sdpa_flop_count(*(x.shape for x in args[:3])) // 2
+        elif operator in _WITH_A_VECTOR:
+            self.products[part] += args[_WITH_A_VECTOR[operator]].numel()
+        elif operator in (_ATEN._embedding_bag, _ATEN._embedding_bag_forward_only):
+            vectors, members = args[:2]
+            self.weighted[part] += members.numel() * vectors.size(1)
+        return out

@@ -1,0 +1,235 @@
+"""Training settings for a corpus of a given size, with an estimate of the memory and time that they need."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pyramidions.models import PyramidionConfig, preset
+from pyramidions.runs.measure.cost import Cost, Lengths, cost_of
+
+#: Operations a second, in 10^12, that are assumed: half of an A100 in float32, and two cores.
+GPU_TFLOPS, CPU_TFLOPS = 10.0, 0.03
+_WEIGHT_BYTES = 16  # a parameter in float32, its gradient and Adam's two moments
+
+
+class CorpusSize(NamedTuple):
+    """What is known of a prepared corpus.
+
+    Attributes:
+        documents: for training.
+        vocab_size: pieces, specials included.
+        source: "mean" and "p95" of a document's tokens.
+        target: "mean", "min" and "max" of a summary's tokens.
+        has_queries: documents have queries; a scorer that reads them decides then what is kept.
+    """
+
+    documents: int
+    vocab_size: int
+    source: Mapping[str, float]
+    target: Mapping[str, float]
+    has_queries: bool = False
+
+
+class Tier(NamedTuple):
+    """What suits corpora up to a size.
+
+    Attributes:
+        name: of the size.
+        most: documents up to which it is taken; None for any number.
+        vocab_size: pieces that suit so many documents.
+        arch: the preset.
+        fields: what differs from it.
+        pooled: after each layer, by how much the longest document is condensed; None where a layer keeps all.
+        longest: most tokens of a document that are read.
+        update: documents an update.
+        epochs: most epochs.
+        warmup: updates of the warm-up at most, and epochs at most.
+        flags: of the training, beside.
+    """
+
+    name: str
+    most: int | None
+    vocab_size: int
+    arch: str
+    fields: dict[str, Any]
+    pooled: tuple[int | None, ...]
+    longest: int
+    update: int
+    epochs: int
+    warmup: tuple[int, int]
+    flags: tuple[str, ...]
+
+
+_ROUGE = ("--eval-rouge", "--eval-rouge-args", '{"beam": 2}')
+_BEST_ROUGE = ("--best-checkpoint-metric", "rouge2", "--maximize-best-checkpoint-metric")
+_DECAY = ("--lr-scheduler", "inverse_sqrt", "--adam-betas", "(0.9, 0.98)")
+TIERS = (
+    Tier(
+        name="hundreds",
+        most=2_000,
+        vocab_size=4000,
+        arch="pyramidion",
+        fields={
+            "embed_dim": 128,
+            "ffn_embed_dim": 512,
+            "num_heads": 4,
+            "normalize_before": True,
+            "self_attention": "blockwise(block_size=256)",
+        },
+        pooled=(4, 16),
+        longest=2048,
+        update=8,
+        epochs=20,
+        warmup=(500, 2),
+        flags=("--lr", "2e-3", *_DECAY, "--validate-interval", "1", "--stopping-patience", "3"),
+    ),
+    # The best shallow model of table 2, row 8.
+    Tier(
+        name="thousands",
+        most=50_000,
+        vocab_size=16_000,
+        arch="transpooler",
+        fields={"normalize_before": True},
+        pooled=(None, 4),
+        longest=8192,
+        update=32,
+        epochs=30,
+        warmup=(2_000, 3),
+        flags=("--lr", "5e-4", *_DECAY, *_ROUGE, *_BEST_ROUGE, "--validate-interval", "3", "--stopping-patience", "5"),
+    ),
+    # The paper's run (tables 3 and 6, appendix D.1).
+    Tier(
+        name="hundreds of thousands",
+        most=None,
+        vocab_size=32_768,
+        arch="deep_pyramidion",
+        fields={},
+        pooled=(None, 4, 16, None, None, None),
+        longest=8192,
+        update=256,
+        epochs=30,
+        warmup=(5_000, 10),
+        flags=(
+            *("--lr", "5e-4", "--lr-scheduler", "fixed", "--weight-decay", "0.1", *_ROUGE, *_BEST_ROUGE),
+            *("--validate-interval", "3", "--stopping-patience", "7"),
+        ),
+    ),
+)
+
+
+class Recipe(NamedTuple):
+    """Settings for a corpus, and what they need.
+
+    Attributes:
+        tier: of the corpus.
+        flags: of fairseq-train, but for its folders.
+        lengths: most tokens of a document and of a summary, and documents that a worker holds at a time.
+        epoch_updates, warmup: updates of an epoch, and of the warm-up.
+        cost: of a batch of the longest documents.
+        operations: floating-point operations of the whole run, without validation.
+    """
+
+    tier: Tier
+    flags: tuple[str, ...]
+    lengths: Lengths
+    epoch_updates: int
+    warmup: int
+    cost: Cost
+    operations: float
+
+    @property
+    def updates(self) -> int:
+        """Updates of the run at most."""
+        return self.tier.epochs * self.epoch_updates
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Bytes of each worker for weights, gradients and moments, and for activations of the longest documents."""
+        return _WEIGHT_BYTES * self.cost.parameters, sum(self.cost.activations.values())
+
+    def hours(self, tflops: float) -> float:
+        """Return the hours of all workers together, without validation, if each sustains `tflops`."""
+        return self.operations / (tflops * 1e12) / 3600
+
+
+def tier_of(documents: int, gpus: int) -> Tier:
+    """Return what suits a corpus and a machine: without a GPU the smallest model, whatever the corpus."""
+    return next(tier for tier in TIERS if not gpus or tier.most is None or documents <= tier.most)
+
+
+def recipe(
+    corpus: CorpusSize,
+    workers: int,
+    memory: float,
+    tier: Tier | None = None,
+    worker_hours: float | None = None,
+    tflops: float = GPU_TFLOPS,
+) -> Recipe:
+    """Return the settings for a corpus.
+
+    Args:
+        corpus: what is known of it.
+        workers: GPUs, or 1 for the CPU.
+        memory: bytes of each; the batch is as large as fits, and at least one document.
+        tier: of the model; None for that of the corpus's size.
+        worker_hours: of all workers together, after which the training is stopped; None for a whole run. The warm-up
+            takes a tenth of them at most, and the learning rate falls from then on where the tier lets it fall.
+        tflops: that each worker sustains, to tell how far it comes in these hours.
+    """
+    tier = tier or tier_of(corpus.documents, workers)
+    source = min(tier.longest, rounded_up(corpus.source["p95"], 512))
+    target = min(1024, rounded_up(corpus.target["max"] + 1, 64))
+    fields = _fields(tier, source, corpus)
+    config = preset(tier.arch, **fields)
+    # Most work is done in blocks, so it grows with a document's length: the mean decides.
+    mean = min(source, round(corpus.source["mean"])), min(target, round(corpus.target["mean"]))
+    # A multiplication comes with an addition; a step with its backward pass counts three times.
+    operations = (
+        3 * 2 * cost_of(config, Lengths(*mean, 1, corpus.vocab_size)).total() * float(corpus.documents) * tier.epochs
+    )
+
+    share = 1.0 if worker_hours is None else min(1.0, worker_hours * 3600 * tflops * 1e12 / operations)
+
+    def with_batch(batch: int) -> Recipe:
+        lengths = Lengths(source, target, batch, corpus.vocab_size)
+        frequency = max(1, round(tier.update / (batch * workers)))
+        epoch_updates = math.ceil(math.ceil(math.ceil(corpus.documents / batch) / workers) / frequency)
+        warmup = min(tier.warmup[0], tier.warmup[1] * epoch_updates)
+        if share < 1:
+            warmup = min(warmup, max(1, int(0.1 * share * tier.epochs * epoch_updates)))
+        flags = (
+            *("--arch", tier.arch, *model_flags(fields)),
+            *("--max-source-positions", str(source), "--max-target-positions", str(target)),
+            *("--criterion", "pooled_cross_entropy", "--optimizer", "adam", "--clip-norm", "1.0", *tier.flags),
+            *("--warmup-updates", str(warmup), "--max-epoch", str(tier.epochs), "--batch-size", str(batch)),
+            *("--update-freq", str(frequency), "--no-epoch-checkpoints"),
+        )
+        return Recipe(tier, flags, lengths, epoch_updates, warmup, cost_of(config, lengths), operations)
+
+    found = with_batch(max(1, tier.update // workers))
+    while found.lengths.batch > 1 and sum(found.memory) > memory:
+        found = with_batch(found.lengths.batch // 2)
+    return found
+
+
+def rounded_up(tokens: float, multiple: int) -> int:
+    """Return a length as a multiple that is not smaller."""
+    return math.ceil(tokens / multiple) * multiple
+
+
+def _fields(tier: Tier, source: int, corpus: CorpusSize) -> dict[str, Any]:
+    pooled = ",".join(str(by and source // by) for by in tier.pooled)
+    # A model that saw few documents repeats itself.
+    fields = {**tier.fields, "pooling_lengths": pooled, "decoding_no_repeat_ngram": 3}
+    if corpus.target["min"] < PyramidionConfig.decoding_min_length:
+        fields["decoding_min_length"] = corpus.target["min"]
+    if corpus.has_queries:
+        fields["scorer"] = "query"
+    return fields
+
+
+def model_flags(fields: dict[str, Any]) -> list[str]:
+    """Return the flags of fairseq-train for fields of a model; switches that are off have none."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in fields.items() if value is not False}
+    flags = {flag: [] if value is True else [str(value)] for flag, value in given.items()}
+    return [word for flag, values in flags.items() for word in (flag, *values)]

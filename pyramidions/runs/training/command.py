@@ -1,0 +1,138 @@
+"""Begins a run, or goes on with one."""
+
+import shutil
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.vocabulary import VocabSizeError
+from pyramidions.files.atomic import hold_folder
+from pyramidions.files.processes import as_typed
+from pyramidions.files.progress import note
+from pyramidions.inference.export_folder import refuse_foreign
+from pyramidions.runs.training.arguments import Arguments
+from pyramidions.runs.training.baseline import advice
+from pyramidions.runs.training.commands import train_command
+from pyramidions.runs.training.places import Places
+from pyramidions.runs.training.plan import Plan, estimated, make_plan
+from pyramidions.runs.training.run import Run, Say
+from pyramidions.runs.training.sources import changed, near, stamps
+from pyramidions.runs.training.state import State
+
+_CANNOT_TRAIN = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
+
+
+def train(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
+    """Make a model of documents, from where an interrupted run stopped.
+
+    Args:
+        arguments: what to make it of.
+        model: the folder to export to; the work lies beside it, in MODEL.work.
+        name: of the documents, as the user gave it.
+        overwrite: begin anew, and replace what was made of other documents or with other arguments.
+        say: receives progress, one line at a time.
+
+    Raises:
+        UserError: wrong documents or arguments, another run, or a command that failed.
+    """
+    places = Places.of(model)
+    _check_places(places)
+    _hold(places)
+    is_new = not places.work.exists()
+    state = None if overwrite else State.read(places.state)
+    if state is None:
+        state = _begin(arguments, places, name, overwrite, say)
+    else:
+        _refuse_differences(state, arguments, places)
+        say(f"Goes on with {places.work}.")
+    plan = Plan.read(state.facts["plan"])
+    run = Run(arguments, plan, places, state, say)
+    try:
+        run.go()
+    except VocabSizeError:
+        # A wrong argument, which shows before anything is encoded.
+        if is_new:
+            shutil.rmtree(places.work)
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            # --overwrite would begin anew.
+            note(
+                f"Stopped.{run.kept()} The same command{' without --overwrite' if overwrite else ''} goes on from here."
+            )
+        raise
+    say(f"\n{places.table.read_text().rstrip()}\n")
+    say(f"The model is in {model}. {places.work} holds data, checkpoints, logs and scores.")
+    for sentence in advice(places.scores, plan.kind, plan.of_kind.next_command(model)):
+        say(sentence)
+
+
+def show_plan(arguments: Arguments, model: Path, *, name: str, overwrite: bool, say: Say) -> None:
+    """Say what a run would do, and write nothing; arguments are those of `train`.
+
+    Raises:
+        UserError: wrong documents or arguments.
+    """
+    places = Places.of(model)
+    _check_places(places)
+    state = State.read(places.state)
+    if state is not None and not overwrite:
+        _refuse_differences(state, arguments, places)
+    plan, found = make_plan(arguments)
+    schedule = estimated(plan, found, arguments)
+    for sentence in plan.sentences(name, places.work):
+        say(sentence)
+    say(f"Vocabulary: {plan.vocab_size:,} pieces, or fewer where the corpus allows no more.")
+    say(f"{schedule}. The command, its lengths estimated:")
+    say(f"\n{as_typed(train_command(places, arguments, plan, schedule))}")
+    if not _can_train():
+        say(f"\n{_CANNOT_TRAIN}")
+
+
+def _can_train() -> bool:
+    return find_spec("fairseq") is not None
+
+
+def _check_places(places: Places) -> None:
+    refuse_foreign(places.model)
+    work = places.work
+    if work.exists() and not work.is_dir():
+        raise UserError(f"The work folder {work} must be a folder, but is a file.")
+    if work.is_dir() and any(work.iterdir()) and not places.state.exists():
+        raise UserError(f"{work} holds files that `pyramidions train` did not make; give another MODEL.")
+
+
+def _hold(places: Places) -> None:
+    try:
+        hold_folder(places.work)
+    except BlockingIOError:
+        raise UserError(f"Another `pyramidions train` works on {places.model}: wait for it, or stop it.") from None
+
+
+def _begin(arguments: Arguments, places: Places, name: str, overwrite: bool, say: Say) -> State:
+    if places.model.exists() and any(places.model.iterdir()) and not overwrite:
+        raise UserError(f"{places.model} holds a model of another run; give another MODEL, or --overwrite.")
+    if not _can_train():
+        raise UserError(_CANNOT_TRAIN)
+    inputs = stamps(arguments.documents)
+    plan, _ = make_plan(arguments)
+    for sentence in plan.sentences(name, places.work):
+        say(sentence)
+    places.work.mkdir(parents=True, exist_ok=True)
+    _hold(places)
+    for entry in places.work.iterdir():
+        # Replaced last: without it the folder would be refused as one that we did not make.
+        if entry != places.state:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    return State.new(places.state, arguments=asdict(arguments), inputs=inputs, plan=plan.facts)
+
+
+def _refuse_differences(state: State, arguments: Arguments, places: Places) -> None:
+    anew = "give another MODEL, or --overwrite to begin anew"
+    if difference := arguments.difference(state.facts["arguments"]):
+        raise UserError(f"{places.work} was begun with other arguments ({difference}): {anew}.")
+    before = state.facts["inputs"]
+    now = stamps(arguments.documents, before)
+    if file := changed(before, now):
+        raise UserError(f"{near(file)} has changed since {places.work} was begun: {anew}.")

@@ -1,0 +1,133 @@
+"""What a run will do, decided before anything is written."""
+
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pyramidions.data.holdout import Survey, held_out, survey
+from pyramidions.data.manifest import distribution
+from pyramidions.files.progress import counted
+from pyramidions.runs.measure.recipe import CorpusSize
+from pyramidions.runs.training.arguments import Arguments, absolute
+from pyramidions.runs.training.kinds import KINDS, Kind, Schedule, choose_kind
+from pyramidions.runs.training.machine import Machine, find_machine
+from pyramidions.runs.training.sources import Sources, find_sources
+
+_PIECES = 1.5  # of a word, about, in vocabularies of these sizes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do.
+
+    Attributes:
+        given: the input of each split that was given.
+        held_out: documents of each split where some must be held out of the train split; empty where none must.
+        documents: to train on.
+        skipped: empty documents of the train split, which are left out.
+        kind: a name in `KINDS`.
+        why: this kind.
+        vocab_size: number of pieces.
+        gpus, memory: of the machine.
+    """
+
+    given: dict[str, str]
+    held_out: dict[str, int]
+    documents: int
+    skipped: int
+    kind: str
+    why: str
+    vocab_size: int
+    gpus: int
+    memory: float
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Self:
+        """Return the plan that `facts` returned."""
+        return cls(**facts)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The plan as JSON has it."""
+        return asdict(self)
+
+    @property
+    def machine(self) -> Machine:
+        """What the run computes on."""
+        return Machine(self.gpus, self.memory)
+
+    @property
+    def of_kind(self) -> Kind:
+        """The kind of model."""
+        return KINDS[self.kind]
+
+    def sentences(self, name: str, work: Path) -> list[str]:
+        """Return the plan in words.
+
+        Args:
+            name: of the documents, as the user gave it.
+            work: the work folder.
+        """
+        told = []
+        if self.held_out:
+            others = " and ".join(f"{n:,} for {split}" for split, n in self.held_out.items() if split != "train")
+            told.append(
+                f"{name}: {counted(sum(self.held_out.values()), 'document')}; held out by a hash of their ids: "
+                f"{others} ({work / 'documents'})."
+            )
+        else:
+            told.append(f"{name}: {counted(self.documents, 'document')} to train on, with valid and test splits.")
+        if self.skipped:
+            told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
+        article = "An" if self.kind[0] in "aeiou" else "A"
+        told.append(f"{article} {self.kind} will be trained on {self.machine.name}: {self.why}.")
+        return told
+
+
+def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
+    """Read the documents of all given splits once, and decide.
+
+    Raises:
+        UserError: a document is invalid, there are too few, or fewer GPUs than asked for.
+    """
+    machine = find_machine(arguments.gpus)
+    sources = find_sources(arguments.documents, arguments.config)
+    train = partial(arguments.corpus, sources.given["train"], "train")
+    # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.
+    found = survey(train(sections=arguments.kind != "summarizer"))
+    documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
+    kind, why = choose_kind(arguments.kind, documents, machine, has_queries)
+    if arguments.kind == "auto" and not kind.labels:
+        found = survey(train(sections=False))
+    sizes = _sizes(found, sources)
+    documents = sizes.get("train", found.documents)
+    _check_others(arguments, sources, kind)
+    vocab_size = arguments.vocab_size or kind.vocab_size(documents, machine.gpus)
+    given = {split: absolute(name) for split, name in sources.given.items()}
+    plan = Plan(given, sizes, documents, found.skipped, kind.name, why, vocab_size, *machine)
+    return plan, found
+
+
+def _sizes(found: Survey, sources: Sources) -> dict[str, int]:
+    return held_out(found.hashes, sources.missing, sources.given["train"]) if sources.missing else {}
+
+
+def _check_others(arguments: Arguments, sources: Sources, kind: Kind) -> None:
+    """Read the given splits but `train` once: what is wrong with them shows before anything is written."""
+    for split, name in sources.given.items():
+        if split != "train":
+            # HipoRank reads the sections of the test split for every kind of model.
+            for sections in {kind.labels, kind.labels or split == "test"}:
+                survey(arguments.corpus(name, split, sections=sections))
+
+
+def estimated(plan: Plan, found: Survey, arguments: Arguments) -> Schedule:
+    """Return how the model would be trained, before the documents are prepared: their tokens are estimated."""
+    source, target = (distribution(np.ceil(_PIECES * words)) for words in (found.source_words, found.target_words))
+    target = {name: int(value) for name, value in target.items()}
+    has_queries = arguments.query_field is not None
+    corpus = CorpusSize(plan.documents, plan.vocab_size, source, target, has_queries)
+    return plan.of_kind.schedule(corpus, plan.machine, arguments.hours)

@@ -1,0 +1,163 @@
+"""One bar for a training, from what its log says."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from pyramidions.files.progress import counted, note, progress_bar
+from pyramidions.files.run_facts import RunFacts
+from pyramidions.runs.curves import INTERVAL, TRAIN, read_record
+
+_MEASURED = 20.0  # seconds of updates from which the others are forecast
+
+
+def as_time(hours: float) -> str:
+    """Return a duration in words."""
+    minutes = 60 * hours
+    return counted(max(round(minutes), 1), "minute") if minutes < 120 else f"{hours:,.0f} hours"
+
+
+@dataclass
+class Progress:
+    """Where a training is.
+
+    Attributes:
+        metric: the one that the best checkpoint is chosen by.
+        highest: whether its highest value is the best.
+        updates: done so far.
+        loss: of the last interval.
+        best: value of the metric in validation so far.
+    """
+
+    metric: str = "loss"
+    highest: bool = False
+    updates: int = 0
+    loss: float | None = None
+    best: float | None = None
+
+    def read(self, line: str) -> None:
+        """Take note of a line of the log."""
+        record = read_record(line) if "num_updates" in line else None
+        if record is None:
+            return
+        self.updates = max(self.updates, record.update)
+        if record.split in (INTERVAL, TRAIN):
+            self.loss = record.values.get("loss", self.loss)
+        elif math.isfinite(value := record.values.get(self.metric, math.nan)):
+            better = max if self.highest else min
+            self.best = value if self.best is None else better(self.best, value)
+
+    def __str__(self) -> str:
+        parts = [] if self.loss is None else [f"loss {self.loss:.2f}"]
+        parts += [] if self.best is None else [f"best validation {self.metric} {self.best:.2f}"]
+        return ", ".join(parts)
+
+
+def begun(words: tuple[str, ...], checkpoint: Path) -> tuple[Progress, float]:
+    """Return where a training is before its command runs, and the hours that it took so far.
+
+    Args:
+        words: the command.
+        checkpoint: its last one, if there is any.
+    """
+    metric = words[words.index("--best-checkpoint-metric") + 1] if "--best-checkpoint-metric" in words else "loss"
+    progress = Progress(metric, "--maximize-best-checkpoint-metric" in words)
+    facts = RunFacts.of(checkpoint) if checkpoint.is_file() else None
+    if facts is None:
+        return progress, 0.0
+    progress.updates, progress.best = facts.updates, facts.best
+    return progress, facts.seconds / 3600
+
+
+class NewLines:
+    """Reads the lines that a process appends to a file from now on.
+
+    Args:
+        path: of the file, which may not exist yet.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._rest = path, ""
+        self._file = self._open()
+        if self._file is not None:
+            self._file.seek(0, 2)
+
+    def read(self) -> list[str]:
+        """Return the lines that have ended since the last call."""
+        self._file = self._file or self._open()
+        if self._file is None:
+            return []
+        *lines, self._rest = (self._rest + self._file.read()).split("\n")
+        return lines
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> TextIO | None:
+        return self._path.open(encoding="utf-8", errors="replace") if self._path.exists() else None
+
+
+class TrainingBar:
+    """Shows the updates of a training that runs, towards its end.
+
+    Args:
+        log: that grows; what it holds already is passed over.
+        progress: from where it goes on.
+        updates: at most.
+        hours: at most, from now on; None for as many as it takes.
+    """
+
+    def __init__(self, log: Path, progress: Progress, updates: int, hours: float | None) -> None:
+        self.progress = progress
+        self._most, self._hours = updates, hours
+        self._before, self._start = progress.updates, time.monotonic()
+        self._first: tuple[float, int] | None = None
+        self._is_forecast = False
+        self._log = NewLines(log)
+        self._bar = progress_bar("training", updates, "updates", progress.updates)
+
+    def __enter__(self) -> "TrainingBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.show()
+        self._bar.close()
+        self._log.close()
+
+    def show(self) -> None:
+        """Read what is new in the log."""
+        lines = self._log.read()
+        for line in lines:
+            self.progress.read(line)
+        if lines:
+            now = time.monotonic()
+            self._bar.total = max(self._end(now), self.progress.updates)
+            self._bar.set_postfix_str(str(self.progress), refresh=False)
+            self._bar.update(self.progress.updates - self._bar.n)
+            self._forecast(now)
+
+    def _forecast(self, now: float) -> None:
+        """Say once, from the first updates, how long it takes on this machine."""
+        if self._first is None:
+            # What comes before the first update is no training.
+            self._first = (now, self.progress.updates) if self.progress.updates > self._before else None
+            return
+        seconds, done = now - self._first[0], self.progress.updates - self._first[1]
+        if self._is_forecast or done < 3 or seconds < _MEASURED:
+            return
+        self._is_forecast = True
+        left = (self._bar.total - self.progress.updates) * seconds / done
+        note(
+            f"Measured: {seconds / done:.2g} seconds an update, so about {as_time(left / 3600)} more beside validation."
+        )
+
+    def _end(self, now: float) -> int:
+        """Return the update with which it ends, as things stand."""
+        done, seconds = self.progress.updates - self._before, now - self._start
+        if self._hours is None or not done:
+            return self._most
+        return min(self._most, self._before + round(done * self._hours * 3600 / seconds))

@@ -1,0 +1,182 @@
+"""Wrong arguments of public functions and classes: each is refused in one sentence, and none is taken."""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+import small_language_models
+import small_summarizer
+from tables import for_each
+
+import pyramidions.extract
+import pyramidions.inference
+from pyramidions import (
+    Extraction,
+    Extractor,
+    ExtractorMap,
+    SamplingOptions,
+    Segmenter,
+    Summarizer,
+    SummarizerMap,
+    UserError,
+)
+from pyramidions.base.arguments import Range, check, checked
+from pyramidions.extract import HipoRank, TextRank, TfIdf
+from pyramidions.inference import load_extractor, load_language_model, load_model
+from pyramidions.inference.decoding_options import DecodingOptions
+
+NAN, INF, HUGE, BYTES, LIST, MAPPING, THING = math.nan, math.inf, 10**30, b"x", [1], {"a": 1}, object()
+WRONG = {"None": None, "True": True, "1.5": 1.5, "nan": NAN, "inf": INF, "0": 0, "-1": -1, "10**30": HUGE, "'x'": "x"}
+WRONG |= {"bytes": BYTES, "[1]": LIST, "{'a': 1}": MAPPING, "object()": THING}
+# What of these each argument takes, by its name.
+OPTIONAL = "options vectors device precision words sentences redundancy reference query select section_types on_read "
+OPTIONAL += (
+    "beam min_len max_len length_penalty no_repeat_ngram sampling reference_column query_column on_progress corpus"
+)
+FINE: dict[str, list[str]] = {name: ["None"] for name in OPTIONAL.split()}
+FINE["min_len"] += ["0"]
+FINE["no_repeat_ngram"] += ["0"]
+FINE["length_penalty"] += ["1.5", "0", "-1"]
+FINE["reference"] += ["'x'"]
+FINE["query_column"] += ["'x'"]
+FINE |= {"text": ["'x'"], "name": ["'x'"], "column": ["'x'"], "into": ["'x'"], "skip_empty": ["True"]}
+FINE |= {"temperature": ["1.5", "10**30"], "top_k": ["0"], "top_p": [], "seed": ["0", "10**30"], "most": ["0"]}
+FINE |= {"mu": ["1.5", "0", "-1", "10**30"], "damping": ["0"], "alpha": ["1.5", "10**30"]}
+FINE |= {"lambda_1": FINE["mu"], "lambda_2": FINE["mu"]}
+
+
+Calls = dict[str, tuple[Callable[..., Any], dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
+    """Return public callables, and arguments that they need."""
+    folder = tmp_path_factory.mktemp("models")
+    model = small_summarizer.exported(folder / "summarizer")
+    segmenter = Segmenter.from_pretrained(small_language_models.saved(folder, "gumbel"), "cpu")
+    summarizer = Summarizer.from_pretrained(model, "cpu")
+    text = {"text": "bees fly fast. a bee with a ruler."}
+    return {
+        "Extractor": (Extractor, {}),
+        "Extractor.extract": (Extractor("lead").extract, text),
+        "Extractor.rules": (Extractor("lead").rules, {}),
+        "ExtractorMap": (ExtractorMap, {}),
+        "ExtractorMap.__call__": (ExtractorMap(), {"batch": {"text": ["x"]}}),
+        "HipoRank": (HipoRank, {}),
+        "SamplingOptions": (SamplingOptions, {}),
+        "SegmentedText.most_frequent": (segmenter.segment("x y").most_frequent, {"most": 1}),
+        "Segmenter": (Segmenter, {"model": segmenter.model}),
+        "Segmenter.from_pretrained": (Segmenter.from_pretrained, {"path": folder / "model.pt"}),
+        "Segmenter.segment": (segmenter.segment, {"text": "x"}),
+        "Summarizer": (Summarizer, {"model": summarizer.model}),
+        "Summarizer.explain": (summarizer.explain, {**text, "max_len": 1}),
+        "Summarizer.explain_pieces": (summarizer.explain_pieces, {**text, "max_len": 1}),
+        "Summarizer.from_pretrained": (Summarizer.from_pretrained, {"path": model}),
+        "Summarizer.summarize": (summarizer.summarize, {"texts": list(text.values()), "max_len": 1, "min_len": 0}),
+        "SummarizerMap": (SummarizerMap, {"model": model}),
+        "SummarizerMap.__call__": (SummarizerMap(model, max_len=1), {"batch": {"text": ["x"]}}),
+        "TextRank": (TextRank, {}),
+        "TfIdf": (TfIdf, {"corpus": ["some words"]}),
+        "load_extractor": (load_extractor, {"path": model}),
+        "load_language_model": (load_language_model, {"path": folder / "model.pt"}),
+        "load_model": (load_model, {"path": model}),
+    }
+
+
+def of_decoding(name: str) -> bool:
+    return name in DecodingOptions.__annotations__
+
+
+def test_each_wrong_value_of_each_argument_is_refused_in_one_sentence(calls: Calls) -> None:
+    for name, (call, needed) in calls.items():
+        arguments = [*inspect.signature(call).parameters]
+        if "decoding" in arguments:
+            arguments = [*arguments[:-1], *DecodingOptions.__annotations__]
+        for argument in arguments:
+            for shown, value in WRONG.items():
+                if shown in FINE.get(argument, []):
+                    continue
+                given = {key: each for key, each in needed.items() if not (of_decoding(key) and of_decoding(argument))}
+                with pytest.raises(UserError, match=r"^[^\n]+\.$"):
+                    found = call(**{**given, argument: value})
+                    next(iter(found)) if inspect.isgenerator(found) else None
+                    print(f"{name} takes {argument}={shown}")
+
+
+@for_each(
+    "batch",
+    [{"text": "abc"}, {"text": {"a": "b"}}, {"text": [1]}, {"text": 3}, {"text": np.array([["x"]])}, {"text": [b"x"]}],
+)
+def test_a_column_that_is_no_list_of_texts_is_refused(batch: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"^The column 'text' .*must be a .*text.*\.$"):
+        ExtractorMap("lead")(batch)
+
+
+def test_a_name_that_is_no_argument_is_an_error_of_python_that_names_the_function(calls: Calls) -> None:
+    for name in ("Extractor.extract", "Summarizer.summarize", "Summarizer.explain", "SummarizerMap"):
+        call, needed = calls[name]
+        with pytest.raises(TypeError, match=rf"{name}.*\(\) got an unexpected keyword argument 'tokens'$"):
+            call(**needed, tokens=3)
+
+
+# They hold what was computed or read, and are made by us.
+RECORDS = {"Explanation", "SavedExtractor", "SavedLanguageModel", "SavedModel", "SegmentedText", "Summary", "Budget"}
+RECORDS |= {"Ranker", "SelectionRules"}
+
+
+@for_each(
+    "public",
+    [
+        getattr(home, name)
+        for home in (pyramidions, pyramidions.extract, pyramidions.inference)
+        for name in home.__all__
+    ],
+)
+def test_no_public_function_takes_arguments_unchecked(public: Any) -> None:
+    if not callable(public) or public.__name__ in {*RECORDS, "Extraction", "UserError"}:
+        return
+    methods = {
+        name: each for name, each in vars(public).items() if inspect.isroutine(each) or name == "from_pretrained"
+    }
+    own = {name: each for name, each in methods.items() if not name.startswith("_") or name in ("__init__", "__call__")}
+    for name, function in own.items() if inspect.isclass(public) else [("", public)]:
+        function = getattr(function, "__func__", function)
+        if {*inspect.signature(function).parameters} - {"self", "cls"}:
+            assert hasattr(function, "__wrapped__"), f"{public.__name__}.{name}"
+
+
+def test_numbers_of_numpy_are_numbers_and_a_text_is_no_list() -> None:
+    hints = {"n": Annotated[int, Range(1)] | None, "x": float, "texts": list[str]}
+    hints |= {"extraction": Extraction, "above": Annotated[float, Range(0)]}
+    check({"n": np.int64(3), "x": np.float32(1.5), "texts": ["a"]}, hints)
+    for name, value, sentence in (
+        ("n", np.int64(0), "`n` must be at least 1, but is 0."),
+        ("n", 10**5000, None),
+        ("n", -(10**5000), "`n` must be at least 1, but is a number of thousands of digits."),
+        ("x", math.nan, "`x` must be a number, but is nan."),
+        ("x", np.True_, "`x` must be a number, but is True."),
+        ("texts", ["a", 2], "`texts[1]` must be a text, but is 2."),
+        ("texts", "a" * 100, f"`texts` must be a list of texts, but is '{'a' * 79}…: put it in brackets."),
+        ("extraction", 3, "`extraction` must be an Extraction, but is 3."),
+        ("extraction", slice(3), "`extraction` must be an Extraction, but is a slice."),
+        ("above", math.nan, "`above` must be at least 0, but is nan."),
+    ):
+        if sentence is None:
+            check({name: value}, hints)
+            continue
+        with pytest.raises(UserError) as refused:
+            check({name: value}, hints)
+        assert str(refused.value) == sentence
+
+
+def test_a_checked_function_keeps_its_name_its_signature_and_its_defaults() -> None:
+    @checked
+    def repeated(text: str, times: int = 2) -> str:
+        """Return a text several times."""
+        return text * times
+
+    assert (repeated("a"), repeated.__name__, repeated.__doc__) == ("aa", "repeated", "Return a text several times.")
+    assert str(inspect.signature(repeated)) == "(text: str, times: int = 2) -> str"

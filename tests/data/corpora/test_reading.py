@@ -1,0 +1,274 @@
+"""Every known corpus is read from a small copy of its shape."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import datasets
+import pytest
+from corpus_shapes import (
+    SHAPES,
+    lines,
+    meeting,
+    packed,
+    papers,
+    papers_of_release,
+    parquet,
+    patents,
+    summscreen_of_release,
+    tables,
+    texts,
+    write,
+)
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.data.corpora import KNOWN, configuration, read_corpus
+from pyramidions.data.readers import Document
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def read(name: str, release: Path, config: str | None = None) -> dict[str, list[Document]]:
+    corpus = KNOWN[name]
+    reading = read_corpus(corpus, configuration(corpus, config), release)
+    return {split: list(reading.documents(split)) for split in reading.splits}
+
+
+def of(split: str, count: int = 2, start: int = 1) -> list[Document]:
+    return [Document(str(number), *pair) for number, pair in enumerate(texts(split, count), start)]
+
+
+def shape(name: str, tmp_path: Path) -> Path:
+    SHAPES[name](tmp_path / "release")
+    return tmp_path / "release"
+
+
+@for_each("name", ["arxiv", "pubmed", "govreport", "booksum"])
+def test_the_tables_of_the_hub_are_read(name: str, tmp_path: Path) -> None:
+    found = read(name, shape(name, tmp_path))
+    assert found == {"train": of("train"), "valid": of("validation"), "test": of("test")}
+
+
+def test_the_data_card_of_a_copy_may_be_there(tmp_path: Path) -> None:
+    release = shape("govreport", tmp_path)
+    files = [f"  - split: {split}\n    path: document/{split}-*" for split in ("train", "validation", "test")]
+    card = ["---", "configs:", "- config_name: document", "  data_files:", *files, "---"]
+    (release / "README.md").write_text("\n".join(card))
+    assert read("govreport", release)["valid"] == of("validation")
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_papers_of_the_release_have_names_and_sections(archived: bool, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    papers_of_release(release)
+    if archived:
+        files = {path.relative_to(release).as_posix(): path.read_bytes() for path in release.rglob("*.txt")}
+        release = tmp_path / "arxiv-dataset.zip"
+        packed(release, files)
+    reading = read_corpus(KNOWN["arxiv"], "document", release)
+    assert list(reading.documents("valid")) == [Document("val-1", "the long val text .", "short val .")]
+    (document,) = reading.documents("train", sections=True)
+    assert document.source == "# introduction\nthe long train text ."
+
+
+def test_papers_of_another_corpus_beside_them_are_not_mixed_in(tmp_path: Path) -> None:
+    papers_of_release(tmp_path)
+    (tmp_path / "arxiv-dataset").rename(tmp_path / "pubmed-dataset")
+    papers_of_release(tmp_path)
+    write(tmp_path / "arxiv-dataset" / "val.txt", b"")
+    assert [document.id for document in read_corpus(KNOWN["pubmed"], "document", tmp_path).documents("valid")] == [
+        "val-1"
+    ]
+
+
+def test_a_release_may_be_hidden_and_be_named_by_a_way_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SHAPES["qmsum"](tmp_path / ".hidden")
+    (tmp_path / ".hidden" / ".git").mkdir()
+    write(tmp_path / ".hidden" / ".git" / "ALL" / "jsonl" / "val.jsonl", b"no JSON\n")
+    monkeypatch.chdir(tmp_path / ".hidden" / "data")
+    assert {split: len(found) for split, found in read("qmsum", Path("..")).items()} == dict.fromkeys(
+        ("train", "valid", "test"), 6
+    )
+
+
+def test_bills_that_are_held_out_are_no_longer_train_documents(tmp_path: Path) -> None:
+    found = read("billsum", shape("billsum", tmp_path))
+    assert found["test"] == of("test", 200)
+    assert sorted([*found["train"], *found["valid"]], key=lambda document: int(document.id)) == of("train", 200)
+    # 5% of 200; the hash of the text decides, so that the number is always the same.
+    assert len(found["valid"]) == 11
+    assert not {document.source for document in found["train"]} & {document.source for document in found["valid"]}
+
+
+def test_equal_bills_are_on_one_side_in_any_order(tmp_path: Path) -> None:
+    before = {document.source for document in read("billsum", shape("billsum", tmp_path))["valid"]}
+    rows = [{"text": text, "summary": short, "title": "An act"} for text, short in texts("train", 200)]
+    parquet(tmp_path / "other" / "data" / "train-00000-of-00001.parquet", [*reversed(rows), *rows])
+    tables(tmp_path / "other", "text", "summary", ("test",))
+    again = [document.source for document in read("billsum", tmp_path / "other")["valid"]]
+    assert set(again) == before and len(again) == 2 * len(before)
+
+
+def test_bills_of_california_are_not_mixed_in_without_a_data_card_either(tmp_path: Path) -> None:
+    for split in ("train", "test", "ca_test"):
+        rows = [{"text": text, "summary": short} for text, short in texts(split, 40)]
+        parquet(tmp_path / "release" / f"{split}.parquet", rows)
+    assert read("billsum", tmp_path / "release")["test"] == of("test", 40)
+
+
+@pytest.mark.parametrize(("config", "kinds"), [(None, "ad"), ("all", "ad"), ("d", "d")])
+def test_patents_of_a_kind_or_of_all_are_read_from_the_archives(config: str | None, kinds: str, tmp_path: Path) -> None:
+    found = read("bigpatent", shape("bigpatent", tmp_path), config)
+    assert list(found) == ["train", "valid", "test"]
+    for split, name in (("train", "train"), ("valid", "val"), ("test", "test")):
+        expected = [of(f"{name}-{kind}", 1, start)[0] for start, kind in enumerate(kinds, 1)]
+        assert found[split] == expected
+
+
+@pytest.mark.parametrize("inside", ["train/a/part.gz", "a/part.gz"])
+def test_patents_are_read_from_the_folder_of_archives_as_well(inside: str, tmp_path: Path) -> None:
+    row = {"description": "Long.", "abstract": "Short."}
+    packed(tmp_path / "train.zip", {inside: gzip.compress(lines([row]))})
+    assert read("bigpatent", tmp_path, "a") == {"train": [Document("1", "Long.", "Short.")]}
+
+
+def test_unpacked_patents_are_read(tmp_path: Path) -> None:
+    for split in ("train", "val"):
+        write(tmp_path / split / "a" / "1.gz", gzip.compress(lines([{"description": split, "abstract": "Short."}])))
+    found = read("bigpatent", tmp_path)
+    assert [found[split][0].source for split in found] == ["train", "val"]
+
+
+def test_a_meeting_gives_a_document_for_each_query(tmp_path: Path) -> None:
+    found = read("qmsum", shape("qmsum", tmp_path))
+    transcript = "A: Is this the val meeting ?\nB: Yes ."
+    assert found["valid"][:3] == [
+        Document("1/1", transcript, "They met in val.", "Summarize the meeting."),
+        Document("1/2", transcript, "Yes.", "What did B say?"),
+        Document("1/3", transcript, "For money.", "Why?"),
+    ]
+    assert [document.id for document in found["valid"][3:]] == ["2/1", "2/2", "2/3"]
+    assert {split: len(documents) for split, documents in found.items()} == {"train": 6, "valid": 6, "test": 6}
+
+
+def test_one_domain_of_meetings_is_a_release_of_its_own(tmp_path: Path) -> None:
+    found = read("qmsum", shape("qmsum", tmp_path) / "data" / "Academic")
+    assert found["train"][0].source.startswith("A: Is this the academic train meeting")
+
+
+def test_episodes_of_scrolls_have_no_test_split(tmp_path: Path) -> None:
+    for release in (shape("summscreen", tmp_path), tmp_path / "release" / "summ_screen_fd.zip"):
+        found = read("summscreen", release)
+        assert found == {
+            "train": [Document("fd_train", *texts("train")[0])],
+            "valid": [Document("fd_validation", *texts("validation")[0])],
+        }
+
+
+@pytest.mark.parametrize("config", ["fd", "tms"])
+def test_episodes_of_the_release_get_whole_words(config: str, tmp_path: Path) -> None:
+    summscreen_of_release(tmp_path)
+    found = read("summscreen", tmp_path, config)
+    assert list(found) == ["train", "valid", "test"]
+    assert found["valid"] == [Document("dev.json", "transcript of dev\n[ SCENE_BREAK ]", "recap")]
+
+
+def test_empty_documents_are_left_out_and_counted(tmp_path: Path) -> None:
+    # An empty cell of a table is null.
+    (tmp_path / "train.csv").write_text('chapter,summary_text\n"Long,",Short.\n,Short.\nLong.,\n" ",Short.\n')
+    documents = read_corpus(KNOWN["booksum"], "", tmp_path).documents("train")
+    assert list(documents) == [Document("1", "Long,", "Short.")] and documents.skipped == 3
+
+
+def test_tables_in_an_archive_are_refused(tmp_path: Path) -> None:
+    table = b"chapter,summary_text\nLong.,Short.\n"
+    packed(tmp_path / "booksum.zip", {"train.csv": table})
+    write(tmp_path / "folder" / "train.csv.gz", gzip.compress(table))
+    for release in (tmp_path / "booksum.zip", tmp_path / "folder"):
+        with pytest.raises(
+            UserError, match=r"train\.csv\S* must be unpacked: tables are read from files of their own\."
+        ):
+            read_corpus(KNOWN["booksum"], "", release)
+
+
+@pytest.mark.parametrize(("copied", "hub"), [(papers, "ccdv/arxiv-summarization"), (papers_of_release, None)])
+def test_only_a_copy_of_what_is_on_the_hub_is_said_to_be_of_the_hub(
+    copied: Callable[[Path], None], hub: str | None, tmp_path: Path
+) -> None:
+    copied(tmp_path)
+    about = read_corpus(KNOWN["arxiv"], "document", tmp_path).about()
+    assert about == {"name": "arxiv", "config": "document", "hub": hub, "licence": "none stated"}
+
+
+def test_a_large_release_is_not_held_in_memory(tmp_path: Path) -> None:
+    # Each document is read when it is asked for: a later one may be invalid.
+    write(tmp_path / "train.jsonl", lines([meeting("train")]) + b"no JSON\n")
+    documents = iter(read_corpus(KNOWN["qmsum"], "", tmp_path).documents("train"))
+    assert [next(documents).id for _ in range(3)] == ["1/1", "1/2", "1/3"]
+    with pytest.raises(UserError, match=r"train\.jsonl, line 2: must be a JSON object, but it is not JSON"):
+        next(documents)
+
+
+def test_progress_ends_at_the_size_of_all_files(tmp_path: Path) -> None:
+    patents(tmp_path / "train.zip", "train")
+    documents = read_corpus(KNOWN["bigpatent"], "all", tmp_path).documents("train")
+    places = [place for _, place in documents.with_progress()]
+    assert places == sorted(places) and (places[-1], "B") == documents.size()
+
+
+def test_other_columns_are_named(tmp_path: Path) -> None:
+    tables(tmp_path, "text", "summary", ("train", "validation", "test"), "document")
+    with pytest.raises(
+        UserError, match=r"row 1: govreport must have the column 'report', but its columns are 'text', 'summary'\.$"
+    ):
+        read("govreport", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"meeting_transcripts": None},
+            r"line 1: the field 'meeting_transcripts' must be a list of objects with texts under 'speaker' and "
+            r"'content'\.",
+        ),
+        (
+            {"specific_query_list": [{"query": "Why?"}]},
+            r"line 1: the field 'specific_query_list' must be a list of objects with texts under 'query' and "
+            r"'answer'\.",
+        ),
+        ({"general_query_list": ...}, r"line 1: qmsum must have the column 'general_query_list', but its columns are "),
+    ],
+)
+def test_another_meeting_is_refused(change: dict[str, object], sentence: str, tmp_path: Path) -> None:
+    row = {name: value for name, value in {**meeting("train"), **change}.items() if value is not ...}
+    write(tmp_path / "train.jsonl", json.dumps(row).encode())
+    with pytest.raises(UserError, match=sentence):
+        read("qmsum", tmp_path)
+
+
+def test_two_files_for_a_split_are_named(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        write(tmp_path / place / "train.jsonl", lines([meeting("train")]))
+    with pytest.raises(
+        UserError, match=r"^\S+ must hold one train split, but holds \S+a/train\.jsonl and \S+b/train\.js"
+    ):
+        read("qmsum", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "sentence"),
+    [
+        ("bigpatent", "z", "--config must be one of all, a, b, c, d, e, f, g, h, y for bigpatent, but is z."),
+        ("billsum", "all", "--config is not an option of billsum, which has no configurations, but is all."),
+    ],
+)
+def test_a_wrong_configuration_is_refused(name: str, config: str, sentence: str) -> None:
+    with pytest.raises(UserError) as refused:
+        configuration(KNOWN[name], config)
+    assert str(refused.value) == sentence

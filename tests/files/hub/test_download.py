@@ -1,0 +1,132 @@
+"""Models from the hub: what is downloaded, what the cache gives, and what a user reads when it fails."""
+
+import socket
+import sys
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+from hub_stand_in import Hub
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.files.hub import HubName, fetch, hub_name
+from pyramidions.inference.model_files import find_model
+from pyramidions.inference.model_kinds import SUMMARIZER
+
+FILES = {"config.json": b"{}", "README.md": b"# A model", "weights.h5": b"x" * 99}
+BART = HubName("owner/bart")
+
+
+@for_each(
+    ("text", "found"),
+    [
+        ("facebook/bart-base", HubName("facebook/bart-base")),
+        ("a/b_c.1@v1.0", HubName("a/b_c.1", "v1.0")),
+        ("a/b@refs/pr/1", HubName("a/b", "refs/pr/1")),
+        *((text, None) for text in ("bart", "a/b/c", "/a/b", "./a", "../b", "a/b.pt", "a/b--c", "a/b@", "a/b c", "a/")),
+        *((f"a/b{suffix}", None) for suffix in (".tar.gz", ".tgz", ".tar", ".bin", ".safetensors")),
+    ],
+)
+def test_a_name_has_an_owner_and_maybe_a_revision(text: str, found: HubName | None) -> None:
+    assert hub_name(text) == hub_name(Path(text)) == found
+
+
+def test_a_path_that_exists_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hub_name("owner/bart") == BART
+    (tmp_path / "owner" / "bart").mkdir(parents=True)
+    assert hub_name("owner/bart") is None
+
+
+def test_a_mistyped_path_in_a_folder_here_is_not_sought_on_the_hub(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoints" / "run1").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"^The model checkpoints/rum1 does not exist\.$"):
+        find_model("checkpoints/rum1", SUMMARIZER)
+    assert not hub.asked
+
+
+def test_only_what_is_wanted_is_downloaded_and_once(hub: Hub) -> None:
+    sha = hub.add("owner/bart", FILES)
+    for _ in range(2):
+        found = fetch(BART, ["config.json", "*.md", "model.safetensors"])
+        assert found.commit == sha and {path.name for path in found.path.iterdir()} == {"config.json", "README.md"}
+        assert hub.downloaded() == {"config.json", "README.md"}
+    assert len([line for line in hub.asked if line.startswith("GET") and "/resolve/" in line]) == 2
+
+
+def test_a_revision_stays_what_it_was(hub: Hub) -> None:
+    first = hub.add("owner/bart", FILES)
+    second = hub.models["owner/bart"].commit({"config.json": b"[]"})
+    assert fetch(BART, ["*.json"]).commit == second
+    found = fetch(HubName("owner/bart", first), ["*.json"])
+    assert found.commit == first and (found.path / "config.json").read_bytes() == b"{}"
+
+
+def test_without_network_the_cache_is_used_and_said(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sha = hub.add("owner/bart", FILES)
+    fetch(BART, ["config.json"])
+    hub.down = 503
+    capsys.readouterr()
+    assert fetch(BART, ["config.json"]).commit == sha
+    line = f"The hub cannot be reached: the copy of owner/bart in the cache is used, commit {sha}.\n"
+    assert capsys.readouterr().err.endswith(line)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    asked = len(hub.asked)
+    assert fetch(BART, ["config.json"]).commit == sha and len(hub.asked) == asked
+
+
+def test_without_network_and_cache_a_sentence_says_so(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(
+            UserError, match=r"^owner/bart is not on this machine, and the hub at .* cannot be reached: "
+        ):
+            fetch(BART, ["config.json"])
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match=r"cannot be reached: HF_HUB_OFFLINE is set\.$"):
+        fetch(BART, ["config.json"])
+
+
+def test_what_the_hub_refuses_is_one_sentence(hub: Hub) -> None:
+    with pytest.raises(UserError) as caught:
+        fetch(BART, ["*"])
+    assert str(caught.value) == (
+        "owner/bart exists neither on this machine nor on the hub, or it is private and needs `hf auth login`."
+    )
+    hub.add("owner/bart", FILES)
+    with pytest.raises(UserError, match=r"^owner/bart has no revision v9 on the hub\.$"):
+        fetch(HubName("owner/bart", "v9"), ["*"])
+    hub.add("owner/gated", FILES, gated=True)
+    with pytest.raises(UserError, match=rf"^owner/gated is gated: ask for access at {hub.address}/owner/gated, then "):
+        fetch(HubName("owner/gated"), ["*"])
+    hub.down = 429
+    with pytest.raises(UserError, match=r"^The hub refused owner/bart: .*\(429\)\.$"):
+        fetch(BART, ["*"])
+
+
+def test_a_base_install_says_what_brings_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError) as caught:
+        fetch(BART, ["*"])
+    assert str(caught.value).startswith(
+        "owner/bart does not exist here, and a model of this name on the hub needs the library huggingface_hub, which "
+        "is not installed: `pip install '"
+    )
+
+
+def test_a_download_that_breaks_says_how_to_go_on(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("owner/bart", FILES)
+
+    def broken(*_: object, **__: object) -> None:
+        raise huggingface_hub.errors.LocalEntryNotFoundError("an error happened")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", broken)
+    with pytest.raises(UserError, match=r"^The download of owner/bart failed: .*; run the same command to resume\.$"):
+        fetch(BART, ["*"])

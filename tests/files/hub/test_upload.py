@@ -1,0 +1,279 @@
+"""`pyramidions push`: what lies on the hub afterwards, and what a user reads when it fails."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+import torch
+from click.testing import CliRunner, Result
+from hub_stand_in import TOKEN, Hub
+from safetensors.torch import load_file
+from small_pretrained import model_of, save
+
+from pyramidions import Summarizer
+from pyramidions.cli import main
+from pyramidions.files.hub import Fetched, HubName, fetch
+from pyramidions.pretrained.checkpoint import write_checkpoint
+from pyramidions.pretrained.importing import import_model
+
+Run = Callable[..., Result]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="pyramidions")
+
+
+def fail(*arguments: object) -> str:
+    done = run(*arguments)
+    assert done.exit_code == 1 and "Traceback" not in done.output, done.output
+    return done.stderr.rstrip("\n").splitlines()[-1].removeprefix("Error: ")
+
+
+@pytest.fixture(scope="module")
+def bart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a model as the hub has it."""
+    folder = save(model_of("bart"), tmp_path_factory.mktemp("models") / "bart")
+    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# A model\n")
+    (folder / "flax_model.msgpack").write_bytes(b"of another library")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exports(bart: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("exports")
+    write_checkpoint(folder / "bart.pt", import_model(bart).model)
+    for to in ("pyramidions", "hf"):
+        assert run("export", folder / "bart.pt", folder / to, "--to", to).exit_code == 0
+    return {to: folder / to for to in ("pyramidions", "hf")}
+
+
+@pytest.fixture
+def token(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    return TOKEN
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def published(folder: Path) -> dict[str, bytes]:
+    """Return what `push` publishes of an export as me/bart: in the card, its name goes for the folder's."""
+    files = content(folder)
+    local, own = (f"from_pretrained('{name}')".encode() for name in (folder.name, "me/bart"))
+    assert local in files["README.md"]
+    return {**files, "README.md": files["README.md"].replace(local, own)}
+
+
+@pytest.mark.parametrize("to", ["pyramidions", "hf"])
+def test_an_export_is_on_the_hub_afterwards(hub: Hub, token: str, exports: dict[str, Path], to: str) -> None:
+    done = run("push", exports[to], "me/bart")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart" and TOKEN not in done.output
+    _, files = hub.models["me/bart"].files("main") or ("", {})
+    assert files == {".gitattributes": b"", **published(exports[to])} and not hub.models["me/bart"].private
+
+
+def test_a_later_export_replaces_all_of_an_older_one(hub: Hub, token: str, exports: dict[str, Path]) -> None:
+    for to in ("hf", "pyramidions"):
+        assert run("push", exports[to], "me/bart").exit_code == 0
+    _, files = hub.models["me/bart"].files("main") or ("", {})
+    assert files == {".gitattributes": b"", **published(exports["pyramidions"])}
+    assert len(hub.models["me/bart"].commits) == 3
+
+
+def test_a_branch_is_made_and_the_main_one_stays(hub: Hub, token: str, exports: dict[str, Path]) -> None:
+    for _ in range(2):
+        done = run("push", exports["pyramidions"], "me/bart", "--revision", "trial", "--private")
+        assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == f"{hub.address}/me/bart/tree/trial" and hub.models["me/bart"].private
+    main_files, trial = (hub.models["me/bart"].files(branch) or ("", {}) for branch in ("main", "trial"))
+    assert main_files[1].keys() == {".gitattributes"} and "model.safetensors" in trial[1]
+
+
+def test_a_summarizer_comes_from_the_hub(
+    hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first = hub.add("me/bart", {**content(exports["pyramidions"]), "training.log": b"x"})
+    hub.models["me/bart"].commit({"config.json": b"{}"})
+    found = Summarizer.from_pretrained(f"me/bart@{first}", "cpu")
+    assert found.model.origin is not None and found.model.origin.family == "bart"
+    assert hub.downloaded() == {"config.json", "model.safetensors", "tokenizer.json"}
+    Path("paper.txt").write_text("Bees fly fast.")
+    done = run("summarize", f"me/bart@{first}", "paper.txt", "--max-len", 4, "--min-len", 1, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert fail("summarize", "me/bart", "paper.txt").endswith("config.json must be as written by `pyramidions export`.")
+
+
+def test_a_model_of_transformers_is_not_downloaded_to_summarize(hub: Hub, bart: Path) -> None:
+    hub.add("owner/bart", content(bart))
+    sentence = "owner/bart holds a model of transformers, of the family bart: `pyramidions import owner/bart -o "
+    assert fail("summarize", "owner/bart", __file__).startswith(sentence)
+    assert hub.downloaded() == {"config.json"}
+    hub.add("owner/data", {"README.md": b""})
+    assert fail("summarize", "owner/data", __file__) == (
+        "owner/data on the hub must be a model that `pyramidions export` wrote, but has no config.json."
+    )
+
+
+def test_an_import_comes_from_the_hub_and_knows_its_commit(hub: Hub, bart: Path, tmp_path: Path) -> None:
+    first = hub.add("owner/bart", content(bart))
+    done = run("import", f"owner/bart@{first[:40]}", "-o", tmp_path / "bart.pt")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith(f"owner/bart on the hub, commit {first}\nbart, licence apache-2.0: ")
+    assert hub.downloaded() == set(content(bart)) - {"flax_model.msgpack"}
+    from pyramidions.inference import load_model
+
+    assert load_model(tmp_path / "bart.pt").origin == ("owner/bart", "bart", first, "apache-2.0")
+
+
+def test_the_weights_of_another_family_are_not_downloaded(hub: Hub, tmp_path: Path) -> None:
+    hub.add("owner/llama", {"config.json": b'{"model_type": "llama"}', "model.safetensors": b"", "tokenizer.json": b""})
+    sentence = fail("import", "owner/llama", "-o", tmp_path / "llama.pt")
+    assert sentence.endswith(
+        "must hold a model of one of the families bart, led, pegasus, bigbird_pegasus, but holds 'llama': "
+        "import a model of these, or run this one in transformers."
+    )
+    assert hub.downloaded() == {"config.json"}
+
+
+def test_all_files_are_of_the_commit_that_came_first(
+    hub: Hub, bart: Path, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moving(name: HubName, *arguments: Any) -> Fetched:
+        found = fetch(name, *arguments)
+        hub.models[name.name].commit({"config.json": b"{}", "model.safetensors": b"x", "pytorch_model.bin": b"x"})
+        return found
+
+    for module in ("pretrained.source", "inference.model_files"):
+        monkeypatch.setattr(f"pyramidions.{module}.fetch", moving)
+    pickled = content(bart)
+    torch.save(load_file(bart / "model.safetensors"), tmp_path / "weights")
+    del pickled["model.safetensors"]
+    pickled["pytorch_model.bin"] = (tmp_path / "weights").read_bytes()
+    for number, files in enumerate([content(bart), pickled]):
+        first = hub.add(f"owner/bart{number}", files)
+        assert import_model(f"owner/bart{number}").origin.revision == first
+    hub.add("me/bart", content(exports["pyramidions"]))
+    Summarizer.from_pretrained("me/bart", "cpu")
+
+
+def test_pickled_weights_are_downloaded_where_there_are_no_others(hub: Hub, bart: Path, tmp_path: Path) -> None:
+    files = content(bart)
+    torch.save(load_file(bart / "model.safetensors"), tmp_path / "weights")
+    hub.add("owner/both", {**files, "pytorch_model.bin": (tmp_path / "weights").read_bytes()})
+    assert run("import", "owner/both", "-o", tmp_path / "both.pt").exit_code == 0
+    assert "pytorch_model.bin" not in hub.downloaded()
+    del files["model.safetensors"]
+    hub.add("owner/old", {**files, "pytorch_model.bin": (tmp_path / "weights").read_bytes()})
+    assert run("import", "owner/old", "-o", tmp_path / "old.pt").exit_code == 0
+    assert (tmp_path / "old.pt").stat().st_size == pytest.approx((tmp_path / "both.pt").stat().st_size, abs=1000)
+
+
+def test_a_folder_here_goes_before_the_hub(
+    hub: Hub, bart: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(bart, tmp_path / "owner" / "bart")
+    monkeypatch.chdir(tmp_path)
+    assert run("import", "owner/bart", "-o", "bart.pt").exit_code == 0 and not hub.asked
+
+
+def test_what_cannot_be_published_is_one_sentence(
+    hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = exports["pyramidions"]
+    assert fail("push", export, "me/bart") == "The hub must know who you are: run `hf auth login`, or set HF_TOKEN."
+    monkeypatch.setenv("HF_TOKEN", "hf_of_somebody_else")
+    sentence = fail("push", export, "me/bart")
+    assert sentence == "The hub does not let you write to me/bart: You don't have the rights to do this (403)."
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    hub.add("me/public", {})
+    sentence = fail("push", export, "me/public", "--private")
+    assert sentence == "me/public exists on the hub and is public: --private is for new models."
+    hub.down = 503
+    assert fail("push", export, "me/bart").startswith(f"The hub at {hub.address} cannot be reached: ")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert fail("push", export, "me/bart").endswith("HF_HUB_OFFLINE is set; nothing was uploaded.")
+    assert not any(model.commits and "config.json" in model.refs for model in hub.models.values())
+
+
+def test_an_interrupted_upload_does_not_say_that_nothing_was_done(
+    hub: Hub, token: str, exports: dict[str, Path]
+) -> None:
+    hub.no_commits = 504
+    sentence = fail("push", exports["hf"], "me/bart")
+    assert sentence == "The upload to me/bart was interrupted: its status is 504; run the command again."
+    assert "me/bart" in hub.models
+    hub.no_commits = 0
+    assert run("push", exports["hf"], "me/bart").exit_code == 0
+
+
+def test_a_model_that_is_no_export_is_not_replaced(hub: Hub, token: str, exports: dict[str, Path], bart: Path) -> None:
+    # The last is what transformers makes of an export, fine-tuned: its config keeps what ours said.
+    tuned = content(exports["hf"]) | {"model.safetensors": b"other weights"}
+    for files in (content(bart), {"pytorch_model.bin": b""}, tuned):
+        hub.add("me/other", files)
+        for to in ("hf", "pyramidions"):
+            assert fail("push", exports[to], "me/other") == (
+                "me/other exists on the hub and holds a model that `pyramidions export` did not write: give another "
+                "NAME."
+            )
+        assert len(hub.models["me/other"].commits) == 1
+    # Beside it, on a branch of its own, it replaces nothing.
+    assert run("push", exports["hf"], "me/other", "--revision", "v1").exit_code == 0
+    hub.add("me/notes", {"README.md": b"# Soon"})
+    assert run("push", exports["hf"], "me/notes").exit_code == 0
+
+
+@pytest.mark.parametrize("to", ["pyramidions", "hf"])
+def test_what_is_no_whole_export_is_not_published(
+    hub: Hub, token: str, exports: dict[str, Path], tmp_path: Path, to: str
+) -> None:
+    folder = tmp_path / "export"
+    shutil.copytree(exports[to], folder)
+    (folder / "model.safetensors").rename(tmp_path / "weights")
+    assert fail("push", folder, "me/bart") == f"The exported model {folder} lacks model.safetensors."
+    (tmp_path / "weights").rename(folder / "thesis.tex")
+    assert fail("push", folder, "me/bart").endswith(
+        "must be a folder that `pyramidions export` wrote, but holds thesis.tex."
+    )
+    assert not hub.asked
+
+
+@pytest.mark.parametrize("to", ["pyramidions", "hf"])
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_a_damaged_export_is_not_published(
+    hub: Hub, token: str, exports: dict[str, Path], tmp_path: Path, to: str, name: str
+) -> None:
+    shutil.copytree(exports[to], tmp_path / "export")
+    damaged = tmp_path / "export" / name
+    *rest, last = damaged.read_bytes()
+    damaged.write_bytes(bytes([*rest, last ^ 1]))
+    assert (
+        fail("push", tmp_path / "export", "me/bart")
+        == f"{damaged} is damaged: its SHA-256 is not the one in config.json."
+    )
+    assert not hub.asked
+
+
+def test_an_extractor_and_a_tokenizer_come_from_the_hub(
+    hub: Hub, exports: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("me/bart", content(exports["pyramidions"]))
+    monkeypatch.chdir(tmp_path)
+    sentence = fail("extract", __file__, "--method", "me/bart")
+    assert (
+        sentence == "The model me/bart writes summaries: use `pyramidions summarize me/bart`, or Summarizer in Python."
+    )
+    (tmp_path / "papers").mkdir()
+    for split in ("train", "test"):
+        Path("papers", f"{split}.jsonl").write_text(
+            '{"article": "Bees fly fast over roses.", "abstract": "Bees fly."}\n'
+        )
+    done = run("prepare", "papers", "--out", "data", "--tokenizer", "me/bart", "--workers", 1)
+    assert done.exit_code == 0, done.output
+    assert Path("data/tokenizer.json").read_bytes() == (exports["pyramidions"] / "tokenizer.json").read_bytes()

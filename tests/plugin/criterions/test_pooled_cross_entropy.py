@@ -1,0 +1,103 @@
+import copy
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.logging import metrics
+
+from pyramidions.nn.pooling import Pooled
+from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion, _sharpness
+
+TASK = SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: 1))
+
+
+class Model:
+    """Hands out fixed logits, and what a pooler after the second layer handed on."""
+
+    def __init__(
+        self, weights: list[list[list[float]]], padding: list[list[bool]], sources: list[list[list[int]]]
+    ) -> None:
+        self.logits = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0))
+        w = torch.tensor(weights)
+        self.pooled = {1: Pooled(torch.zeros(*w.shape[:2], 4), torch.tensor(padding), torch.tensor(sources), w)}
+
+    def __call__(self, **unused: Any) -> tuple[torch.Tensor, dict[str, Any]]:
+        return self.logits, {"pooled": self.pooled}
+
+    def get_normalized_probs(self, output: Any, log_probs: bool) -> torch.Tensor:
+        return output[0].log_softmax(-1)
+
+    def get_targets(self, sample: Any, output: Any) -> torch.Tensor:
+        return sample["target"]
+
+
+SAMPLE = {"net_input": {}, "target": torch.tensor([[4, 5, 2], [6, 2, 1]]), "ntokens": 5}
+HALF_SHARP = Model(
+    [[[0.5, 0.5], [0.9, 0.1]], [[1.0, 0.0], [1.0, 0.0]]],
+    [[False, False], [False, False]],
+    [[[0, 1], [2, 3]], [[0, 0], [1, 1]]],
+)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_is_fairseqs_label_smoothed_cross_entropy(smoothing: float) -> None:
+    ours = PooledCrossEntropyCriterion(TASK, False, smoothing)(HALF_SHARP, SAMPLE)
+    theirs = LabelSmoothedCrossEntropyCriterion(TASK, False, smoothing)(HALF_SHARP, SAMPLE)
+    assert torch.equal(ours[0], theirs[0])
+    assert ours[1] == theirs[1] == 5
+    torch.testing.assert_close(ours[2]["nll_loss"], theirs[2]["nll_loss"])
+
+
+def test_sharpness_counts_vectors_of_several_members() -> None:
+    # The second document has one member a vector, as a short one has whose vectors meet only padding.
+    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(HALF_SHARP, SAMPLE)[2]
+    assert log["sharpness_2_sum"].item() == pytest.approx(1.4) and log["sharpness_2_count"].item() == 2
+
+
+def test_sharpness_counts_no_padding() -> None:
+    model = Model([[[0.5, 0.5], [0.0, 0.0]]] * 2, [[False, True]] * 2, [[[0, 1], [2, 3]]] * 2)
+    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
+    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (1.0, 2)
+
+
+def test_sharpness_of_more_vectors_than_half_precision_counts_is_finite() -> None:
+    pooled = Pooled(torch.zeros(1), torch.zeros(1, 70_000).bool(), torch.arange(2).expand(1, 70_000, 2))
+    log = _sharpness("sharpness_2", pooled._replace(weights=torch.tensor([1.0, 0.0]).half().expand(1, 70_000, 2)))
+    assert log["sharpness_2_sum"].item() == log["sharpness_2_count"].item() == 70_000
+
+
+def test_without_smoothing_only_the_targets_probability_is_read() -> None:
+    model = copy.copy(HALF_SHARP)
+    model.logits = HALF_SHARP.logits.clone()
+    model.logits[..., 9] = -math.inf  # no target: a sum over the vocabulary would be infinite, times 0
+    for reduce in (True, False):
+        loss = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE, reduce)[0]
+        assert loss.isfinite().all() and loss.shape == (() if reduce else (6, 1))
+
+
+def test_hard_selection_is_sharp_even_where_the_losers_weight_vanishes() -> None:
+    model = Model([[[1.0, 0.0]]] * 2, [[False]] * 2, [[[0, 1]]] * 2)
+    log = PooledCrossEntropyCriterion(TASK, False, 0.0)(model, SAMPLE)[2]
+    assert (log["sharpness_2_sum"].item(), log["sharpness_2_count"].item()) == (2.0, 2)
+
+
+def test_means_are_over_all_workers_and_plain_floats() -> None:
+    criterion = PooledCrossEntropyCriterion(TASK, False, 0.0)
+    logs = [criterion(HALF_SHARP, SAMPLE)[2], criterion(HALF_SHARP, SAMPLE)[2]]
+    logs[1]["sharpness_2_sum"], logs[1]["sharpness_2_count"] = torch.tensor(6.0), torch.tensor(8)
+    with metrics.aggregate(new_root=True) as found:
+        PooledCrossEntropyCriterion.reduce_metrics(logs)
+    values = found.get_smoothed_values()
+    assert values["sharpness_2"] == pytest.approx(0.74)
+    nll = HALF_SHARP.logits.log_softmax(-1)
+    expected = -sum(nll[0, i, t].item() for i, t in enumerate([4, 5, 2])) - nll[1, 0, 6].item() - nll[1, 1, 2].item()
+    assert values["nll_loss"] == pytest.approx(expected / 5 / math.log(2), abs=1e-3)
+    assert all(type(meter.avg) is float for key, meter in found.items() if hasattr(meter, "avg") and key != "ppl")
+
+
+def test_a_smoothing_of_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="`label_smoothing` must be at least 0 and below 1, but is 1.0."):
+        PooledCrossEntropyCriterion(TASK, False, 1.0)

@@ -1,0 +1,294 @@
+"""The face that fairseq sees, against fairseq's own Transformer and its beam search."""
+
+from argparse import Namespace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.sequence_generator import SequenceGenerator
+from gpu_work import work_of
+from omegaconf import OmegaConf
+from tables import for_each
+from tiny_presets import covering_presets, tiny_fields
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.models import PRESETS
+from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
+
+DOCUMENTS = [40, 23, 1]
+
+
+def dictionary() -> Dictionary:
+    words = Dictionary()
+    words.add_symbol("<n>")
+    for number in range(45):
+        words.add_symbol(f"w{number}")
+    return words
+
+
+def task() -> Any:
+    words = dictionary()
+    return SimpleNamespace(source_dictionary=words, target_dictionary=words, max_positions=lambda: (64, 32))
+
+
+def model(name: str = "deep_pyramidion", seed: int = 0, **overrides: Any) -> PyramidionModel:
+    torch.manual_seed(seed)
+    config = {**tiny_fields(name), "max_source_positions": 64, **overrides}
+    if name == "deep_pyramidion":
+        config = {"self_attention": "blockwise(block_size=8)", **config, "pooling_lengths": "None,16,4,None,None,None"}
+        config["self_attention"] = "blockwise(block_size=8)"
+    return PyramidionModel.build_model(OmegaConf.structured(PyramidionModelConfig(**config)), task()).eval()
+
+
+def batch(*lengths: int) -> Tensor:
+    tokens = torch.randint(4, 50, (len(lengths), max(lengths)), generator=torch.Generator().manual_seed(5))
+    for row, length in enumerate(lengths):
+        tokens[row, length - 1] = 2
+        tokens[row, length:] = 1
+    return tokens
+
+
+@for_each("embedding", [{}, {"layernorm_embedding": True, "no_scale_embedding": True}])
+@for_each("output", ["tied", "untied"])
+@for_each("normalize_before", [False, True])
+def test_weights_of_fairseqs_transformer_load_and_give_equal_outputs(
+    normalize_before: bool, output: str, embedding: dict[str, bool]
+) -> None:
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 4}
+    args = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value in sizes.items()}
+    norms = dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before"), normalize_before)
+    longest = {"max_source_positions": 64, "max_target_positions": 64}
+    config = Namespace(**args, **norms, **longest, **embedding, share_all_embeddings=True)
+    base_architecture(config)
+    theirs = TransformerModel.build_model(config, task()).eval()
+    same = {"normalize_before": normalize_before, "decoder_positions": "sinusoidal", **embedding}
+    ours = model("vanilla", **same, output=output)
+    ours.load_state_dict(theirs.state_dict())
+    source, prefix = batch(*DOCUMENTS), batch(9, 5, 2)
+    lengths = source.ne(1).sum(1)
+    expected, got = theirs(source, lengths, prefix)[0], ours(source, lengths, prefix)[0]
+    real = prefix.ne(1)
+    torch.testing.assert_close(got[real], expected[real], rtol=0, atol=1e-5)
+
+
+def test_documents_longer_than_weights_are_for_are_refused_before_any_is_read() -> None:
+    linformer = {"self_attention": "linformer(compressed=4)"}
+    assert model("vanilla", **linformer)
+    with pytest.raises(UserError, match="^--max-source-positions must be at most 48, for which LinformerAttention has"):
+        model("vanilla", **linformer, max_source_positions=48)
+
+
+@pytest.mark.parametrize("key", ["decoder.output_projection.weight", "encoder.embed_tokens.weight"])
+def test_an_embedding_of_its_own_is_refused(key: str) -> None:
+    weights = {"decoder.embed_tokens.weight": torch.ones(2, 2), key: torch.zeros(2, 2)}
+    with pytest.raises(ValueError, match=r"must have one embedding for all \(--share-all-embeddings\)"):
+        model().load_state_dict(weights)
+
+
+def test_a_checkpoint_of_another_vocabulary_of_the_same_size_is_refused() -> None:
+    ours, other = model(), dictionary()
+    other.symbols[10], other.symbols[11] = other.symbols[11], other.symbols[10]
+    theirs = PyramidionModel(ours.config, ours.encoder, type(ours.decoder)(other, ours.decoder.core, 32))
+    with pytest.raises(ValueError, match="trained with another vocabulary than that of the data"):
+        ours.load_state_dict(theirs.state_dict())
+
+
+@pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter:UserWarning")
+def test_a_checkpoint_on_the_cpu_loads_into_a_model_on_another_device() -> None:
+    # As fairseq does when it resumes on a GPU; "meta" is another device that every machine has.
+    saved, elsewhere = model().state_dict(), model().to("meta")
+    elsewhere.load_state_dict(saved)
+    assert elsewhere.vocabulary.device.type == "meta"
+    with pytest.raises(ValueError, match="trained with another vocabulary than that of the data"):
+        elsewhere.load_state_dict({**saved, "vocabulary": saved["vocabulary"] + 1})
+
+
+@pytest.mark.parametrize("name", covering_presets())
+def test_decoding_step_by_step_equals_the_whole_prefix(name: str) -> None:
+    ours = model(name)
+    memory = ours.encoder(batch(*DOCUMENTS))
+    prefix = batch(7, 7, 7)
+    whole = ours.decoder(prefix, memory)[0]
+    state: dict[str, Any] = {}
+    for step in range(7):
+        one = ours.decoder(prefix[:, : step + 1], memory, incremental_state=state)[0]
+        torch.testing.assert_close(one[:, 0], whole[:, step], rtol=0, atol=1e-5)
+
+
+@for_each("order", [[2, 0], [2, 0, 0, 1], [0, 1, 2]])
+def test_the_cache_follows_the_hypotheses(order: list[int]) -> None:
+    ours, prefix, order = model(), batch(7, 7, 7), torch.tensor(order)
+    memory = ours.encoder(batch(*DOCUMENTS))
+    state: dict[str, Any] = {}
+    ours.decoder(prefix[:, :4], memory, incremental_state=state)
+    ours.decoder.reorder_incremental_state_scripting(state, order)
+    memory = ours.encoder.reorder_encoder_out(memory, order)
+    after = ours.decoder(prefix[order][:, :5], memory, incremental_state=state)[0][:, -1]
+    torch.testing.assert_close(after, ours.decoder(prefix[order][:, :5], memory)[0][:, -1], rtol=0, atol=1e-5)
+
+
+def test_hypotheses_of_a_document_share_its_memory_which_is_copied_only_when_a_document_leaves() -> None:
+    ours, prefix = model(), batch(7, 7, 7).repeat_interleave(2, dim=0)
+    encoded = ours.encoder(batch(*DOCUMENTS))
+    memory = ours.encoder.reorder_encoder_out(encoded, torch.arange(3).repeat_interleave(2))
+    assert memory["encoder_out"][0].size(1) == 3
+    state: dict[str, Any] = {}
+    ours.decoder(prefix[:, :4], memory, incremental_state=state)
+    (cache,) = state.values()
+    _, projected, _ = cache.states[0]
+    keys, _ = projected.keys_values
+    assert keys.size(0) == 3 and keys.is_contiguous()
+
+    within = torch.tensor([1, 0, 3, 3, 4, 5])
+    ours.decoder.reorder_incremental_state_scripting(state, within)
+    assert projected.keys_values[0] is keys
+    assert ours.encoder.reorder_encoder_out(memory, within)["encoder_out"][0] is memory["encoder_out"][0]
+
+    first_leaves = torch.tensor([3, 2, 4, 4])
+    ours.decoder.reorder_incremental_state_scripting(state, first_leaves)
+    memory = ours.encoder.reorder_encoder_out(memory, first_leaves)
+    assert projected.keys_values[0].size(0) == 2
+    left = prefix[within][first_leaves]
+    after = ours.decoder(left[:, :5], memory, incremental_state=state)[0][:, -1]
+    alone = ours.encoder.reorder_encoder_out(encoded, torch.tensor([1, 1, 2, 2]))
+    torch.testing.assert_close(after, ours.decoder(left[:, :5], alone)[0][:, -1], rtol=0, atol=1e-5)
+
+
+def test_hypotheses_that_change_places_with_those_of_another_document_are_refused() -> None:
+    ours, state = model(), {}
+    ours.decoder(batch(7, 7, 7), ours.encoder(batch(*DOCUMENTS)), incremental_state=state)
+    with pytest.raises(RuntimeError, match="must not change places with those of other documents"):
+        ours.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0, 2]))
+
+
+def test_a_step_of_fairseqs_search_has_the_host_wait_for_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyramidions.plugin.models.pyramidion.can_be_asked", lambda x: False)  # as on a GPU
+    ours, prefix = model(), batch(7, 7, 7).repeat_interleave(2, dim=0)
+    memory = ours.encoder.reorder_encoder_out(ours.encoder(batch(*DOCUMENTS)), torch.arange(3).repeat_interleave(2))
+    state: dict[str, Any] = {}
+    within = torch.tensor([1, 0, 3, 3, 4, 5])
+
+    def step() -> None:
+        length = next(iter(state.values())).length if state else 0
+        ours.decoder(prefix[:, : length + 1], memory, incremental_state=state)
+        ours.decoder.reorder_incremental_state_scripting(state, within)
+        ours.encoder.reorder_encoder_out(memory, within)
+
+    step()
+    work = work_of(step)
+    assert work.waits.total() == 0 and work.kernels.total() <= 150
+
+
+@pytest.mark.parametrize("lengths", [DOCUMENTS, [40, 40, 40]])
+def test_who_knows_the_lengths_need_not_wait_and_reads_a_full_memory_without_a_mask(
+    lengths: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, source, masks = model("vanilla"), batch(*lengths), []
+    fused = torch.nn.functional.scaled_dot_product_attention
+
+    def watched(*heads: Tensor, attn_mask: Any = None, **rest: Any) -> Tensor:
+        masks.append(attn_mask)
+        return fused(*heads, attn_mask=attn_mask, **rest)
+
+    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", watched)
+    read = partial(ours, source, source.ne(1).sum(1), source[:, :5])
+    assert work_of(partial(read, lengths=lengths)).waits.total() == 0
+    assert any(mask is not None for mask in masks) == (lengths == DOCUMENTS)
+    assert read()[0].equal(read(lengths=lengths)[0])
+
+
+@pytest.mark.parametrize("cudnn", [True, False])
+def test_no_plan_of_cudnn_is_made_where_the_model_does_not_train(cudnn: bool) -> None:
+    ours, seen = model(), []
+    for part in (ours.encoder.core.layers[0], ours.decoder.core.layers[0]):
+        part.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
+    try:
+        for training in (False, True):
+            ours.train(training)(batch(*DOCUMENTS), None, batch(7, 7, 7))
+        assert seen == [False, False, cudnn, cudnn] and torch.backends.cuda.cudnn_sdp_enabled() == cudnn
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
+
+
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_beam_search_reports_the_scores_of_the_full_forward(ensemble: int) -> None:
+    models = [model(seed=seed) for seed in range(ensemble)]
+    source = batch(*DOCUMENTS)
+    generator = SequenceGenerator(models, dictionary(), beam_size=3, max_len_b=12)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    for row, hypotheses in enumerate(generator.generate(models, sample)):
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"][None]
+            prefix = torch.cat([tokens.new_tensor([[2]]), tokens[:, :-1]], dim=1)
+            probability = sum(m(source[row : row + 1], None, prefix)[0].softmax(-1) for m in models) / ensemble
+            expected = probability.log().gather(-1, tokens[..., None])[0, :, 0]
+            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", covering_presets())
+def test_a_document_alone_in_a_batch_and_behind_more_padding_reads_the_same(name: str) -> None:
+    # Linformer's weights know positions up to the longest text's end.
+    ours = model(name, max_source_positions=128)
+    source = batch(*DOCUMENTS)
+    together = ours.encoder(source)
+    for row, length in enumerate(DOCUMENTS):
+        real = ~together["encoder_padding_mask"][0][row]
+        for padding in (0, 3, 50):
+            document = torch.nn.functional.pad(source[row : row + 1, :length], (0, padding), value=1)
+            alone = ours.encoder(document)
+            kept = ~alone["encoder_padding_mask"][0][0]
+            torch.testing.assert_close(
+                alone["encoder_out"][0][kept, 0], together["encoder_out"][0][: len(real)][real, row], rtol=0, atol=1e-5
+            )
+
+
+def test_padding_on_the_left_gives_the_same_output() -> None:
+    ours, source = model(), batch(*DOCUMENTS)
+    left = torch.stack([row.roll(int(row.eq(1).sum())) for row in source])
+    prefix = batch(5, 5, 5)
+    assert torch.equal(ours(left, None, prefix)[0], ours(source, None, prefix)[0])
+
+
+def test_a_checkpoint_of_another_architecture_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"it has unknown 4 weights \(the first: encoder.core.poolers.1.*\)\.$"):
+        model("deep_blockwise").load_state_dict(model().state_dict())
+    with pytest.raises(ValueError, match=r"weights of another shape \(the first: .* instead of .*\)\.$"):
+        model("vanilla").load_state_dict(model("vanilla", embed_dim=32).state_dict())
+
+
+@pytest.mark.parametrize("name", covering_presets())
+def test_an_architecture_fills_in_what_the_command_line_left_open(name: str) -> None:
+    args = Namespace(embed_dim=99)
+    ARCH_CONFIG_REGISTRY[name](args)
+    assert vars(args) == {**PRESETS[name], "embed_dim": 99}
+    whole = OmegaConf.structured(PyramidionModelConfig(**{**PRESETS[name], "dropout": 0.7}))
+    ARCH_CONFIG_REGISTRY[name](whole)
+    assert whole.dropout == 0.7
+
+
+def test_power_takes_the_weights_of_a_blockwise_model_as_they_are() -> None:
+    blockwise, power = model("blockwise", seed=1), model("power", pooling_lengths="16,4")
+    assert power.state_dict().keys() == blockwise.state_dict().keys()
+    power.load_state_dict(blockwise.state_dict())
+    # Nothing is eliminated from a document that fits: both read it alike.
+    source, prefix = batch(4, 2), batch(5, 5)
+    torch.testing.assert_close(power(source, None, prefix)[0], blockwise(source, None, prefix)[0])
+    assert not torch.allclose(power(batch(40), None, prefix[:1])[0], blockwise(batch(40), None, prefix[:1])[0])
+
+
+def test_blocks_of_pure_padding_cost_nothing() -> None:
+    ours = model()
+    rows = []
+    for layer in ours.encoder.core.layers:
+        layer.register_forward_pre_hook(lambda module, inputs: rows.append(tuple(inputs[0].shape[:2])))
+    ours.encoder(batch(33, 8, 1))
+    # blocks of 8: five of the first document, one of each other; then 16 vectors of the first, 8 and 1 of others
+    assert rows == [(7, 8), (7, 8), (4, 8), (3, 4), (3, 4), (3, 4)]

@@ -1,0 +1,383 @@
+"""What a run finds in its folder after kills, full disks and flipped bits, and what it does about it."""
+
+import errno
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from pyramidions.files.atomic import atomic_file
+from pyramidions.files.run_facts import RunFacts
+from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
+
+Write = Callable[..., Path]
+
+
+def state(updates: int, val_loss: float | None = None, best: float | None = None) -> dict[str, Any]:
+    """Return as much of a checkpoint as tells its age and rank, and some weights."""
+    extra = {
+        "previous_training_time": 1.5,
+        "train_iterator": {"epoch": 1, "iterations_in_epoch": updates},
+        "val_loss": val_loss,
+        **({} if best is None else {"best": best}),
+    }
+    return {
+        "model": {"weight": torch.full((4096,), float(updates))},
+        "optimizer_history": [{"num_updates": updates}],
+        "cfg": {"checkpoint": {"best_checkpoint_metric": "loss"}},
+        "extra_state": extra,
+    }
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(name: str, *facts: Any) -> Path:
+        torch.save(state(*facts), tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:9000])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[8000] ^= 1
+    path.write_bytes(content)
+
+
+def updates(path: Path) -> int:
+    facts = RunFacts.of(path)
+    assert facts is not None
+    return facts.updates
+
+
+def held(folder: Path) -> dict[str, int]:
+    """Return the updates of each whole checkpoint by name; every other file counts as -1."""
+    files = {path.name: RunFacts.of(path) for path in folder.iterdir()}
+    return {name: -1 if facts is None else facts.updates for name, facts in files.items()}
+
+
+# Before fairseq reads
+
+
+def test_whole_checkpoints_are_left_as_they_are(tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    files = [write("checkpoint_last.pt", 4), write("checkpoint_best.pt", 2), write("checkpoint_1_2.pt", 2)]
+    before = [(path.stat().st_mtime_ns, path.read_bytes()) for path in files]
+    CheckpointFolder(tmp_path).mend()
+    assert [(path.stat().st_mtime_ns, path.read_bytes()) for path in files] == before
+    assert not caplog.messages and len(list(tmp_path.iterdir())) == 3
+    CheckpointFolder(tmp_path / "nowhere").mend()
+
+
+@pytest.mark.parametrize("damage", [cut, flip], ids=["truncated", "flipped bit"])
+def test_the_newest_whole_checkpoint_takes_the_place_of_a_damaged_last_one(
+    tmp_path: Path, write: Write, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    write("checkpoint_best.pt", 10)
+    write("checkpoint_1_20.pt", 20)
+    damage(write("checkpoint_1_30.pt", 30))
+    damage(write("checkpoint_last.pt", 30))
+    CheckpointFolder(tmp_path).mend()
+    assert updates(tmp_path / "checkpoint_last.pt") == 20
+    assert (tmp_path / "checkpoint_last.damaged").exists()
+    assert caplog.messages[1] == (
+        f"Replaced {tmp_path / 'checkpoint_last.pt'} with checkpoint_1_20.pt, the newest intact checkpoint (update 20)."
+    )
+
+
+def test_a_damaged_best_checkpoint_is_taken_from_the_one_with_the_best_score(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_1_10.pt", 10, 2.5, 2.5)
+    write("checkpoint_1_20.pt", 20, 2.0, 2.0)
+    write("checkpoint_last.pt", 30, 2.25, 2.0)
+    cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
+    CheckpointFolder(tmp_path).mend()
+    assert updates(tmp_path / "checkpoint_best.pt") == 20
+    assert updates(tmp_path / "checkpoint_last.pt") == 30
+
+
+def test_where_none_has_the_best_score_the_damaged_best_one_goes_and_that_is_said(
+    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    write("checkpoint_last.pt", 30, 2.25, 2.0)
+    cut(write("checkpoint_best.pt", 20, 2.0, 2.0))
+    CheckpointFolder(tmp_path).mend()
+    assert sorted(held(tmp_path)) == ["checkpoint_best.damaged", "checkpoint_last.pt"]
+    assert caplog.messages[-1].startswith("No intact checkpoint has the best score")
+
+
+def test_without_a_whole_checkpoint_training_starts_anew_and_what_was_there_is_kept(
+    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut(write("checkpoint_last.pt", 1))
+    CheckpointFolder(tmp_path).mend()
+    assert held(tmp_path) == {"checkpoint_last.damaged": -1}
+    assert caplog.messages[-1] == f"No intact checkpoint is left in {tmp_path}: training starts from scratch."
+
+
+def test_what_a_full_disk_left_before_a_whole_archive_is_cut_off(tmp_path: Path, write: Write) -> None:
+    last = write("checkpoint_last.pt", 30)
+    content = last.read_bytes()
+    last.write_bytes(content[:7000] + content)
+    write("checkpoint_1_20.pt", 20)
+    CheckpointFolder(tmp_path).mend()
+    assert last.read_bytes() == content
+
+
+# While fairseq writes
+
+
+def save(
+    folder: CheckpointFolder, updates: int, names: list[str], replaces_best: bool = False, damage: Any = None
+) -> None:
+    """Save as fairseq does: one file is written and renamed, the others are copies of it, written in place."""
+    folder.before_saving(replaces_best)
+    first, *copies = (folder.path / name for name in names)
+    torch.save(state(updates), folder.path / "tmp")
+    if damage:
+        damage(folder.path / "tmp")
+    (folder.path / "tmp").rename(first)
+    for copy in copies:
+        checkpoint_utils.PathManager.copy(str(first), str(copy), overwrite=True)
+    folder.saved(first)
+
+
+LAST_AND_NUMBERED = ["checkpoint_1_8.pt", "checkpoint_last.pt"]
+
+
+def test_a_save_that_went_well_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_last.pt", 4)
+    write("checkpoint_best.pt", 4)
+    save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED)
+    assert held(tmp_path) == {"checkpoint_last.pt": 8, "checkpoint_best.pt": 4, "checkpoint_1_8.pt": 8}
+
+
+def test_a_last_checkpoint_that_is_not_written_stays(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_last.pt", 4)
+    save(CheckpointFolder(tmp_path), 8, ["checkpoint_best.pt"], replaces_best=True)
+    assert held(tmp_path) == {"checkpoint_last.pt": 4, "checkpoint_best.pt": 8}
+
+
+@pytest.mark.parametrize(
+    "names", [LAST_AND_NUMBERED, ["checkpoint_last.pt"], ["checkpoint_best.pt", *LAST_AND_NUMBERED]]
+)
+def test_a_checkpoint_that_a_full_disk_ruined_is_whole_again(tmp_path: Path, write: Write, names: list[str]) -> None:
+    def damage(path: Path) -> None:
+        path.write_bytes(path.read_bytes()[:7000] + path.read_bytes())
+
+    write("checkpoint_last.pt", 4)
+    write("checkpoint_best.pt", 4)
+    save(CheckpointFolder(tmp_path), 8, names, "checkpoint_best.pt" in names, damage)
+    assert held(tmp_path) == {"checkpoint_best.pt": 4, **dict.fromkeys(names, 8)}
+
+
+def test_a_first_file_that_fairseq_deletes_at_once_is_not_missed(tmp_path: Path, write: Write) -> None:
+    # As --keep-best-checkpoints does with one that is not among the best.
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=False)
+    write("checkpoint_last.pt", 8)
+    folder.saved(tmp_path / "checkpoint.best_loss_9.1230.pt")
+    assert held(tmp_path) == {"checkpoint_last.pt": 8}
+
+
+def test_a_copy_that_is_damaged_is_taken_from_a_whole_one(tmp_path: Path) -> None:
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=False)
+    torch.save(state(8), tmp_path / "checkpoint_1_8.pt")
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"part")
+    folder.saved(tmp_path / "checkpoint_1_8.pt")
+    assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
+
+
+def test_what_can_be_cut_is_found_by_a_relative_path_and_among_copies(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for first, ruined in (("checkpoint_last.pt", "checkpoint_1_8.pt"), ("checkpoint_1_8.pt", "checkpoint_last.pt")):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        folder = CheckpointFolder(tmp_path)
+        folder.before_saving(replaces_best=False)
+        behind = write(first, 8)
+        behind.write_bytes(behind.read_bytes()[:7000] + behind.read_bytes())
+        cut(write(ruined, 8))
+        folder.saved(Path(first))
+        assert held(tmp_path) == {"checkpoint_1_8.pt": 8, "checkpoint_last.pt": 8}
+
+
+def test_the_file_that_fairseq_wrote_is_kept_where_all_are_ruined_and_the_path_is_relative(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for first in ("checkpoint_1_8.pt", "checkpoint_last.pt"):
+        folder = CheckpointFolder(tmp_path)
+        folder.before_saving(replaces_best=False)
+        cut(write("checkpoint_1_8.pt", 8))
+        cut(write("checkpoint_last.pt", 8))
+        with pytest.raises(OSError, match=f"{first} was damaged"):
+            folder.saved(Path(first))
+
+
+def test_a_checkpoint_ruined_beyond_mending_stops_the_run_and_leaves_those_of_before(
+    tmp_path: Path, write: Write
+) -> None:
+    write("checkpoint_last.pt", 4)
+    write("checkpoint_best.pt", 4)
+    with pytest.raises(
+        OSError,
+        match=r"checkpoint_1_8\.pt was damaged during saving and renamed to checkpoint_1_8\.damaged\. "
+        r"The previous checkpoint_last\.pt and checkpoint_best\.pt were restored\.$",
+    ):
+        save(
+            CheckpointFolder(tmp_path), 8, ["checkpoint_1_8.pt", "checkpoint_best.pt", "checkpoint_last.pt"], True, flip
+        )
+    found = held(tmp_path)
+    # A flipped bit does not keep torch from reading it.
+    assert {**found, "checkpoint_1_8.damaged": 8} == {
+        "checkpoint_1_8.damaged": 8,
+        "checkpoint_best.pt": 4,
+        "checkpoint_last.pt": 4,
+    }
+
+
+@pytest.mark.parametrize("end", [CheckpointFolder.nothing_saved, CheckpointFolder._mend_at_exit, CheckpointFolder.mend])
+def test_a_save_that_writes_nothing_moves_and_makes_nothing(
+    tmp_path: Path, write: Write, end: Callable[[CheckpointFolder], None]
+) -> None:
+    write("checkpoint_1_6.pt", 6, 4.0, 3.0)
+    folder = CheckpointFolder(tmp_path, writes_last=False)
+    for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
+        before = held(tmp_path)
+        folder.before_saving(replaces_best=False)
+        assert held(tmp_path) == before
+        end(folder)
+        assert held(tmp_path) == before
+        write(name, 4, 3.0, 3.0)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_what_was_moved_aside_for_a_save_that_wrote_nothing_is_back_before_the_next(
+    tmp_path: Path, write: Write, last: bool
+) -> None:
+    for name in ["checkpoint_best.pt"] + ["checkpoint_last.pt"] * last:
+        write(name, 4)
+    before = held(tmp_path)
+    folder = CheckpointFolder(tmp_path)
+    folder.before_saving(replaces_best=True)
+    folder.nothing_saved()
+    assert held(tmp_path) == before
+    folder.before_saving(replaces_best=True)
+    save(folder, 8, ["checkpoint_1_8.pt"])
+    assert held(tmp_path) == {**before, "checkpoint_1_8.pt": 8}
+
+
+def test_a_last_checkpoint_that_is_not_wanted_any_more_is_not_made_of_an_interrupted_first_save(
+    tmp_path: Path, write: Write
+) -> None:
+    CheckpointFolder(tmp_path).before_saving(replaces_best=False)
+    write("checkpoint_1_8.pt", 8)
+    CheckpointFolder(tmp_path, writes_last=False).mend()
+    assert held(tmp_path) == {"checkpoint_1_8.pt": 8}
+
+
+def test_one_checkpoint_that_is_restored_is_named_alone(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_last.pt", 4)
+    write("checkpoint_best.pt", 4)
+    with pytest.raises(OSError, match=r"The previous checkpoint_last\.pt was restored\.$"):
+        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
+    with pytest.raises(OSError, match=r"checkpoint_1_9\.damaged\. Earlier checkpoints are unchanged\.$"):
+        save(CheckpointFolder(tmp_path, writes_last=False), 9, ["checkpoint_1_9.pt"], damage=flip)
+
+
+@pytest.mark.parametrize("written", [0, 9000, None], ids=["before", "while", "after"])
+def test_a_kill_while_a_copy_is_written_loses_nothing(tmp_path: Path, write: Write, written: int | None) -> None:
+    write("checkpoint_last.pt", 4, 3.0, 3.0)
+    write("checkpoint_best.pt", 4, 3.0, 3.0)
+    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
+    first = write("checkpoint_1_8.pt", 8, 2.0, 2.0)
+    for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
+        (tmp_path / name).write_bytes(first.read_bytes()[:written])
+    CheckpointFolder(tmp_path).mend()
+    whole = {name: found for name, found in held(tmp_path).items() if name.endswith(".pt")}
+    assert whole == {"checkpoint_1_8.pt": 8, "checkpoint_best.pt": 8, "checkpoint_last.pt": 8}
+    assert not list(tmp_path.glob("*.previous"))
+
+
+def test_a_kill_in_the_first_save_loses_nothing_that_is_whole(tmp_path: Path, write: Write) -> None:
+    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
+    first = write("checkpoint_1_8.pt", 8, 2.0, 2.0)
+    (tmp_path / "checkpoint_best.pt").write_bytes(first.read_bytes()[:9000])
+    CheckpointFolder(tmp_path).mend()
+    assert held(tmp_path) == {
+        "checkpoint_1_8.pt": 8,
+        "checkpoint_best.damaged": -1,
+        "checkpoint_best.pt": 8,
+        "checkpoint_last.pt": 8,
+    }
+
+
+@pytest.mark.parametrize("names", [["checkpoint1.pt"], LAST_AND_NUMBERED])
+def test_a_first_save_leaves_what_fairseq_wrote_and_nothing_beside(tmp_path: Path, names: list[str]) -> None:
+    save(CheckpointFolder(tmp_path), 8, names)
+    assert held(tmp_path) == dict.fromkeys(names, 8)
+
+
+def test_a_first_save_ruined_beyond_mending_stops_the_run(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"renamed to checkpoint_1_8\.damaged\. There is no earlier checkpoint\.$"):
+        save(CheckpointFolder(tmp_path), 8, LAST_AND_NUMBERED, damage=flip)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_1_8.damaged"]
+
+
+def test_a_kill_before_anything_is_written_loses_nothing(tmp_path: Path, write: Write) -> None:
+    write("checkpoint_last.pt", 6, 4.0, 3.0)
+    write("checkpoint_best.pt", 4, 3.0, 3.0)
+    CheckpointFolder(tmp_path).before_saving(replaces_best=True)
+    assert held(tmp_path).keys() == {"checkpoint_last.previous", "checkpoint_best.previous"}
+    CheckpointFolder(tmp_path).mend()
+    assert held(tmp_path) == {"checkpoint_last.pt": 6, "checkpoint_best.pt": 4}
+
+
+def test_where_there_is_no_room_for_a_copy_a_link_takes_its_place(
+    tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write("checkpoint_1_20.pt", 20)
+    cut(write("checkpoint_last.pt", 30))
+    monkeypatch.setattr("pyramidions.plugin.tasks.checkpoint_folder.shutil.copyfileobj", full)
+    CheckpointFolder(tmp_path).mend()
+    assert (tmp_path / "checkpoint_last.pt").samefile(tmp_path / "checkpoint_1_20.pt")
+    monkeypatch.undo()
+    save(CheckpointFolder(tmp_path), 40, ["checkpoint_1_40.pt", "checkpoint_last.pt"])
+    assert updates(tmp_path / "checkpoint_1_20.pt") == 20 and updates(tmp_path / "checkpoint_last.pt") == 40
+
+
+def test_a_save_that_failed_is_put_in_order_when_the_run_ends(
+    tmp_path: Path, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    write("checkpoint_last.pt", 4)
+    folder = CheckpointFolder(tmp_path)
+    (tmp_path / "checkpoint_other.pt.tmp").write_bytes(b"another's")
+    folder.before_saving(replaces_best=False)
+    write("checkpoint_1_8.pt", 8)
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"part")
+    (tmp_path / "checkpoint_1_8.pt.tmp").write_bytes(b"part")
+    with caplog.at_level(logging.WARNING):
+        folder._mend_at_exit()
+    assert updates(tmp_path / "checkpoint_last.pt") == 8 and "(update 8)" in caplog.text
+    assert [file.name for file in tmp_path.glob("*.tmp")] == ["checkpoint_other.pt.tmp"]
+
+
+def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_stay(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / "checkpoint_last.pt") as living:
+        dead = Path(living.name[:-8] + "00000000")
+        dead.write_bytes(b"part")
+        CheckpointFolder(tmp_path).mend()
+        assert [str(file) for file in tmp_path.iterdir()] == [str(living.name)]

@@ -1,0 +1,404 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from tables import for_each
+from torch import Tensor
+
+from pyramidions.models import PRESETS, PyramidionConfig, preset
+from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
+from pyramidions.nn.decoder import DECODER
+from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.output import OUTPUT
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.nn.recurrence import RECURRENCE
+from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.stack import STACK
+from pyramidions.runs.measure import CostPart, Lengths, claims, compare, cost_of, orders, shrink
+
+TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+FOUR_TO_THREE = Lengths(source=4, target=3, vocab_size=10)
+
+
+def small(name: str, lengths: Lengths, **overrides: Any) -> tuple[PyramidionConfig, Lengths]:
+    """Return a small instance of a preset with nothing dropped out, unless told otherwise."""
+    output = {"output": overrides["output"]} if "output" in overrides else {}
+    config, lengths = shrink(preset(name, max_source_positions=2048, **output), lengths)
+    return replace(config, **overrides), lengths
+
+
+def test_a_tiny_vanilla_multiplies_as_counted_by_hand() -> None:
+    counted = cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+    assert counted.products == {
+        CostPart.EMBEDDING_AND_NORMS: 0,
+        CostPart.ENCODER_ATTENTION: 2 * 4 * 4 * 8,
+        CostPart.ENCODER_PROJECTIONS: 4 * 4 * 8 * 8,
+        CostPart.ENCODER_FEED_FORWARD: 2 * 4 * 8 * 16,
+        CostPart.POOLING: 0,
+        CostPart.DECODER_ATTENTION: 2 * 3 * 3 * 8,
+        CostPart.CROSS_ATTENTION: 2 * 3 * 4 * 8,
+        CostPart.DECODER_PROJECTIONS: 6 * 3 * 8 * 8,
+        CostPart.MEMORY_PROJECTIONS: 2 * 4 * 8 * 8,
+        CostPart.DECODER_FEED_FORWARD: 2 * 3 * 8 * 16,
+        CostPart.OUTPUT: 3 * 8 * 10,
+    }
+    assert counted.total() == 256 + 1024 + 1024 + 144 + 192 + 1152 + 512 + 768 + 240
+
+
+def test_sparse_projections_and_output_multiply_as_counted_by_hand() -> None:
+    fields = dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), "multiplicative_conv")
+    config = preset("vanilla", **TINY, **fields, output="multiplicative(modules=2)")
+    products = cost_of(config, FOUR_TO_THREE).products
+    # Of two modules of four numbers: a filter sees three tokens, of queries and keys three modules.
+    multiplicative, query, value = 8 * 8, 3 * 3 * 4 * 8, 3 * 4 * 8
+    assert products[CostPart.ENCODER_PROJECTIONS] == 4 * (multiplicative + 2 * query + value)
+    # Self-attention, and queries to the memory.
+    assert products[CostPart.DECODER_PROJECTIONS] == 3 * (multiplicative + 2 * query + value + multiplicative + query)
+    assert products[CostPart.MEMORY_PROJECTIONS] == 4 * (multiplicative + query + value)
+    assert products[CostPart.OUTPUT] == 3 * 8 * 10
+    config = preset("vanilla", **TINY, **dict.fromkeys(fields, "multiplicative"))
+    dense, products = (
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products,
+        cost_of(config, FOUR_TO_THREE).products,
+    )
+    # They have fewer weights, not fewer multiplications.
+    assert products == dense
+
+
+def test_a_tiny_vanilla_keeps_what_was_counted_by_hand() -> None:
+    config = preset("vanilla", **TINY, dropout=0.0, activation_dropout=0.0)
+    assert cost_of(config, FOUR_TO_THREE).activations == {
+        # token numbers, and of five norms: input, mean and standard deviation
+        CostPart.EMBEDDING_AND_NORMS: 8 * (4 + 3) + 4 * (2 * 4 + 3 * 3) * (8 + 2),
+        # q, k, v and output; the log-sum-exp of each head; no mask, since nothing is padding
+        CostPart.ENCODER_ATTENTION: 4 * (4 * 4 * 8 + 4 * 2),
+        CostPart.ENCODER_PROJECTIONS: 4 * 4 * 8,
+        CostPart.ENCODER_FEED_FORWARD: 4 * 4 * (8 + 16),
+        CostPart.POOLING: 0,
+        CostPart.DECODER_ATTENTION: 4 * (4 * 3 * 8 + 3 * 2),
+        CostPart.CROSS_ATTENTION: 4 * (2 * 3 * 8 + 2 * 4 * 8 + 3 * 2),
+        CostPart.DECODER_PROJECTIONS: 4 * 2 * 3 * 8,
+        CostPart.MEMORY_PROJECTIONS: 4 * 4 * 8,
+        CostPart.DECODER_FEED_FORWARD: 4 * 3 * (8 + 16),
+        CostPart.OUTPUT: 4 * 3 * (8 + 10) + 8 * 3,
+    }
+
+
+@for_each(("activation", "beside"), [("relu", 0), ("gelu", 4 * 16)])
+def test_dropout_keeps_its_masks_but_none_after_relu(activation: str, beside: int) -> None:
+    part = f"dense(activation={activation!r})"
+    bare, dropped = (
+        cost_of(
+            preset("vanilla", **TINY, dropout=p, activation_dropout=p, feed_forward=part), FOUR_TO_THREE
+        ).activations
+        for p in (0.0, 0.1)
+    )
+    # Both embeddings, two sublayers of the encoder and three of the decoder.
+    assert dropped[CostPart.EMBEDDING_AND_NORMS] - bare[CostPart.EMBEDDING_AND_NORMS] == (3 * 4 + 4 * 3) * 8
+    assert dropped[CostPart.ENCODER_FEED_FORWARD] - bare[CostPart.ENCODER_FEED_FORWARD] == beside
+
+
+def test_a_tournament_multiplies_each_embedding_once_and_a_batch_counts_twice() -> None:
+    config = preset("transpooler", **{**TINY, "pooling_lengths": "3"})
+    # Six tokens fill a tournament of 3 * 2; the scorer is a product with a vector.
+    counted = cost_of(config, Lengths(6, 3, batch=2, vocab_size=10))
+    assert counted.weighted[CostPart.POOLING] == 2 * 6 * 8
+    assert counted.products[CostPart.POOLING] == 2 * 6 * 8
+    assert counted.multiplications()[CostPart.POOLING] == 2 * (6 + 6) * 8
+    assert counted.products[CostPart.CROSS_ATTENTION] == 2 * 2 * 3 * 3 * 8
+    # Seven need 3 * 4 slots; three are handed on as they are.
+    assert cost_of(config, Lengths(7, 3, vocab_size=10)).weighted[CostPart.POOLING] == 12 * 8
+    assert cost_of(config, Lengths(3, 3, vocab_size=10)).weighted[CostPart.POOLING] == 0
+
+
+def padded(length: int, multiple: int) -> int:
+    return -(-length // multiple) * multiple
+
+
+# By hand: multiplications of scores and mixes of one layer with 8 heads of 4 dimensions on 101 tokens.
+ATTENTION_BY_HAND = {
+    "full": ("", 2 * 8 * 101 * 101 * 4),
+    # Blocks of 32 tokens, the last of them filled up with padding.
+    "blockwise": ("(block_size=32)", 2 * 8 * padded(101, 32) * 32 * 4),
+    # Rows 0 to 63 see keys up to 71, the others those from 56.
+    "adaptive_span": ("(max_window=16)", 2 * 8 * (64 * 72 + 37 * 45) * 4),
+    # 21 blocks of 5 tokens: the first five see as many, the others four; the two ends see everything.
+    "bigbird": (
+        "(block_size=5, window_blocks=1, random_blocks=1)",
+        2 * 8 * (5 * 5 + 16 * 4) * 5 * 5 * 4 + 2 * 8 * 2 * 5 * padded(101, 5) * 4,
+    ),
+    # Two heads see chunks of 8 tokens and their neighbours; the other six multiply E x E matrices.
+    "efficient": (
+        "(local_heads=2, local_window=16)",
+        2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * 101 * 4 * 4,
+    ),
+    # Keys and values are compressed to 12 each.
+    "linformer": ("(compressed=12)", 2 * 8 * 101 * 12 * 4 + 2 * 8 * 101 * 12 * 4),
+    # Two rounds of buckets of 16 tokens: products with 7 columns (half the buckets), and chunks that see one back.
+    "lsh": (
+        "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2)",
+        2 * 2 * padded(101, 8) * 3 * 8 * 4 + 2 * 6 * padded(101, 16) * 4 * (7 + 2 * 2 * 16),
+    ),
+    # Scores of contents, mixes, and scores of the 201 distances from 100 to -100.
+    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+    # Seven buckets of 16 tokens: scores, mixtures of keys and values, and how much of those is real; then attention.
+    "sinkhorn": (
+        "(bucket_size=16)",
+        8 * 7 * 7 * (4 + 2 * 16 * 4 + 16) + 2 * 8 * padded(101, 16) * 2 * 16 * 4,
+    ),
+    # One unit: three segments of 32 tokens and one of 5.
+    "segments": ("(segment_length=32)", 2 * 8 * (3 * 32 * 32 + 5 * 5) * 4),
+    # Chunks of 8 tokens, half a window, and their neighbours; two heads see 51 tokens of each parity.
+    "sliding_window": (
+        "(window=16, dilation=2, dilated_heads=2)",
+        2 * 6 * padded(101, 8) * 3 * 8 * 4 + 2 * 2 * 2 * padded(51, 8) * 3 * 8 * 4,
+    ),
+    # Rows 0 to 63 see keys up to 71, the others those from 56; 21 tokens of each residue see each other.
+    "strided": (
+        "(window=16, stride=5)",
+        2 * 8 * (64 * 72 + 37 * 45) * 4 + 2 * 8 * 5 * 21 * 21 * 4,
+    ),
+}
+
+
+@for_each("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
+def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
+    options, by_hand = ATTENTION_BY_HAND[kind]
+    config = preset("vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=f"{kind}{options}")
+    assert cost_of(config, Lengths(101, 3, vocab_size=10)).products[CostPart.ENCODER_ATTENTION] == by_hand
+
+
+AXES = {
+    "self_attention": tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only),
+    "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
+    "decoder_self_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")),
+    "pooling": POOLING.names,
+    "scorer": SCORER.names,
+    "feed_forward": FEED_FORWARD.names,
+    "recurrence": RECURRENCE.names,
+    "decoder": DECODER.names,
+    "stack": STACK.names,
+    **dict.fromkeys(("encoder_projections", "decoder_projections", "cross_projections"), PROJECTIONS.names),
+    "output": OUTPUT.names,
+}
+
+
+# The same of a decoder's layer.
+CAUSAL_BY_HAND = {
+    # torch's own kernel is counted as if it did not leave out what comes later.
+    "full": ("", 2 * 8 * 101 * 101 * 4),
+    # Two heads see chunks of 8 tokens and the one before. In two rounds six are multiplied with 4 columns, half the
+    # buckets, and meet chunks of 16 and the one before.
+    "lsh": (
+        "(local_heads=2, local_window=16, bucket_size=16, num_hashes=2, num_buckets=8)",
+        2 * 2 * padded(101, 8) * 2 * 8 * 4 + 2 * 6 * (101 * 4 * 4 + padded(101, 16) * 2 * 2 * 16 * 4),
+    ),
+    # All rows in one tile, with as many distances as if they saw later keys.
+    "relative": ("", 2 * 8 * 101 * 101 * 4 + 8 * 101 * 201 * 4),
+}
+
+
+@for_each("kind", AXES["decoder_self_attention"])
+def test_a_decoders_own_attention_multiplies_as_counted_by_hand(kind: str) -> None:
+    options, by_hand = CAUSAL_BY_HAND[kind]
+    chosen = f"{kind}{options}"
+    config = preset("vanilla", embed_dim=32, num_heads=8, decoder_layers=1, decoder_self_attention=chosen)
+    assert cost_of(config, Lengths(3, 101, vocab_size=10)).products[CostPart.DECODER_ATTENTION] == by_hand
+
+
+def test_two_factors_hash_by_the_root_of_the_number_of_buckets() -> None:
+    shape = {"embed_dim": 32, "num_heads": 8, "encoder_layers": 1}
+    attention = "lsh(local_heads=0, bucket_size=16, num_hashes=2, hash_factors={})"
+    products = [
+        cost_of(
+            preset("vanilla", **shape, self_attention=attention.format(factors)), Lengths(2048, 3, vocab_size=10)
+        ).products[CostPart.ENCODER_ATTENTION]
+        for factors in (1, 2)
+    ]
+    # 256 buckets: 128 columns, or 8 in either of two factors of 16 and 16.
+    assert products[0] - products[1] == 2 * 8 * 2048 * 4 * (128 - 2 * 8)
+
+
+@for_each("stride", [1, 2, 4])
+@for_each(("source", "pooled"), [(101, None), (104, None), (104, "32,None")])
+def test_strides_divide_cross_attention_and_the_projections_of_the_memory(
+    stride: int, source: int, pooled: str | None
+) -> None:
+    shape = {**TINY, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 2, "pooling_lengths": pooled}
+    config = preset("transpooler", **shape, cross_attention=f"hepos(stride={stride})")
+    products = cost_of(config, Lengths(source, 3, vocab_size=10)).products
+    read = padded(source if pooled is None else 32, stride) // stride
+    # Two layers: keys and values, scores and mixes of three tokens, of 8 numbers each.
+    assert products[CostPart.MEMORY_PROJECTIONS] == 2 * 2 * read * 8 * 8
+    assert products[CostPart.CROSS_ATTENTION] == 2 * 2 * read * 3 * 8
+
+
+@for_each(("name", "millions"), [("vanilla", 31.5), ("deep_blockwise", 124.4), ("deep_pyramidion", 124.4)])
+def test_parameters_are_those_of_the_paper(name: str, millions: float) -> None:
+    assert round(cost_of(preset(name), Lengths()).parameters / 1e6, 1) == millions
+
+
+@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
+@for_each("name", PRESETS)
+def test_every_preset_costs_what_is_counted_in_a_run(name: str, lengths: Lengths) -> None:
+    comparison = compare(*small(name, lengths))
+    assert comparison.agrees(), comparison
+    assert sum(comparison.measured.products.values()) > 0
+
+
+#: options that fit the small widths, and as many segments as there may be
+OPTIONS = {
+    ("feed_forward", "sparse"): "(block_size=16)",
+    ("feed_forward", "experts"): "(experts=16)",
+    ("pooling", "segments"): "(prior=0.999)",
+}
+
+
+@for_each(("axis", "kind"), [(axis, kind) for axis, kinds in AXES.items() for kind in kinds])
+def test_every_kind_of_every_registry_costs_what_is_counted_in_a_run(axis: str, kind: str) -> None:
+    shape: dict[str, Any] = {"self_attention": "full", "pooling_lengths": "32,None"}
+    shape["normalize_before"] = axis == "stack"
+    shape[axis] = kind + OPTIONS.get((axis, kind), "")
+    comparison = compare(*small("transpooler", Lengths(1777, 80, batch=2), **shape))
+    assert comparison.agrees(), comparison
+
+
+@for_each(
+    "overrides",
+    [
+        {"pooling": "gumbel_topk"},
+        {"pooling": "iterative_topk"},
+        {"pooling": "hard_topk"},
+        {"pooling": "hard_topk", "scorer": "nonlinear"},
+        {"pooling": "mean"},
+        {"pooling": "max"},
+        {"scorer": "nonlinear"},
+        {"scorer": "embedding", "pooling_lengths": "33,33"},
+        {"scorer": "random"},
+        {"pooling": "soft_topk(base=None)"},
+        {"pooling_lengths": "33,33"},
+        {"pooling_lengths": "500,7"},
+        {"normalize_before": True},
+        {"feed_forward": "dense(activation='gelu')"},
+        {"dropout": 0.1, "activation_dropout": 0.2},
+        {"activation_dropout": 0.2, "feed_forward": "dense(activation='gelu')"},
+        {"self_attention": "full"},
+        {"self_attention": "lsh(local_heads=9, local_window=10)"},
+        {"self_attention": "lsh(local_heads=0, bucket_size=200)"},
+        {"self_attention": "efficient(local_heads=0)"},
+        {"pooling": "soft_topk(sort=False)"},
+        {"scorer": "nonlinear(dropout=0.1)"},
+        {"checkpoint_activations": True},
+        {"feed_forward": "dense(chunk_size=100)"},
+    ],
+)
+@for_each("lengths", [Lengths(2048, 112), Lengths(1777, 80, batch=2)])
+def test_every_choice_costs_what_is_counted_in_a_run(overrides: dict[str, Any], lengths: Lengths) -> None:
+    comparison = compare(*small("pyramidion", lengths, **overrides))
+    assert comparison.agrees(), comparison
+
+
+def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
+    parts = "sparse | dense | experts(experts=10, quantized=0.1) | sparse(block_size=8)"
+    config, lengths = shrink(preset("vanilla", feed_forward=parts, num_heads=2), Lengths(64, 16))
+    assert config.ffn_embed_dim == 24
+    small_ones = "sparse(block_size=8) | dense | experts(experts=2, quantized=0.1) | sparse(block_size=8)"
+    assert config.feed_forward == small_ones
+    assert compare(config, lengths).agrees()
+
+
+@for_each("name", ["pyramidion", "lsh", "efficient", "funnel"])
+def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
+    comparison = compare(*small(name, Lengths(1, 1)))
+    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=61)
+    assert comparison.agrees(), comparison
+
+
+def test_a_part_that_does_other_work_on_a_gpu_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = BlockwiseAttention.forward
+
+    def shirk(self: BlockwiseAttention, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **named: Any) -> Tensor:
+        return v if q.device.type == "cuda" else forward(self, q, k, v, *rest, **named)
+
+    monkeypatch.setattr(BlockwiseAttention, "forward", shirk)
+    comparison = compare(*small("blockwise", Lengths(2048, 112)))
+    assert not comparison.agrees()
+    counted, measured = (cost.products for cost in comparison)
+    assert [part for part in CostPart if counted[part] != measured[part]] == [CostPart.ENCODER_ATTENTION]
+
+
+@for_each("look", [lambda x: x[x > 0], lambda x: x * int(x.sum()), lambda x: x if x.any() else -x])
+def test_work_that_depends_on_values_is_not_guessed(
+    look: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: look(x))
+    with pytest.raises(ValueError, match=r"^What this model costs depends on the values that it reads: "):
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+
+
+def test_an_error_of_the_model_is_not_taken_for_one_of_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x @ x)
+    with pytest.raises(RuntimeError, match="Expected size"):
+        cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+
+
+def test_a_product_with_a_vector_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    # (B, L, D) @ (D,)
+    monkeypatch.setattr(FEED_FORWARD["dense"], "forward", lambda self, x, *_: x * (x @ self.fc1.weight[0])[..., None])
+    assert cost_of(preset("vanilla", **TINY), FOUR_TO_THREE).products[CostPart.ENCODER_FEED_FORWARD] == 4 * 8
+
+
+def test_counting_leaves_no_trace() -> None:
+    cost_of(preset("vanilla", **TINY), FOUR_TO_THREE)
+    x = torch.zeros(2, requires_grad=True)
+    assert x.device.type == "cpu"
+    x.exp().sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [1.0, 1.0]
+
+
+def test_lengths_are_at_least_one() -> None:
+    with pytest.raises(ValueError, match=r"^`target` must be at least 1, but is 0\.$"):
+        cost_of(preset("vanilla"), Lengths(target=0))
+
+
+def test_a_small_instance_keeps_the_proportions() -> None:
+    config, lengths = shrink(preset("deep_pyramidion"), Lengths(8192, 512, batch=8))
+    assert lengths == Lengths(512, 32, batch=2, vocab_size=61)
+    assert config.self_attention == "blockwise(block_size=32)"
+    assert config.pooling_lengths == "None,128,32,None,None,None"
+    assert config.encoder_layers == 6
+    config, _ = shrink(preset("transpooler_embedding", scorer="embedding(coordinate=100)"), Lengths())
+    assert (config.embed_dim, config.scorer) == (32, "embedding(coordinate=4)")
+    # One part for each layer.
+    config, _ = shrink(preset("vanilla", self_attention="blockwise(block_size=512) | full"), Lengths())
+    assert config.self_attention == "blockwise(block_size=32) | full"
+    # A decoder's own attention shrinks alike.
+    config, _ = shrink(preset("blockwise", decoder_self_attention="full | lsh"), Lengths())
+    assert config.decoder_self_attention == "full | lsh(bucket_size=4, local_window=16)"
+    # Modules share the width.
+    config, _ = shrink(preset("vanilla", decoder_projections="conv(modules=5)", output="multiplicative"), Lengths())
+    assert config.embed_dim == 160
+    # Funnel's blocks stay multiples of its window.
+    config, _ = shrink(preset("funnel", self_attention="blockwise(block_size=80)"), Lengths(8192, 512))
+    assert config.self_attention == "blockwise(block_size=80)"
+
+
+def test_the_claims_of_the_paper_come_out() -> None:
+    ours = [round(claim.ours, 2) for claim in claims()]
+    savings, bound, decoder, others = ours[:3], ours[3], ours[4:10], ours[10:]
+    assert savings == [16.0, 2.46, 16.0]
+    assert bound == round(2 - 512 / 8192, 2)
+    # Scores and mixes at 256 and 512 tokens, unmasked, with the memory's projections, and everything at both lengths.
+    assert decoder == [12.99, 10.99, 11.0, 13.5, 3.99, 2.99]
+    assert others == [5.02, 4608.0]
+
+
+def test_scores_and_mixes_grow_as_table_1_says_but_for_hashing() -> None:
+    growths = orders()
+    assert len(growths) == 21
+    others = {growth.claim: round(growth.ours, 2) for growth in growths if growth.paper != f"{growth.ours:g}x"}
+    # Hashing costs n n d / m: it grows with the number of buckets, and falls with their size.
+    assert others == {"LSH, l m h n d: n": 2.4, "LSH, l m h n d: m": 1.5}

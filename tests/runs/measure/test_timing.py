@@ -1,0 +1,347 @@
+"""What is timed is what is claimed. No test depends on how fast anything is."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tables import for_each
+
+from pyramidions.models import build, preset
+from pyramidions.models.experiment import Experiment
+from pyramidions.nn import BeamSearch, Decoder, Encoder, Transformer
+from pyramidions.runs.measure.timing import Plan, Timed, add_gradients, clock, contender, report, stopwatch, time_models
+
+
+def experiment(name: str = "tiny", run: dict[str, Any] | None = None, **overrides: Any) -> Experiment:
+    small: dict[str, Any] = {
+        "embed_dim": 16,
+        "ffn_embed_dim": 32,
+        "num_heads": 2,
+        "self_attention": "blockwise(block_size=8)",
+        "pooling_lengths": "16,4",
+        "decoding_beam": 3,
+    }
+    return Experiment(name, preset("pyramidion", **{**small, **overrides}), 24, 7, run or {})
+
+
+def plan(**changes: Any) -> Plan:
+    sizes: dict[str, Any] = {"train_batch": 3, "decode_batch": 2, "decode_tokens": (4, 6), "vocab_size": 40}
+    return Plan(**{**sizes, "repeats": 2, "warmup": 0, **changes})
+
+
+@for_each("micro_batch", [1, 2, 3, 5])
+def test_gradients_of_pieces_add_up_to_those_of_the_batch(micro_batch: int) -> None:
+    off = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+    torch.manual_seed(0)
+    model = build(experiment(**off).model, 40).train()
+    source, target = torch.randint(4, 40, (5, 24)), torch.randint(4, 40, (5, 7))
+    prefix = torch.cat([torch.full((5, 1), 2), target[:, :-1]], dim=1)
+    F.cross_entropy(model(source, prefix).transpose(1, 2), target).backward()
+    expected = {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
+    model.zero_grad()
+    add_gradients(model, source, target, micro_batch, plan().autocast)
+    assert len(expected) == len(list(model.parameters()))
+    for name, weight in model.named_parameters():
+        torch.testing.assert_close(weight.grad, expected[name], rtol=1e-4, atol=1e-7)
+
+
+def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = iter(range(1, 100))
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (float(next(turns)), None))
+    first, second = time_models([experiment(), experiment()], plan(warmup=1, repeats=3))
+    # Turns 1 and 2 are the warm-up of both, 3 is the first one's again.
+    assert (first["decode_4"].seconds, second["decode_4"].seconds) == ([3, 5, 7], [4, 6, 8])
+    assert (first["decode_6"].seconds, second["decode_6"].seconds) == ([11, 13, 15], [12, 14, 16])
+    assert (first["train_step"].seconds, second["train_step"].seconds) == ([19, 21, 23], [20, 22, 24])
+    assert list(first) == ["train_step", "decode_4", "decode_6"]
+
+
+def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contender, "_SHORT_SOURCE", 8)
+    monkeypatch.setattr(contender, "_SHORT_TARGET", 3)
+    # Twice as much work a token of a document, and as much a token of a summary.
+    monkeypatch.setattr(contender.Contender, "_work", lambda self, source, target: 2 * source + target)
+    # Of each model: a step of one document of 8 tokens to 3, then 2 and 6 written tokens.
+    small = iter([(19.0, None), (1.0, None), (3.0, None)] * 2)
+    clocked: list[str] = []
+    told: list[tuple[float, int]] = []
+
+    def pretend(work: Callable[[], object], device: str) -> tuple[float, None]:
+        clocked.append(device)
+        return next(small, (1.0, None))
+
+    monkeypatch.setattr(stopwatch, "clock", pretend)
+    sizes = plan(train_batch=4, decode_batch=3, decode_tokens=(4, 8), warmup=1, repeats=2)
+    time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
+    # 1 s a piece of work, a third of it forward; half a second a token. Documents have 24 tokens, summaries 7.
+    training, encoding, writing = 4 * (2 * 24 + 7), 3 * (2 * 24 + 1) / 3, (4 + 8) / 2
+    assert told == [(pytest.approx(3 * 2 * (training + 2 * encoding + writing)), 6)]
+
+
+def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (work(), (1.0, None))[1])
+    vanilla = experiment(self_attention="full", pooling_lengths=None)
+    monkeypatch.setattr(contender, "_SHORT_SOURCE", 24)
+    monkeypatch.setattr(contender, "_SHORT_TARGET", 7)
+    told: list[float] = []
+    for source in (24, 2400):
+        long = vanilla._replace(max_source_positions=source)
+        time_models([long], plan(train_batch=1, decode_tokens=()), forecast=told.append)
+    # Attention grows with the square of the length, the rest with the length.
+    assert told[0] == pytest.approx(2.0) and 100 < told[1] / told[0] < 100**2
+
+
+def test_what_the_watch_counts_is_what_was_announced() -> None:
+    phases: list[list[Any]] = []
+
+    @contextmanager
+    def watch(phase: str, calls: int) -> Iterator[Callable[[], object]]:
+        phases.append([phase, calls, 0])
+
+        def tick() -> bool:
+            phases[-1][2] += 1
+            return True  # as a tqdm bar does; it must not get in the decoder's way
+
+        yield tick
+
+    time_models([experiment(), experiment()], plan(micro_batch=2, warmup=1), watch)
+    # 2 models x 3 turns x (4 tokens, 6 tokens, 2 pieces)
+    assert phases == [["decode_4", 24, 24], ["decode_6", 36, 36], ["train_step", 12, 12]]
+
+
+def test_models_decode_without_dropout_and_train_with_it_on_documents_of_full_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[tuple[tuple[int, ...], bool]] = []
+    forward = Encoder.forward
+
+    def spy(self: Encoder, tokens: torch.Tensor, padding_mask: torch.Tensor, **rest: Any) -> Any:
+        calls.append((tuple(tokens.shape), self.training))
+        assert not padding_mask.any()
+        return forward(self, tokens, padding_mask, **rest)
+
+    monkeypatch.setattr(Encoder, "forward", spy)
+    time_models([experiment()], plan(micro_batch=2, decode_tokens=(4,)))
+    assert calls == [((2, 24), False)] * 2 + [((2, 24), True), ((1, 24), True)] * 2
+
+
+def test_a_beam_of_the_configs_width_is_forced_to_write_every_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    shapes: list[tuple[int, ...]] = []
+    forward = Decoder.forward
+
+    def spy(self: Decoder, tokens: torch.Tensor, *rest: Any) -> torch.Tensor:
+        if not self.training:
+            shapes.append(tuple(tokens.shape))
+        return forward(self, tokens, *rest)
+
+    monkeypatch.setattr(Decoder, "forward", spy)
+    time_models([experiment()], plan(decode_tokens=(5,)))
+    # The first token finds one hypothesis of each of the 2 documents, every other one 3.
+    assert shapes == ([(2, 1)] + [(6, 1)] * 4) * 2
+
+
+def test_summaries_are_as_long_as_asked_or_as_the_config_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    forward = Transformer.forward
+
+    def spy(self: Transformer, source: torch.Tensor, prefix: torch.Tensor) -> torch.Tensor:
+        lengths.append(prefix.size(1))
+        return forward(self, source, prefix)
+
+    monkeypatch.setattr(Transformer, "forward", spy)
+    time_models([experiment()], plan())
+    time_models([experiment()], plan(target_tokens=5))
+    assert lengths == [7, 7, 5, 5]
+
+
+def test_adam_takes_the_learning_rate_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[float] = []
+    adam = torch.optim.Adam
+
+    def spy(parameters: Any, lr: float) -> torch.optim.Adam:
+        rates.append(lr)
+        return adam(parameters, lr)
+
+    monkeypatch.setattr(torch.optim, "Adam", spy)
+    time_models([experiment(), experiment(run={"optimization": {"lr": [0.25]}})], plan())
+    assert rates == [5e-4, 0.25]
+
+
+def test_a_training_step_changes_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    models: list[Transformer] = []
+
+    def keep(*arguments: Any) -> Transformer:
+        models.append(build(*arguments))
+        return models[-1]
+
+    monkeypatch.setattr(contender, "build", keep)
+    time_models([experiment()], plan())
+    torch.manual_seed(1)
+    fresh = build(experiment().model, 40)
+    for before, after in zip(fresh.parameters(), models[0].parameters(), strict=True):
+        assert not torch.equal(before, after)
+
+
+def test_a_seed_decides_on_weights_and_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    search = BeamSearch.__call__
+
+    def spy(self: BeamSearch, model: Transformer, tokens: torch.Tensor) -> Any:
+        found.append((tokens, model.decoder.embedder.tokens.weight.detach().clone()))
+        return search(self, model, tokens)
+
+    monkeypatch.setattr(BeamSearch, "__call__", spy)
+    for seed in (1, 1, 2):
+        time_models([experiment()], plan(seed=seed, decode_tokens=(1,)))
+    one, again, other = found[0], found[2], found[4]
+    assert all(torch.equal(a, b) for a, b in zip(one, again, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_bf16_computes_in_bfloat16_and_keeps_parameters_in_float32(
+    monkeypatch: pytest.MonkeyPatch, precision: str, dtype: torch.dtype
+) -> None:
+    seen: set[tuple[bool, torch.dtype, torch.dtype]] = set()
+    forward = Decoder.forward
+
+    def spy(self: Decoder, *arguments: Any) -> torch.Tensor:
+        logits = forward(self, *arguments)
+        seen.add((self.training, logits.dtype, self.embedder.tokens.weight.dtype))
+        return logits
+
+    monkeypatch.setattr(Decoder, "forward", spy)
+    time_models([experiment()], plan(precision=precision))
+    assert seen == {(True, dtype, torch.float32), (False, dtype, torch.float32)}
+
+
+def test_a_gpu_is_idle_before_and_after_what_its_events_enclose(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: list[str] = []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            log.append("event")
+
+        def elapsed_time(self, other: "Event") -> float:
+            assert self is not other
+            return 1500.0
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("synchronize"))
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: log.append("reset"))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 7)
+    assert clock(lambda: log.append("work"), "cuda") == (1.5, 7)
+    assert log == ["reset", "synchronize", "event", "work", "event", "synchronize"]
+
+
+def test_peak_memory_leaves_out_what_lies_there_for_other_configs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (1.0, 10**9))
+    alone = time_models([experiment()], plan())[0]["decode_4"].peak_bytes
+    beside = time_models([experiment(), experiment(embed_dim=64)], plan())[0]["decode_4"].peak_bytes
+    # Weights of the other one, and its texts: 3 documents of 24 tokens and 3 summaries of 7, of 8 bytes each.
+    weights = sum(weight.nbytes for weight in build(experiment(embed_dim=64).model, 40).parameters())
+    assert (alone, beside) == (10**9, 10**9 - weights - 3 * (24 + 7) * 8)
+
+
+def test_statistics_are_of_a_sample() -> None:
+    timed = Timed([1.0, 2.0, 6.0], None)
+    assert (timed.mean, timed.median, timed.deviation) == (3.0, 2.0, 7.0**0.5)
+    assert timed.ratio_to(Timed([2.0, 1.0, 4.0], None)) == {"medians": 1.0, "low": 0.5, "high": 2.0}
+
+
+def test_a_report_holds_what_a_reader_needs_to_repeat_it() -> None:
+    experiments = [experiment("one"), experiment("two")]
+    results = time_models(experiments, plan())
+    told = report(experiments, plan(), results, ["model.dropout=0"])
+    assert set(told) == {"overrides", "commit", "versions", "hardware", *vars(plan()), "configs"}
+    assert told["overrides"] == ["model.dropout=0"]
+    assert told["versions"]["torch"] == torch.__version__ and told["hardware"]["threads"] == torch.get_num_threads()
+    assert [config["config"] for config in told["configs"]] == ["one", "two"]
+    for config, result in zip(told["configs"], results, strict=True):
+        assert (config["source_tokens"], config["target_tokens"], config["beam"]) == (24, 7, 3)
+        for phase in ("train_step", "decode_4", "decode_6"):
+            assert config[phase]["seconds"] == result[phase].seconds and len(result[phase].seconds) == 2
+            assert config[phase]["mean"] == pytest.approx(sum(result[phase].seconds) / 2)
+            assert config[phase]["ratio_to_first"] == result[phase].ratio_to(results[0][phase])
+
+
+@for_each(
+    ("changes", "sentence"),
+    [
+        ({"train_batch": 0}, "`train_batch` must be at least 1, but is 0."),
+        ({"micro_batch": 0}, "`micro_batch` must be at least 1, but is 0."),
+        ({"micro_batch": 4}, "`micro_batch` must be at most `train_batch`, 3, but is 4."),
+        ({"target_tokens": 0}, "`target_tokens` must be at least 1, but is 0."),
+        ({"repeats": 1}, "`repeats` must be at least 2, but is 1."),
+        ({"warmup": -1}, "`warmup` must be at least 0, but is -1."),
+        ({"vocab_size": 4}, "`vocab_size` must be at least 5, but is 4."),
+        ({"decode_tokens": (4, 4)}, "`decode_tokens` must be positive and differ, but are (4, 4)."),
+        ({"device": "tpu"}, "`device` must be one of cpu, cuda, but is 'tpu'."),
+        ({"precision": "fp16"}, "`precision` must be one of fp32, bf16, but is 'fp16'."),
+        ({"device": "cuda"}, "`device` must be cpu, but is cuda: torch finds no GPU."),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(changes: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError) as refused:
+        plan(**changes)
+    assert str(refused.value) == sentence
+
+
+def takes_a_petabyte(*_: Any) -> None:
+    torch.empty(2**50)
+
+
+def takes_all_of_a_gpu(*_: Any) -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.")
+
+
+@pytest.mark.parametrize("work", [takes_a_petabyte, takes_all_of_a_gpu])
+def test_memory_that_runs_out_is_told_with_the_option_that_helps(
+    work: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(ValueError) as refused:
+        patch.setattr(contender, "add_gradients", work)
+        time_models([experiment()], plan(micro_batch=2))
+    assert str(refused.value) == (
+        "Memory ran out in a training step of tiny that takes 2 documents at a time (--micro-batch)."
+    )
+    with monkeypatch.context() as patch, pytest.raises(ValueError) as refused:
+        patch.setattr(BeamSearch, "__call__", work)
+        time_models([experiment()], plan())
+    assert str(refused.value) == (
+        "Memory ran out in decoding 4 tokens with tiny, which takes 2 documents at a time (--decode-batch)."
+    )
+
+
+def test_another_error_of_torch_is_not_taken_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BeamSearch, "__call__", lambda *_: torch.zeros(2) @ torch.zeros(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):
+        time_models([experiment()], plan())
+
+
+def test_without_tokens_to_decode_training_alone_is_timed() -> None:
+    assert list(time_models([experiment()], plan(decode_tokens=()))[0]) == ["train_step"]
+
+
+def test_a_machine_with_torch_alone_can_time_a_preset() -> None:
+    others = ["fairseq", "hydra", "omegaconf", "click", "tqdm", "numpy", "sentencepiece"]
+    code = f"""
+import importlib.util, sys
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "fairseq" else find_spec(name, package)
+sys.modules.update(dict.fromkeys({others}))
+from pyramidions.runs.measure.timing import Plan, time_models
+from pyramidions.models.experiment import read_experiment
+print(read_experiment("deep_pyramidion").max_source_positions, Plan().decode_tokens)
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "8192 (256, 512)\n", done.stderr

@@ -1,0 +1,189 @@
+"""What `pyramidions train` decides before it begins."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tables import for_each
+
+from pyramidions.base.errors import UserError
+from pyramidions.runs.measure.recipe import TIERS, CorpusSize, tier_of
+from pyramidions.runs.training.arguments import Arguments
+from pyramidions.runs.training.commands import generate_command
+from pyramidions.runs.training.kinds import KINDS, choose_kind
+from pyramidions.runs.training.machine import Machine, find_machine
+from pyramidions.runs.training.places import Places
+from pyramidions.runs.training.plan import Plan, make_plan
+from pyramidions.runs.training.sources import changed, find_sources, stamps
+
+CPU, GPU = Machine(0, 16e9), Machine(1, 40e9)
+
+
+def write(path: Path, number: int) -> Path:
+    lines = [json.dumps({"id": str(i), "article": "a b c d.", "abstract": "e f."}) for i in range(number)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@for_each(
+    ("documents", "machine", "kind", "why"),
+    [
+        (200, CPU, "extractor", "fewer than 5,000 documents"),
+        (4999, GPU, "extractor", "fewer than 5,000 documents"),
+        (12_000, CPU, "extractor", "without a GPU"),
+        (12_000, GPU, "summarizer", "12,000 documents can teach"),
+    ],
+)
+def test_a_summarizer_needs_thousands_of_documents_and_a_gpu(documents, machine, kind, why):
+    found, told = choose_kind("auto", documents, machine)
+    assert found.name == kind and why in told
+    assert choose_kind("summarizer", documents, machine)[0].name == "summarizer"
+
+
+def test_without_a_gpu_the_model_is_small_whatever_the_corpus():
+    assert tier_of(300_000, 0) is TIERS[0] and tier_of(300_000, 8) is TIERS[2]
+
+
+def test_the_vocabulary_grows_with_the_corpus():
+    sizes = [KINDS["summarizer"].vocab_size(documents, 1) for documents in (200, 12_000, 200_000)]
+    assert sizes == [4000, 16_000, 32_768]
+
+
+def test_a_schedule_is_the_recipe_of_the_corpus_and_the_machine():
+    corpus = CorpusSize(12_000, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    small, large = (KINDS["summarizer"].schedule(corpus, machine, None) for machine in (CPU, GPU))
+    assert small.about.startswith("pyramidion, ") and large.about.startswith("transpooler, ")
+    assert small.updates == 20 * 1_500
+    assert "--eval-rouge" in large.flags and large.hours < small.hours
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_is_the_models_own_so_that_the_export_writes_what_is_scored(kind: str) -> None:
+    corpus = CorpusSize(200, 4000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    schedule = KINDS[kind].schedule(corpus, CPU, None)
+    plan = Plan({"train": "papers.jsonl"}, {}, 200, 0, kind, "asked", 4000, 0, 16e9)
+    command = generate_command(Places(Path("model"), Path("work")), plan, schedule)
+    assert not {"--beam", "--lenpen", "--min-len", "--max-len-b", "--no-repeat-ngram-size"} & set(command)
+    assert ("--decoding-no-repeat-ngram" in schedule.flags) == (kind == "summarizer")
+
+
+@for_each("machine", [CPU, GPU, Machine(8, 40e9)])
+@for_each("documents", [1_000, 12_000, 200_000])
+def test_the_warm_up_of_a_summarizer_ends_long_before_its_hours(machine: Machine, documents: int) -> None:
+    def warm_up(hours: float | None) -> int:
+        flags = KINDS["summarizer"].schedule(corpus, machine, hours).flags
+        return int(flags[flags.index("--warmup-updates") + 1])
+
+    corpus = CorpusSize(documents, 16_000, {"mean": 3000.0, "p95": 6000.0}, {"mean": 200.0, "min": 20, "max": 600})
+    whole = KINDS["summarizer"].schedule(corpus, machine, None)
+    # A five-hundredth of the time is enough for so many of the updates.
+    assert 0 < warm_up(whole.hours / 500) <= max(1, 0.1 * whole.updates / 500) < warm_up(None)
+    assert warm_up(1e-6) == 1 and warm_up(2 * whole.hours) == warm_up(None)
+
+
+def test_a_file_is_divided_and_a_folder_with_all_splits_is_not(tmp_path: Path) -> None:
+    plan, _ = make_plan(Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0))
+    assert plan.held_out == {"train": 34, "test": 4, "valid": 2} and plan.documents == 34
+    assert (
+        "40 documents; held out by a hash of their ids: 4 for test and 2 for valid" in plan.sentences("x", tmp_path)[0]
+    )
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for split in ("train", "val", "test"):
+        write(folder / f"{split}.jsonl", 3)
+    plan, _ = make_plan(Arguments(str(folder), "summarizer", gpus=0))
+    assert plan.held_out == {} and plan.documents == 3
+
+
+@pytest.mark.parametrize("kind", ["auto", "extractor"])
+def test_documents_of_an_extractor_may_have_sections_alone(tmp_path: Path, kind: str) -> None:
+    record = {"abstract": "e f.", "sections": [["a b c d."]], "section_names": ["Methods"]}
+    papers = tmp_path / "papers.jsonl"
+    papers.write_text(f"{json.dumps(record)}\n" * 40)
+    plan, found = make_plan(Arguments(str(papers), kind, gpus=0))
+    # The heading is a word, and its sign another.
+    assert plan.documents == 34 and found.source_words.tolist() == [6] * 40
+    with pytest.raises(UserError, match="lacks the field 'article'"):
+        make_plan(Arguments(str(papers), "summarizer", gpus=0))
+
+
+def test_wrong_sections_of_the_test_split_are_found_before_the_training(tmp_path: Path) -> None:
+    for split in ("train", "valid"):
+        write(tmp_path / f"{split}.jsonl", 3)
+    record = {"article": "a b.", "abstract": "c.", "sections": [["a b."]], "section_names": []}
+    (tmp_path / "test.jsonl").write_text(json.dumps(record))
+    with pytest.raises(UserError, match=r"test.jsonl, line 1: `sections` and `section_names` must have as many"):
+        make_plan(Arguments(str(tmp_path), "summarizer", gpus=0))
+
+
+def test_only_the_split_that_is_missing_is_held_out(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", 40)
+    write(tmp_path / "test.jsonl", 3)
+    plan, _ = make_plan(Arguments(str(tmp_path), "summarizer", gpus=0))
+    assert plan.held_out == {"train": 38, "valid": 2}
+
+
+def test_a_hugging_face_dataset_tells_its_splits(tmp_path: Path) -> None:
+    import datasets
+
+    rows = [{"id": str(i), "article": "a b.", "abstract": "c."} for i in range(20)]
+    datasets.DatasetDict({"train": datasets.Dataset.from_list(rows)}).save_to_disk(str(tmp_path / "hub"))
+    assert find_sources(str(tmp_path / "hub"), None) == ({"train": str(tmp_path / "hub")}, ("valid", "test"))
+
+
+def test_a_folder_without_a_train_split_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "test.jsonl", 3)
+    with pytest.raises(UserError, match="must have documents to train on, but has no train split"):
+        find_sources(str(tmp_path), None)
+
+
+def test_more_gpus_than_there_are_are_refused():
+    with pytest.raises(UserError, match=r"--gpus must be at most \d+, the number of GPUs that torch finds, but is 999"):
+        find_machine(999)
+
+
+def test_a_file_that_was_only_touched_has_not_changed(tmp_path: Path) -> None:
+    papers = write(tmp_path / "papers.jsonl", 3)
+    before = stamps(str(papers))
+    papers.touch()
+    assert changed(before, stamps(str(papers), before)) is None
+    write(papers, 4)
+    assert changed(before, stamps(str(papers), before)) == str(papers)
+
+
+def test_only_files_of_splits_count_in_a_folder(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", 3)
+    before = stamps(str(tmp_path))
+    (tmp_path / "notes.md").write_text("mine")
+    assert changed(before, stamps(str(tmp_path), before)) is None
+    added = write(tmp_path / "valid.jsonl", 3)
+    assert changed(before, stamps(str(tmp_path), before)) == str(added)
+
+
+def test_the_first_difference_of_arguments_is_named():
+    recorded = {**vars(Arguments("papers")), "seed": 2}
+    assert Arguments("papers").difference(recorded) == "--seed was 2, and is 1"
+    assert Arguments("papers", hours=2.0).difference(vars(Arguments("papers"))) == "--hours was not given, and is 2.0"
+    assert Arguments("papers").difference(vars(Arguments("papers"))) is None
+
+
+def test_a_held_out_split_is_estimated_from_words(tmp_path: Path) -> None:
+    from pyramidions.runs.training.plan import estimated
+
+    arguments = Arguments(str(write(tmp_path / "papers.jsonl", 40)), "summarizer", gpus=0)
+    plan, found = make_plan(arguments)
+    assert np.array_equal(found.source_words, [4] * 40)
+    # 34 documents, 8 an update, 20 epochs.
+    schedule = estimated(plan, found, arguments)
+    assert schedule.updates == 20 * 5 and "--scorer" not in schedule.flags
+
+
+def test_documents_with_queries_train_a_summarizer(tmp_path: Path) -> None:
+    path = tmp_path / "meetings.jsonl"
+    record = {"query": "Why?", "article": "Bees dance.", "abstract": "So."}
+    path.write_text("".join(json.dumps({"id": f"{number}", **record}) + "\n" for number in range(20)))
+    plan, _ = make_plan(Arguments(str(path), gpus=0, query_field="query"))
+    assert (plan.kind, plan.why) == ("summarizer", "extractors read no queries")
+    with pytest.raises(UserError, match="^--kind extractor excludes --query-field: extractors read no queries.$"):
+        make_plan(Arguments(str(path), "extractor", gpus=0, query_field="query"))
