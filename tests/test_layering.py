@@ -82,10 +82,10 @@ MAY_IMPORT = {
     "pyramidions.data": ("base", "documents", "extract", "files", "text", "data"),
     "pyramidions.scoring": ("base", "data", "documents", "extract.oracle", "files", "pages", "text", "scoring"),
     "pyramidions.inference": (
-        *("base", "data", "documents", "extract", "files", "models", "nn", "pages", "scoring", "text"),
+        *("base", "data", "documents", "extract", "files", "models", "nn", "pages", "text"),
         "inference",
     ),
-    "pyramidions.pretrained": ("base", "data.readers", "files", "inference", "models", "nn", "text", "pretrained"),
+    "pyramidions.pretrained": ("base", "data", "files", "inference", "models", "nn", "scoring", "text", "pretrained"),
     "pyramidions.runs.curves": ("base",),
     "pyramidions.runs.measure": ("base", "models", "nn", "runs.measure"),
     "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "text", "runs"),

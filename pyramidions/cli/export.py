@@ -69,11 +69,10 @@ def export(
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference.export_folder import CARD, refuse_foreign
-    from pyramidions.inference.language_model_card import language_model_card
-    from pyramidions.inference.model_card import model_card
     from pyramidions.inference.saved_language_model import SavedLanguageModel
     from pyramidions.inference.saved_model import export_model, load_any, write_export
     from pyramidions.pretrained.exporting import hugging_face_files
+    from pyramidions.pretrained.model_card import model_card
 
     # Checked before the work.
     refuse_foreign(folder)
@@ -85,23 +84,19 @@ def export(
             if not rule.fullmatch(text):
                 raise UserError(f"--{name} must be of the form {form}, but is {text!r}.")
     model = load_any(checkpoint)
-    name, for_transformers = folder.resolve().name, to == "hf"
-    if isinstance(model, SavedLanguageModel):
-        if scores is not None:
-            raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
-        characters = None if data is None else CharacterFolder(data)
-        card = language_model_card(model, name, characters, licence, languages=languages, datasets=datasets)
-    else:
-        card = model_card(
-            model,
-            name,
-            None if data is None else DataFolder(data),
-            scores,
-            licence,
-            for_transformers=for_transformers,
-            languages=languages,
-            datasets=datasets,
-        )
+    is_language_model, for_transformers = isinstance(model, SavedLanguageModel), to == "hf"
+    if is_language_model and scores is not None:
+        raise UserError(f"--scores must be of summaries, but {checkpoint} is a language model.")
+    card = model_card(
+        model,
+        folder.resolve().name,
+        None if data is None else CharacterFolder(data) if is_language_model else DataFolder(data),
+        scores,
+        licence,
+        for_transformers=for_transformers,
+        languages=languages,
+        datasets=datasets,
+    )
     if for_transformers:
         write_export(folder, {**hugging_face_files(model), CARD: card.encode()})
     else:

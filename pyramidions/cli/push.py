@@ -27,6 +27,7 @@ def push(folder: Path, name: str, private: bool, revision: str | None) -> None:
     """
     from pyramidions.files.hub import parsed, upload
     from pyramidions.inference.export_folder import CARD, EXPORTED, check_export, is_export
+    from pyramidions.pretrained.model_card import renamed
 
     found = parsed(name)
     if found is None or found.revision is not None:
@@ -36,16 +37,9 @@ def push(folder: Path, name: str, private: bool, revision: str | None) -> None:
         for path in folder.resolve().iterdir():
             (Path(published) / path.name).symlink_to(path)
         if (card := folder / CARD).is_file():
-            _publish_card(card, Path(published) / CARD, name)
+            # The folder's own name means nothing there. What is no UTF-8 stays as it is.
+            text = renamed(card.read_bytes().decode("utf-8", "surrogateescape"), name)
+            (Path(published) / CARD).unlink()
+            (Path(published) / CARD).write_bytes(text.encode("utf-8", "surrogateescape"))
         address = upload(Path(published), found._replace(revision=revision), EXPORTED, is_export, private=private)
     click.echo(address)
-
-
-def _publish_card(card: Path, published: Path, name: str) -> None:
-    """Write the card of an export with the model's name on the hub, for the folder's own means nothing there."""
-    from pyramidions.inference.model_card import renamed
-
-    published.unlink()
-    # What is no UTF-8 stays as it is.
-    text = card.read_bytes().decode("utf-8", "surrogateescape")
-    published.write_bytes(renamed(text, name).encode("utf-8", "surrogateescape"))

@@ -67,6 +67,8 @@ def test_a_language_model_is_exported_with_its_alphabet_and_a_card(tmp_path: Pat
     done = invoke(main, ["export", str(path), str(tmp_path / "mine"), "--data", str(data), "--license", "MIT"])
     assert done.stdout.endswith("mine: README.md, config.json, model.safetensors\n"), done.output
     card = (tmp_path / "mine" / "README.md").read_text()
-    assert "\nlanguage:\n  - en\nlicense: mit\n" in card and "pyramidions segments mine paper.txt" in card
+    assert (
+        "\nlanguage:\n- en\n" in card and "\nlicense: mit\n" in card and "pyramidions segments mine paper.txt" in card
+    )
     assert "| alphabet | en, 26 letters, the space, the line end |" in card and "| train | " in card
     assert invoke(main, ["segments", str(tmp_path / "mine")], input="the cat").exit_code == 0

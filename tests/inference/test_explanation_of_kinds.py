@@ -12,8 +12,8 @@ from explanations import only_piece
 
 from pyramidions.inference import SavedModel, Summarizer, export_model, html_page
 from pyramidions.inference.explanation import trace
-from pyramidions.inference.model_card import model_card
 from pyramidions.models import build, preset
+from pyramidions.pretrained.model_card import model_card
 
 SHORT = {"beam": 2, "min_len": 4, "max_len": 12}
 

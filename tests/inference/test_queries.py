@@ -15,10 +15,10 @@ from pyramidions.cli import main
 from pyramidions.data.vocabulary import Settings, train_tokenizer
 from pyramidions.inference import SavedModel, Summarizer, export_model
 from pyramidions.inference.long_documents import LongReader
-from pyramidions.inference.model_card import model_card
 from pyramidions.inference.reader import Reader
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PyramidionConfig, build
+from pyramidions.pretrained.model_card import model_card
 from pyramidions.text.reading import LONG
 from pyramidions.text.tokenizer import EOS, Tokenizer
 

@@ -18,8 +18,8 @@ from pyramidions.data.select_sentences import SelectByOracle, SelectSentences
 from pyramidions.data.vocabulary import Settings
 from pyramidions.extract import Lead
 from pyramidions.inference import SavedExtractor
-from pyramidions.inference.card_scores import scores_table
-from pyramidions.inference.model_card import _data, _selection
+from pyramidions.pretrained.card_data import CardScores
+from pyramidions.pretrained.model_card import _data, _selection
 
 
 @for_each(
@@ -47,7 +47,7 @@ def test_a_systems_name_stays_in_its_cell(tmp_path: Path) -> None:
     means = {key: {"mean": 1.0, "low": 0.5, "high": 2.0} for key in ("rouge1", "rouge2", "rougeL", "rougeLsum")}
     scores = {"signature": "rouge | n=1 <b>", "systems": {"a|b\n<i>": means}}
     (tmp_path / "scores.json").write_text(json.dumps(scores))
-    head, _, row, *_, signature = scores_table(tmp_path / "scores.json").splitlines()
+    head, _, row, *_, signature = CardScores.read(tmp_path / "scores.json").tables().splitlines()
     assert head.count("|") == row.count("|") == 6 and row.startswith("| a&#124;b &lt;i> | 1.00 [0.50, 2.00] |")
     assert signature == "Means with 95% intervals. rouge | n=1 &lt;b>"
 
@@ -56,7 +56,9 @@ def test_all_figures_of_a_file_are_in_the_card_five_to_a_table(tmp_path: Path) -
     names = ("meteor", "rouge1", "rouge2", "rougeL", "rougeLsum", "coverage", "unknown")
     means = {key: {"mean": 1.0, "low": 0.5, "high": 2.0} for key in names}
     (tmp_path / "scores.json").write_text(json.dumps({"signature": "x", "systems": {"ours": means}}))
-    heads = [line for line in scores_table(tmp_path / "scores.json").splitlines() if line.startswith("|  |")]
+    heads = [
+        line for line in CardScores.read(tmp_path / "scores.json").tables().splitlines() if line.startswith("|  |")
+    ]
     assert heads == ["|  | METEOR | ROUGE-1 | ROUGE-2 | ROUGE-L | ROUGE-Lsum |", "|  | Coverage |"]
 
 

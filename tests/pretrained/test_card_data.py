@@ -1,6 +1,7 @@
 """What the hub can search in a model card: what is known, in YAML that its own library reads."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,9 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.inference import SavedExtractor, SavedModel
-from pyramidions.inference.front_matter import front_matter
-from pyramidions.inference.model_card import model_card, renamed
 from pyramidions.inference.origin import Origin
 from pyramidions.models import build, build_extractor, extractor_preset, preset
+from pyramidions.pretrained.model_card import model_card, renamed
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 SIZE = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "max_source_positions": 32}
@@ -137,36 +137,33 @@ def test_a_card_for_transformers_shows_how_they_read_it() -> None:
     assert "global" not in model_card(model(name="vanilla"), "my-model", for_transformers=True)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {
-            "a": "no",
-            "b": "yes",
-            "c": "null",
-            "d": "1.0",
-            "e": "a: b",
-            "f": "# c",
-            "g": "é 😀",
-            "h": 'say "a"',
-            "i": "- x",
-        },
-        {"list": ["a", 1, 2.5, {"b": ["c", {"d": "e"}], "f": {"g": "h"}}], "map": {"x": {"y": "z"}}},
-    ],
-)
-def test_values_are_read_as_they_were(values: dict[str, Any]) -> None:
-    assert yaml.safe_load(front_matter(values).strip("-")) == values
+@for_each("text", ["no", "yes", "null", "1.0", "a: b", "# c", "é 😀", 'say "a"', "- x"])
+def test_values_are_read_as_they_were(text: str) -> None:
+    assert fields(model_card(model(), "my-model", licence=text))["license_name"] == text
 
 
 def test_line_breaks_and_bytes_that_are_no_text_stay_on_their_line() -> None:
-    assert front_matter({"name": "a\n---\nb \udce9\x85c"}) == '---\nname: "a --- b ? c"\n---'
+    card = model_card(model(), "my-model", licence="a\n---\nb \udce9\x85c")
+    assert fields(card)["license_name"] == "a --- b ? c"
 
 
 @for_each("mark", ["\x7f", "\x00", "\x1b", "\x9f", "\uffff"])
 def test_marks_that_no_yaml_holds_are_dropped(mark: str) -> None:
     card = model_card(model(), f"my{mark}model", licence=f"Ask {mark}me")
     assert fields(card)["license_name"] == "Ask me"
-    assert yaml.safe_load(front_matter({"a": f"é{mark}😀"}).strip("-")) == {"a": "é😀"}
+    card = model_card(model(), "my-model", licence=f"é{mark}😀")
+    assert fields(card)["license_name"] == "é😀"
+
+
+def test_without_the_library_of_the_hub_a_card_has_no_front_matter_and_a_line_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_it = model_card(model(), "my-model")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    assert with_it.endswith(f"---\n\n{model_card(model(), 'my-model')}")
+    said = capsys.readouterr().err
+    assert said.startswith("The front matter of the model card needs the library huggingface_hub, which is not ")
+    assert said.endswith("brings it. The card is written without it.\n")
 
 
 @for_each("name", ["my-model", "it's mine", 'a "b" c'])
