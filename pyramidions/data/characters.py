@@ -1,12 +1,11 @@
 """Streams of text to a folder of characters: clean, divide, write.
 
-Memory is bounded by one shard of clean text; words are counted where pieces are trained. An interrupted run leaves its
-completed shards to the next one, which reads past their text.
+Memory is bounded by a few parts of the text; words are counted where pieces are trained. An interrupted run leaves the
+streams that it cleaned, and its pieces, to the next one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,10 @@ import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.character_folder import CharacterFolder
-from pyramidions.data.clean_shards import CleanShards
-from pyramidions.data.clean_stream import clean_stream
+from pyramidions.data.clean_stream import clean_stream, ids_path, is_same
 from pyramidions.data.folder import CHARACTERS, SPLITS, refuse_foreign
 from pyramidions.data.indexed import IndexedWriter
-from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_key, write_manifest
-from pyramidions.data.shards import load_part, save_part
+from pyramidions.data.manifest import finish_part, finished_part, holds, matches_manifest, work_key, write_manifest
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import check_pieces, count_words, piece_boundaries, train_pieces
 from pyramidions.files.atomic import atomic_file, atomic_folder, recover_folder, write_file
@@ -31,7 +28,7 @@ WHOLE = "whole"
 #: Most characters of a split (Nawrot et al. 2023, section 4.1).
 TRAIN_CHARACTERS, VALID_CHARACTERS = 400_000_000, 2_000_000
 _LIBRARY = "sentencepiece"
-_DECODED = 2**20  # characters that are words at a time
+_BLOCK = 2**20  # characters in memory at a time
 _ITEM = 2**16  # characters of an item; fairseq reads items whole
 
 
@@ -148,17 +145,7 @@ def _is_of(folder: CharacterFolder, streams: Mapping[str, TextStream], recorded:
         return False
     if not holds(folder, recorded, inputs) or inputs.keys() != streams.keys():
         return False
-    return all(stream.source is not None or _is_same(stream, inputs[name]) for name, stream in streams.items())
-
-
-def _is_same(stream: TextStream, made_of: dict[str, Any]) -> bool:
-    """Return whether a stream still begins with the parts that a folder was made of, and ends with them if it did."""
-    digest, parts = InputHash(), iter(stream.read())
-    for part in islice(parts, made_of["parts"]):
-        digest.add((part,))
-    is_last = next(parts, None) is None if made_of["is_last"] else False
-    found = {"parts": digest.documents, "sha256": digest.sha256, "is_last": is_last}
-    return found == {name: made_of[name] for name in found}
+    return all(stream.source is not None or is_same(stream, inputs[name]) for name, stream in streams.items())
 
 
 def _fill(
@@ -170,70 +157,64 @@ def _fill(
 ) -> None:
     alphabet = alphabet_of(settings.characters)
     inputs: dict[str, Any] = {}
-    ranges: dict[str, tuple[CleanShards, int, int]] = {}
+    texts: dict[str, np.ndarray] = {}
     for name, stream in streams.items():
-        shards = CleanShards(folder.path, name)
         whole = settings.train_characters + sum(settings.cut.values())
-        clean_stream(name, stream, alphabet, whole if name == WHOLE else settings.most(name), shards, workers)
-        inputs[name] = shards.about()
-        _require_letters(stream, alphabet, shards)
-        divided = _cut(stream, shards.characters, settings) if name == WHOLE else {name: (0, shards.characters)}
-        ranges |= {split: (shards, *ends) for split, ends in divided.items()}
-    splits = {}
-    for split in (split for split in SPLITS if split in ranges):
-        shards, begin, end = ranges[split]
-        splits[split] = _write(folder, split, shards.slices(begin, end), alphabet)
+        most = whole if name == WHOLE else settings.most(name)
+        inputs[name] = clean_stream(folder.path, name, stream, alphabet, most, workers)
+        _require_letters(stream, alphabet, inputs[name])
+        ids = np.memmap(ids_path(folder.path, name), np.uint8, mode="r")
+        texts |= _cut(stream, ids, settings) if name == WHOLE else {name: ids}
+    splits = {split: _write(folder, split, texts[split], alphabet) for split in SPLITS if split in texts}
     write_file(folder.dictionary_path, "".join(f"{symbol} 1\n" for symbol in alphabet.symbols).encode())
     if settings.pieces is not None:
 
         def text(split: str) -> Iterator[str]:
-            shards, begin, end = ranges[split]
-            for ids in shards.slices(begin, end):
-                # A list of all words of a shard would take 20 times its memory.
-                for at in range(0, len(ids), _DECODED):
-                    yield alphabet.decode(ids[at : at + _DECODED])
+            # A list of all words would take 20 times the memory of the text.
+            return map(alphabet.decode, _blocks(texts[split]))
 
-        pieces = _pieces(folder.path / ".pieces", text("train"), settings.pieces)
-        write_file(folder.pieces_path, pieces)
+        made_of = inputs["train" if "train" in inputs else WHOLE]["sha256"]
+        pieces = _pieces(folder, made_of, text("train"), settings.pieces)
         for split in splits:
             splits[split]["pieces"] = _write_boundaries(folder, split, piece_boundaries(text(split), pieces))
     write_manifest(folder, recorded, inputs, splits, alphabet.vocab_size, _LIBRARY)
 
 
-def _require_letters(stream: TextStream, alphabet: Alphabet, shards: CleanShards) -> None:
+def _blocks(ids: np.ndarray) -> Iterator[np.ndarray]:
+    return (ids[at : at + _BLOCK] for at in range(0, len(ids), _BLOCK))
+
+
+def _require_letters(stream: TextStream, alphabet: Alphabet, about: dict[str, Any]) -> None:
     """Raise a UserError where nothing is left of a text; say so where little is."""
-    if shards.characters < 2:
+    if about["characters"] < 2:
         raise UserError(f"{stream.name} must hold letters of the alphabet {alphabet.language!r}, but holds none.")
-    if 2 * shards.characters < shards.last.read and shards.last.is_last:
-        share = shards.characters / shards.last.read
+    if 2 * about["characters"] < about["read"] and about["is_last"]:
+        share = about["characters"] / about["read"]
         note(f"only {share:.0%} of the characters of {stream.name} are left: is its language {alphabet.language!r}?")
 
 
-def _cut(stream: TextStream, total: int, settings: CharacterSettings) -> dict[str, tuple[int, int]]:
-    """Return where the splits of one stream begin and end: train, then valid, then test."""
+def _cut(stream: TextStream, ids: np.ndarray, settings: CharacterSettings) -> dict[str, np.ndarray]:
+    """Cut one stream into the splits: train, then valid, then test."""
     sizes = settings.cut
-    train = total - sum(sizes.values())
+    train = len(ids) - sum(sizes.values())
     if train < 1:
         raise UserError(
             f"{stream.name} must have more than the {sum(sizes.values()):,} characters of valid and test, but has "
-            f"{total:,} after cleaning; --valid-characters and --test-characters say how many."
+            f"{len(ids):,} after cleaning; --valid-characters and --test-characters say how many."
         )
-    ends = np.cumsum([train, *sizes.values()]).tolist()
-    return dict(zip(SPLITS, zip([0, *ends], ends, strict=False), strict=True))
+    return dict(zip(SPLITS, np.split(ids, np.cumsum([train, sizes["valid"]])), strict=True))
 
 
-def _write(folder: CharacterFolder, split: str, some: Iterable[np.ndarray], alphabet: Alphabet) -> dict[str, int]:
+def _write(folder: CharacterFolder, split: str, ids: np.ndarray, alphabet: Alphabet) -> dict[str, int]:
     """Write the files of a split; return the manifest's entry for it."""
-    characters = spaces = 0
-    space = alphabet.encode(" ")[0]
+    spaces, space = 0, alphabet.encode(" ")[0]
     with IndexedWriter(folder.prefix(split), alphabet.vocab_size) as writer:
-        for ids in some:
-            writer.extend(ids, [])
-            characters += len(ids)
-            spaces += int((ids == space).sum())
-        full, rest = divmod(characters, _ITEM)
+        for some in _blocks(ids):
+            writer.extend(some, [])
+            spaces += int((some == space).sum())
+        full, rest = divmod(len(ids), _ITEM)
         writer.extend([], [_ITEM] * full + ([rest] if rest else []))
-    return {"characters": characters, "spaces": spaces}
+    return {"characters": len(ids), "spaces": spaces}
 
 
 def _write_boundaries(folder: CharacterFolder, split: str, some: Iterable[np.ndarray]) -> int:
@@ -246,11 +227,13 @@ def _write_boundaries(folder: CharacterFolder, split: str, some: Iterable[np.nda
     return pieces
 
 
-def _pieces(kept: Path, texts: Iterable[str], size: int) -> bytes:
-    if found := load_part(kept):
+def _pieces(folder: CharacterFolder, made_of: str, texts: Iterable[str], size: int) -> bytes:
+    """Train pieces on texts, unless an interrupted run did; `made_of` is the hash of the stream."""
+    if finished_part(folder.path, "pieces", made_of) is not None:
         note("takes the pieces that were trained before")
-        return found
+        return folder.pieces_path.read_bytes()
     words = count_words(texts)
     model = with_elapsed(f"training {size:,} pieces on {len(words):,} words", lambda: train_pieces(words, size))
-    save_part(kept, model)
+    write_file(folder.pieces_path, model)
+    finish_part(folder.path, "pieces", [folder.pieces_path], {}, made_of)
     return model

@@ -1,112 +1,90 @@
-"""Cleans a stream of text, shard by shard."""
+"""Cleans a stream of text into a file of ids."""
 
-from collections.abc import Iterator, Set
 from itertools import islice, tee
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pyramidions.data.clean_shards import CleanShard, CleanShards
-from pyramidions.data.manifest import InputHash
+from pyramidions.data.manifest import InputHash, finish_part, finished_part
 from pyramidions.data.text_streams import TextStream
+from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import ordered_map
 from pyramidions.files.progress import note, progress_bar
 from pyramidions.text.alphabets import Alphabet
 
-_SHARD = 2**24  # characters: held in memory, and the most that an interruption costs
-
 
 def clean_stream(
-    name: str, stream: TextStream, alphabet: Alphabet, most: int | None, shards: CleanShards, workers: int
-) -> None:
-    """Clean a stream, to its end or until it has given so many characters; completed shards are not cleaned again.
+    folder: Path, name: str, stream: TextStream, alphabet: Alphabet, most: int | None, workers: int
+) -> dict[str, Any]:
+    """Clean a stream, to its end or until it has given so many characters, unless an interrupted run did.
 
     Args:
-        name: of the stream, for progress.
+        folder: the partial folder, which gets the ids.
+        name: of the stream.
         stream: the text.
         alphabet: says what becomes of it.
         most: characters that are wanted; None for all.
-        shards: those of an interrupted run; get the others.
         workers: number of processes that clean.
+
+    Returns:
+        The manifest's entry for the stream: the parts that were read, their hash, whether they are all, and the
+        characters before and after cleaning.
 
     Raises:
         UserError: what is read is invalid.
     """
-    digest, parts = _goes_on(name, stream, shards)
-    if shards.last.is_last or shards.characters == most:
-        return
+    if found := finished_part(folder, name):
+        if stream.source is not None or is_same(stream, found):
+            note(f"takes the text of {name} that was cleaned before")
+            return found
+        note(f"{stream.name} is not what the interrupted run read: {name} is done anew")
     white = {alphabet.encode(each)[0] for each in alphabet.characters if each.isspace()}
-    begun = _BegunShard(shards, digest, white, most)
-    with progress_bar(f"cleaning {name}", most, "characters", shards.characters) as bar:
+    digest, read, characters, is_last = InputHash(), 0, 0, True
+    held = np.empty(0, np.uint8)
+    path = ids_path(folder, name)
+    with path.open("wb") as file, progress_bar(f"cleaning {name}", most, "characters") as bar:
         # The text stays here and meets its ids again, so that no worker sends it back.
-        given, waiting = tee(parts)
+        given, waiting = tee(stream.read())
         cleaned = ordered_map(_clean_part, given, workers, initializer=_receive, initargs=(alphabet,))
         for part, ids in zip(waiting, cleaned, strict=True):
-            bar.update(begun.add(part, ids))
-            if begun.wanted == 0:
-                begun.complete(is_last=False)
-                return
-            if begun.characters >= _SHARD:
-                begun.complete(is_last=False)
-        begun.complete(is_last=True)
+            digest.add((part,))
+            read += len(part)
+            # Where white space meets, a line end, whose id is the greater one, wins over a space.
+            if len(held) and len(ids) and held[-1] in white and ids[0] in white:
+                held[-1] = max(held[-1], ids[0])
+                ids = ids[1:]
+            ids = ids[: None if most is None else most - characters]
+            if len(ids):
+                file.write(held.tobytes())
+                held = ids
+            characters += len(ids)
+            bar.update(len(ids))
+            if characters == most:
+                is_last = False
+                break
+        file.write(held.tobytes())
+        sync(file)
+    about = digest.summary(0)
+    found = {"parts": about["documents"], "sha256": about["sha256"], "is_last": is_last}
+    found |= {"read": read, "characters": characters}
+    finish_part(folder, name, [path], found)
+    return found
 
 
-class _BegunShard:
-    """Gathers the ids of parts to a shard.
-
-    Args:
-        shards: get it.
-        digest: over the parts before.
-        white: the ids of the space and the line end, the greater of which is the line end's.
-        most: characters of all shards; None for any number.
-    """
-
-    def __init__(self, shards: CleanShards, digest: InputHash, white: Set[int], most: int | None) -> None:
-        self._shards = shards
-        self._digest = digest
-        self._white = white
-        self._follows_white = shards.ends_in(white)
-        self._read = shards.last.read
-        self._ids: list[np.ndarray] = []
-        self.characters = 0
-        self.wanted = None if most is None else most - shards.characters
-
-    def add(self, part: str, ids: np.ndarray) -> int:
-        """Append a part; return how many characters it adds. Where white space meets, a line end wins over a space."""
-        self._digest.add((part,))
-        self._read += len(part)
-        if self._follows_white and len(ids) and ids[0] in self._white:
-            if self._ids:
-                self._ids[-1][-1] = max(self._ids[-1][-1], ids[0])
-            ids = ids[1:]
-        ids = ids[: self.wanted]
-        if len(ids):
-            self._follows_white = ids[-1] in self._white
-            self._ids.append(ids)
-            self.characters += len(ids)
-            self.wanted = None if self.wanted is None else self.wanted - len(ids)
-        return len(ids)
-
-    def complete(self, is_last: bool) -> None:
-        """Save the shard, and begin the next one."""
-        ids = np.concatenate([np.empty(0, np.uint8), *self._ids])
-        self._shards.append(CleanShard(self._digest.sha256, self._digest.documents, self._read, is_last, ids))
-        self._ids.clear()
-        self.characters = 0
+def ids_path(folder: Path, name: str) -> Path:
+    """Return where the ids of a stream lie: a byte for each character."""
+    return folder / f".{name}.ids"
 
 
-def _goes_on(name: str, stream: TextStream, shards: CleanShards) -> tuple[InputHash, Iterator[str]]:
-    """Read past the text of the completed shards, which are discarded where it is another; return what follows."""
-    digest, parts = InputHash(), stream.read()
-    if not shards.last.parts:
-        return digest, parts
-    note(f"goes on after {shards.characters:,} characters of {name}")
-    for part in islice(parts, shards.last.parts):
+def is_same(stream: TextStream, made_of: dict[str, Any]) -> bool:
+    """Return whether a stream still begins with the parts that a folder was made of, and ends with them if it did."""
+    digest, parts = InputHash(), iter(stream.read())
+    for part in islice(parts, made_of["parts"]):
         digest.add((part,))
-    if digest.sha256 == shards.last.sha256:
-        return digest, parts
-    note(f"{stream.name} is not what the interrupted run read: {name} is done anew")
-    shards.discard()
-    return InputHash(), stream.read()
+    is_last = next(parts, None) is None if made_of["is_last"] else False
+    found = {"parts": digest.documents, "sha256": digest.sha256, "is_last": is_last}
+    return found == {name: made_of[name] for name in found}
 
 
 _received: list[Alphabet] = []

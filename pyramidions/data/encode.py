@@ -1,20 +1,20 @@
-"""Encodes the documents of a split, shard by shard, and joins the shards to the files of a data folder."""
+"""Encodes the documents of a split and writes its files."""
 
 import json
-from collections.abc import Iterator
-from itertools import islice, tee
+from array import array
+from contextlib import ExitStack
+from itertools import tee
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.folder import DataFolder
-from pyramidions.data.indexed import IndexedWriter, id_type
+from pyramidions.data.folder import DataFolder, Side
+from pyramidions.data.indexed import IndexedWriter
 from pyramidions.data.labels import CHOSEN, NUM_LABELS, SENTENCE, LabelledSource, labelled
 from pyramidions.data.manifest import InputHash, distribution
 from pyramidions.data.pairing import Pairing, Pairs
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.shards import Shard, Shards
 from pyramidions.files.atomic import sync
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar
@@ -23,9 +23,6 @@ from pyramidions.text.tokenizer import EOS, Tokenizer
 from pyramidions.text.word_tags import NUM_TAGS, word_tags
 
 CHUNK = 16  # documents that a worker gets at a time
-# A shard ends at either limit. It is held in memory, and is the most that an interruption costs.
-_DOCUMENTS_PER_SHARD = 1024
-_TOKENS_PER_SHARD = 2**24
 
 
 class EncodedPair(NamedTuple):
@@ -34,6 +31,7 @@ class EncodedPair(NamedTuple):
     Where documents have queries, the text begins with one, which ends in `</s>`, too.
 
     Attributes:
+        query_tokens: number of ids of the query.
         name: (id, summary) where they are not those of the document.
     """
 
@@ -41,6 +39,7 @@ class EncodedPair(NamedTuple):
     target: np.ndarray
     target_words: int
     labels: np.ndarray
+    query_tokens: int = 0
     name: tuple[str, str] | None = None
 
 
@@ -62,7 +61,7 @@ def encode(
     pairing: Pairing | None = None,
     tags: str | None = None,
 ) -> dict[str, Any]:
-    """Write the files of a split; the shards that an interrupted run completed are not encoded again.
+    """Write the files of a split.
 
     Args:
         folder: to write to.
@@ -79,180 +78,109 @@ def encode(
         The manifest's entry for the split.
 
     Raises:
-        UserError: the documents are no longer those that were checked, or not those of the completed shards; or no pair
-            is left.
+        UserError: the documents are no longer those that were checked; or no pair is left.
     """
-    shards = Shards(folder, split, model)
-    digest, documents = InputHash(), iter(corpus)
-    if shards.documents:
-        _pass_over(documents, digest, shards, corpus, split, expected)
-    ids = model.vocab_size * (1 if tags is None else NUM_TAGS)
-    dtype = id_type(ids)
-    with progress_bar(f"encoding {split}", expected["documents"], "documents", shards.documents) as bar:
+    digest = InputHash()
+    with progress_bar(f"encoding {split}", expected["documents"], "documents") as bar, ExitStack() as opened:
+        files = _SplitFiles(folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels, opened)
         # The documents stay here and meet their ids again, so that no worker sends them back.
-        given, waiting = tee(chunks(documents, CHUNK))
+        given, waiting = tee(chunks(corpus, CHUNK))
         told = (model, labels, pairing, tags)
         batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=told)
-        begun = _BegunShard(dtype)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
                 digest.add(document)
-                begun.add(document, encoded)
-                if begun.is_full:
-                    shards.append(begun.completed(digest))
-                    begun = _BegunShard(dtype)
+                files.add(document, encoded)
             bar.update(len(batch))
         require_unchanged(corpus, digest, expected)
-        if begun.pairs:
-            shards.append(begun.completed(digest))
-    about = _joined(folder, split, shards, ids) | _about_pairing(split, pairing, shards, expected)
-    if corpus.has_queries:
-        about["query_tokens"] = distribution(np.concatenate([_query_tokens(shard) for shard in shards]))
-    return about | _joined_labels(folder, split, shards) if labels else about
-
-
-def _about_pairing(
-    split: str, pairing: Pairing | None, shards: Shards, expected: dict[str, Any]
-) -> dict[str, dict[str, int]]:
-    """Tell of documents that were taken as a whole or left out; return what the manifest says of them."""
+        files.sync()
+    about = files.about(corpus.has_queries)
     if pairing is None:
-        return {}
-    # Documents without a pair may follow the last shard.
-    left_out = expected["documents"] - shards.paired
+        return about
+    made_of = {"documents": digest.documents, "whole": files.whole, "left_out": digest.documents - files.paired}
     for number, because, what in (
-        (shards.whole, pairing.whole_because, "taken as a whole"),
-        (left_out, pairing.left_out_because, "left out"),
+        (files.whole, pairing.whole_because, "taken as a whole"),
+        (made_of["left_out"], pairing.left_out_because, "left out"),
     ):
         if number:
             has, are = ("has", "is") if number == 1 else ("have", "are")
-            of = counted(expected["documents"], "document")
+            of = counted(digest.documents, "document")
             note(f"{split}: {number:,} of {of} {has} {because}, and {are} {what}")
-    return {"made_of": {"documents": expected["documents"], "whole": shards.whole, "left_out": left_out}}
+    return about | {"made_of": made_of}
 
 
 def require_unchanged(corpus: Corpus, digest: InputHash, expected: dict[str, Any]) -> None:
     """Raise a UserError if a corpus, read to its end, has changed since it was checked."""
     if digest.summary(corpus.skipped) != expected:
-        raise _changed(corpus)
+        raise UserError(f"{corpus.name} changed while it was being read.")
 
 
-def _changed(corpus: Corpus) -> UserError:
-    return UserError(f"{corpus.name} changed while it was being read.")
-
-
-def _pass_over(
-    documents: Iterator[Document],
-    digest: InputHash,
-    shards: Shards,
-    corpus: Corpus,
-    split: str,
-    expected: dict[str, Any],
-) -> None:
-    """Read past the documents of the completed shards, which must not have changed."""
-    note(f"goes on after {shards.documents:,} of {expected['documents']:,} documents of {split}")
-    with progress_bar(f"passing over {split}", shards.documents, "documents") as bar:
-        for document in islice(documents, shards.documents):
-            digest.add(document)
-            bar.update()
-    # The file may have changed and been restored while the interrupted run read it.
-    if digest.sha256 != shards.sha256:
-        raise _changed(corpus)
-
-
-class _BegunShard:
-    """Gathers the pairs of documents to a shard.
+class _SplitFiles:
+    """Writes the files of a split, document by document.
 
     Args:
-        dtype: of the ids.
+        folder: to write to.
+        split: `train`, `valid` or `test`.
+        ids: source ids are below it.
+        labels: documents have labels.
+        opened: closes the files.
+
+    Attributes:
+        whole: number of documents that were taken as a whole although they were to be divided.
+        paired: number of documents that became pairs.
     """
 
-    def __init__(self, dtype: type) -> None:
-        self._dtype = dtype
-        self._encoded: list[EncodedPair] = []
-        self._references = bytearray()
-        self._tokens = 0
-        self._read = np.zeros(3, np.int64)
-
-    @property
-    def pairs(self) -> int:
-        """Number of pairs so far."""
-        return len(self._encoded)
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the shard is to be completed."""
-        return self.pairs >= _DOCUMENTS_PER_SHARD or self._tokens >= _TOKENS_PER_SHARD
+    def __init__(self, folder: DataFolder, split: str, ids: int, labels: bool, opened: ExitStack) -> None:
+        sizes: dict[Side, int] = {"source": ids, "target": ids, **({"labels": NUM_LABELS} if labels else {})}
+        self._split = split
+        self._writers = {
+            side: opened.enter_context(IndexedWriter(folder.prefix(split, side), size)) for side, size in sizes.items()
+        }
+        self._references = opened.enter_context(folder.references_path(split).open("wb"))
+        self._target_words, self._query_tokens, self._sentences, self._chosen = (array("q") for _ in range(4))
+        self.whole = self.paired = 0
 
     def add(self, document: Document, encoded: EncodedDocument) -> None:
         """Append the pairs of one document."""
-        self._read += (1, encoded.is_whole, bool(encoded.pairs))
+        self.whole += encoded.is_whole
+        self.paired += bool(encoded.pairs)
         for pair in encoded.pairs:
-            self._encoded.append(pair)
+            self._writers["source"].add(pair.source)
+            self._writers["target"].add(pair.target)
             name, summary = pair.name or (document.id, document.target)
-            self._references += json.dumps({"id": name, "summary": summary}).encode() + b"\n"
-            self._tokens += len(pair.source) + len(pair.target)
+            self._references.write(json.dumps({"id": name, "summary": summary}).encode() + b"\n")
+            self._target_words.append(pair.target_words)
+            self._query_tokens.append(pair.query_tokens)
+            if "labels" in self._writers:
+                self._writers["labels"].add(pair.labels)
+                self._sentences.append(int((pair.labels >= SENTENCE).sum()))
+                self._chosen.append(int((pair.labels == CHOSEN).sum()))
 
-    def completed(self, digest: InputHash) -> Shard:
-        """Return the shard; the digest is that of the split's documents so far."""
-        sources, targets, target_words, labels, _ = zip(*self._encoded, strict=True)
-        return Shard(
-            digest.sha256,
-            np.concatenate(sources).astype(self._dtype),
-            np.array([len(ids) for ids in sources], np.int32),
-            np.concatenate(targets).astype(self._dtype),
-            np.array([len(ids) for ids in targets], np.int32),
-            np.array(target_words),
-            np.frombuffer(self._references, np.uint8),
-            np.concatenate(labels),
-            np.array([len(each) for each in labels], np.int32),
-            self._read,
-        )
+    def sync(self) -> None:
+        """Put the references on the disk; the other files are when they are closed.
 
+        Raises:
+            UserError: there is no pair.
+        """
+        if not self._target_words:
+            raise UserError(
+                f"The split {self._split!r} must hold at least one pair of text and summary, but all were left out."
+            )
+        sync(self._references)
 
-def _joined(folder: DataFolder, split: str, shards: Shards, vocab_size: int) -> dict[str, Any]:
-    """Write the files of a split from its shards; return the manifest's entry for it."""
-    if not shards.pairs:
-        raise UserError(f"The split {split!r} must hold at least one pair of text and summary, but all were left out.")
-    target_words = []
-    with (
-        IndexedWriter(folder.prefix(split, "source"), vocab_size) as source,
-        IndexedWriter(folder.prefix(split, "target"), vocab_size) as target,
-        folder.references_path(split).open("wb") as references,
-    ):
-        for shard in shards:
-            source.extend(shard.source, shard.source_lengths)
-            target.extend(shard.target, shard.target_lengths)
-            references.write(shard.references.tobytes())
-            target_words.append(shard.target_words)
-        sync(references)
-    return {
-        "documents": shards.pairs,
-        "source_tokens": distribution(source.lengths),
-        "target_tokens": distribution(target.lengths),
-        "target_words": distribution(np.concatenate(target_words)),
-    }
-
-
-def _query_tokens(shard: Shard) -> np.ndarray:
-    """Return the tokens of each document's query and of the `</s>` behind it."""
-    # The first of two in each document.
-    ends = np.flatnonzero(shard.source == EOS)[::2]
-    return ends + 1 - (np.cumsum(shard.source_lengths) - shard.source_lengths)
-
-
-def _joined_labels(folder: DataFolder, split: str, shards: Shards) -> dict[str, Any]:
-    """Write the labels of a split from its shards; return what the manifest says of them."""
-    sentences, chosen = [], []
-    with IndexedWriter(folder.prefix(split, "labels"), NUM_LABELS) as writer:
-        for shard in shards:
-            writer.extend(shard.labels, shard.label_counts)
-            begins = np.cumsum(shard.label_counts) - shard.label_counts
-            sentences.append(np.add.reduceat(shard.labels >= SENTENCE, begins, dtype=np.int64))
-            chosen.append(np.add.reduceat(shard.labels == CHOSEN, begins, dtype=np.int64))
-    return {
-        "sentences": distribution(np.concatenate(sentences)),
-        "chosen_sentences": distribution(np.concatenate(chosen)),
-    }
+    def about(self, queries: bool) -> dict[str, Any]:
+        """Return the manifest's entry."""
+        counts = {
+            "source_tokens": self._writers["source"].lengths,
+            "target_tokens": self._writers["target"].lengths,
+            "target_words": self._target_words,
+        }
+        if queries:
+            counts["query_tokens"] = self._query_tokens
+        if "labels" in self._writers:
+            counts |= {"sentences": self._sentences, "chosen_sentences": self._chosen}
+        found = {name: distribution(np.array(values)) for name, values in counts.items()}
+        return {"documents": len(self._target_words), **found}
 
 
 _received: list[tuple[Tokenizer, bool, Pairing | None, str | None]] = []
@@ -288,6 +216,7 @@ def _encoded(document: Document, model: Tokenizer, labels: bool, tags: str | Non
         np.array([*model.encode(document.target), EOS], np.uint32),
         len(normalize(document.target).split()),
         source.labels,
+        len(query),
     )
 
 

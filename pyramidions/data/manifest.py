@@ -1,6 +1,7 @@
 """What a data folder says about itself: counts, lengths, hashes, sizes, settings and versions.
 
-It holds neither times nor paths, so that the same input gives the same bytes anywhere.
+It holds neither times nor paths, so that the same input gives the same bytes anywhere. While a folder is being made, a
+hidden file says so of each finished part, such as a split; the next run takes it over.
 """
 
 import hashlib
@@ -15,7 +16,8 @@ import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import PreparedFolder
-from pyramidions.files.atomic import sync
+from pyramidions.files.atomic import sync, write_file
+from pyramidions.files.progress import note
 from pyramidions.text.normalization import SPLITTER
 
 FORMAT = 1
@@ -118,6 +120,40 @@ def matches_manifest(folder: PreparedFolder) -> bool:
     files = folder.manifest.get("files", {})
     paths = {name: folder.path / name for name in files}
     return all(path.is_file() and file_hash(path) == files[name] for name, path in paths.items())
+
+
+def finish_part(folder: Path, name: str, files: Iterable[Path], facts: dict[str, Any], made_with: str = "") -> None:
+    """Note that files of a partial folder are whole.
+
+    Args:
+        folder: the partial folder.
+        name: of the part.
+        files: of the folder, synced.
+        facts: about the part; values that JSON holds.
+        made_with: what else decides about the files, such as the hash of a vocabulary.
+    """
+    about = {"made_with": made_with, "files": {path.name: file_hash(path) for path in files}, "facts": facts}
+    write_file(_part(folder, name), json.dumps(about).encode())
+
+
+def finished_part(folder: Path, name: str, made_with: str = "") -> dict[str, Any] | None:
+    """Return the facts about a finished part; None if there is none, it is damaged, or was made with something else."""
+    path = _part(folder, name)
+    if not path.is_file():
+        return None
+    try:
+        about = json.loads(path.read_bytes())
+        files, facts = dict(about["files"]), dict(about["facts"])
+        if all(file_hash(folder / file) == digest for file, digest in files.items()):
+            return facts if about["made_with"] == made_with else None
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    note(f"{name} of the interrupted run is damaged: that part is done anew")
+    return None
+
+
+def _part(folder: Path, name: str) -> Path:
+    return folder / f".{name}.part"
 
 
 def _versions(library: str) -> dict[str, str]:

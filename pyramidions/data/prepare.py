@@ -1,7 +1,7 @@
 """Documents to a data folder: check, train the vocabulary, encode, write.
 
 Each step streams its input anew, so memory is bounded by the sample that trains the vocabulary and by a few
-chunks of documents, not by the corpus. An interrupted run leaves its vocabulary and its completed shards to the next.
+chunks of documents, not by the corpus. An interrupted run leaves its vocabulary and its finished splits to the next.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,17 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.encode import CHUNK, encode, require_unchanged
 from pyramidions.data.folder import SPLITS, DataFolder, refuse_foreign
 from pyramidions.data.labels import require_marker
-from pyramidions.data.manifest import InputHash, holds, matches_manifest, work_key, write_manifest
+from pyramidions.data.manifest import (
+    InputHash,
+    finish_part,
+    finished_part,
+    holds,
+    matches_manifest,
+    work_key,
+    write_manifest,
+)
 from pyramidions.data.pairing import Pairing
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.data.shards import load_vocabulary, save_vocabulary
 from pyramidions.data.vocabulary import (
     Settings,
     dictionary_lines,
@@ -26,7 +33,7 @@ from pyramidions.data.vocabulary import (
     train_tokenizer,
     training_sentences,
 )
-from pyramidions.files.atomic import atomic_folder, recover_folder, sync
+from pyramidions.files.atomic import atomic_folder, recover_folder, write_file
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import counted, note, progress_bar, with_elapsed
 from pyramidions.text.tokenizer import SentencePieceTokenizer, Tokenizer
@@ -173,10 +180,16 @@ def _fill(
     inputs: dict[str, Any],
 ) -> None:
     splits = {}
+    vocabulary = sha256(model.model_bytes).hexdigest()
     for split, corpus in corpora.items():
-        splits[split] = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split), tags)
-    _write(folder.path / model.file_name, model.model_bytes)
-    _write(folder.dictionary_path, dictionary_lines(model).encode())
+        if found := finished_part(folder.path, split, vocabulary):
+            note(f"takes the {split} split that was encoded before")
+        else:
+            found = encode(folder, split, corpus, inputs[split], model, workers, labels, pairings.get(split), tags)
+            finish_part(folder.path, split, folder.path.glob(f"{split}.*"), found, vocabulary)
+        splits[split] = found
+    write_file(folder.path / model.file_name, model.model_bytes)
+    write_file(folder.dictionary_path, dictionary_lines(model).encode())
     write_manifest(folder, recorded, inputs, splits, model.vocab_size, model.library)
 
 
@@ -207,11 +220,13 @@ def _check(corpus: Corpus) -> dict[str, Any]:
 def _vocabulary(
     folder: DataFolder, corpus: Corpus, expected: dict[str, Any], settings: Settings, workers: int
 ) -> Tokenizer:
-    if found := load_vocabulary(folder):
+    path = folder.sentencepiece_path
+    if finished_part(folder.path, "vocabulary") is not None:
         note("takes the vocabulary that was trained before")
-        return found
+        return Tokenizer.from_file(path)
     model = _train(corpus, expected, settings, workers)
-    save_vocabulary(folder, model)
+    write_file(path, model.model_bytes)
+    finish_part(folder.path, "vocabulary", [path], {})
     return model
 
 
@@ -235,9 +250,3 @@ def _counted(corpus: Corpus, digest: InputHash, bar: Any) -> Iterator[Document]:
 
 def _sentences_of_chunk(documents: list[Document]) -> list[str]:
     return list(training_sentences(documents))
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        sync(file)

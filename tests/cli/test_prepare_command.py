@@ -156,15 +156,14 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
 ):
     script = """if True:
         import sys, time
-        from pyramidions.data import encode
-        encode._DOCUMENTS_PER_SHARD = 8
-        append = encode.Shards.append
-        def append_and_wait(shards, shard):
-            append(shards, shard)
-            if shards.documents == 16:
+        from pyramidions.data import prepare
+        finish = prepare.finish_part
+        def finish_and_wait(folder, name, *given):
+            finish(folder, name, *given)
+            if name == "train":
                 print("saved", flush=True)
                 time.sleep(60)
-        encode.Shards.append = append_and_wait
+        prepare.finish_part = finish_and_wait
         from pyramidions.cli import main
         main(sys.argv[1:])
     """
@@ -186,7 +185,7 @@ def test_told_to_stop_with_its_workers_it_goes_on_when_called_again(
     result = run(*arguments, "--workers", 1)
     assert result.exit_code == 0, result.output
     assert "takes the vocabulary that was trained before" in result.stderr.splitlines()
-    assert "goes on after 16 of 30 documents of train" in result.stderr.splitlines()
+    assert "takes the train split that was encoded before" in result.stderr.splitlines()
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
     for path in prepared.iterdir():
         assert (tmp_path / "data" / path.name).read_bytes() == path.read_bytes()

@@ -9,7 +9,6 @@ import pytest
 from folders import contents
 from hypothesis import settings
 
-from pyramidions.data import encode
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus
 from pyramidions.data.vocabulary import Settings
@@ -56,12 +55,6 @@ def test_file(write_lines: Callable[..., str], records: list[dict[str, str]]) ->
 @pytest.fixture
 def corpora(train_file: str, test_file: str) -> dict[str, Corpus]:
     return {"train": Corpus(train_file), "test": Corpus(test_file, "test")}
-
-
-@pytest.fixture
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ends a shard after eight documents."""
-    monkeypatch.setattr(encode, "_DOCUMENTS_PER_SHARD", 8)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,10 +18,11 @@ from folders import contents
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.data import characters, clean_stream
+from pyramidions.data import characters
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.characters import WHOLE, CharacterSettings, prepare_characters
 from pyramidions.data.folder import DataFolder
+from pyramidions.data.manifest import InputHash
 from pyramidions.data.text_streams import TextStream
 from pyramidions.data.unigram_pieces import piece_boundaries
 
@@ -120,7 +122,7 @@ def whole_characters(tmp_path: Path) -> dict[str, bytes]:
 
 
 def test_pieces_are_those_of_whole_words_in_each_split(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
+    monkeypatch.setattr(characters, "_BLOCK", 1000)
     prepare_characters(out, {WHOLE: long_stream()}, LONG)
     folder = CharacterFolder(out)
     for split in folder.splits:
@@ -129,8 +131,7 @@ def test_pieces_are_those_of_whole_words_in_each_split(out: Path, monkeypatch: p
         assert folder.manifest["splits"][split]["pieces"] == expected.sum()
 
 
-def test_workers_change_nothing(out: Path, whole_characters: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
+def test_workers_change_nothing(out: Path, whole_characters: dict[str, bytes]) -> None:
     assert prepare_characters(out, {WHOLE: long_stream()}, LONG, workers=2)
     assert contents(out) == whole_characters
 
@@ -145,11 +146,11 @@ def _at_call(number: int, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _while_cleaning() -> None:
-    clean_stream._BegunShard.add = _at_call(20, clean_stream._BegunShard.add)  # type: ignore[method-assign]
+    InputHash.add = _at_call(20, InputHash.add)  # type: ignore[method-assign]
 
 
-def _while_a_shard_is_saved() -> None:
-    Path.replace = _at_call(4, Path.replace)  # type: ignore[method-assign]
+def _while_the_stream_is_finished() -> None:
+    Path.replace = _at_call(2, Path.replace)  # type: ignore[method-assign]
 
 
 def _while_a_split_is_written() -> None:
@@ -165,25 +166,22 @@ def _while_the_manifest_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "messages"),
+    ("place", "taken"),
     [
-        (_while_cleaning, ["goes on after 3,"]),
-        (_while_a_shard_is_saved, ["goes on after 2,"]),
-        (_while_a_split_is_written, ["goes on after 6,"]),
-        (_while_pieces_are_trained, ["goes on after 6,"]),
-        (_while_the_manifest_is_written, ["goes on after 6,", "takes the pieces that were trained before"]),
+        (_while_cleaning, []),
+        (_while_the_stream_is_finished, []),
+        (_while_a_split_is_written, ["text of whole"]),
+        (_while_pieces_are_trained, ["text of whole"]),
+        (_while_the_manifest_is_written, ["text of whole", "pieces"]),
     ],
 )
 def test_killed_anywhere_it_goes_on_to_the_same_bytes(
     out: Path,
     whole_characters: dict[str, bytes],
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
     place: Callable[[], None],
-    messages: list[str],
+    taken: list[str],
 ) -> None:
-    monkeypatch.setattr(clean_stream, "_SHARD", 1000)
-
     def run() -> None:
         place()
         prepare_characters(out, {WHOLE: long_stream()}, LONG)
@@ -196,24 +194,21 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(
     assert prepare_characters(out, {WHOLE: long_stream()}, LONG)
     assert contents(out) == whole_characters
     said = capfd.readouterr().err
-    assert all(message in said for message in messages) and "damaged" not in said
+    assert re.findall("takes the (text of whole|pieces) that", said) == taken and "damaged" not in said
     assert [path.name for path in out.parent.iterdir()] == ["data"]
 
 
 def test_what_an_interrupted_run_cleaned_of_another_text_is_not_used(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clean_stream, "_SHARD", 4)
-
-    def interrupted() -> Iterator[str]:
-        yield from ("first text ", "more ")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepare_characters(out, {"train": TextStream("text", interrupted)}, CharacterSettings("en"))
-    assert prepare_characters(out, {"train": stream("other text ", "and more")}, CharacterSettings("en"))
-    assert text_of(out, "train") == "other text and more"
-    assert "text is not what the interrupted run read: train is done anew" in capsys.readouterr().err
+    settings = CharacterSettings("en", pieces=18)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(characters, "write_manifest", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        prepare_characters(out, {"train": stream("the first text has some more words ", "than that")}, settings)
+    assert prepare_characters(out, {"train": stream("other text has some more letters ", "and words")}, settings)
+    assert text_of(out, "train") == "other text has some more letters and words"
+    said = capsys.readouterr().err
+    assert "text is not what the interrupted run read: train is done anew" in said and "takes" not in said
 
 
 def test_the_same_text_is_not_prepared_again_and_another_one_only_if_told(out: Path) -> None:

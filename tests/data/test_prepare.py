@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_the_old_folder(made, corpora, monkeypatch):
     def refuse(*args):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(prepare_module, "_write", refuse)
+    monkeypatch.setattr(prepare_module, "write_file", refuse)
     with pytest.raises(UserError, match=r"data failed \(No space left on device\); the old folder is unchanged\."):
         prepare(made, corpora, Settings(vocab_size=61), overwrite=True)
     assert contents(made) == whole

@@ -1,5 +1,4 @@
 import json
-import re
 from itertools import count
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.prepare import prepare
 from pyramidions.data.vocabulary import Settings
 
-pytestmark = pytest.mark.usefixtures("small_shards")
 SMALL = Settings(vocab_size=60)
 TRAIN, TEST = 30, 10  # documents
 
@@ -23,7 +21,7 @@ def interrupt(out, corpora, monkeypatch):
     """Prepares, and presses Ctrl-C at a document, counted from 0 over all splits."""
 
     def run(at, settings=SMALL, error=KeyboardInterrupt, **options):
-        add, numbers = encode_module._BegunShard.add, count()
+        add, numbers = encode_module._SplitFiles.add, count()
 
         def add_or_stop(*args):
             if next(numbers) == at:
@@ -31,7 +29,7 @@ def interrupt(out, corpora, monkeypatch):
             add(*args)
 
         with monkeypatch.context() as patch, pytest.raises(error):
-            patch.setattr(encode_module._BegunShard, "add", add_or_stop)
+            patch.setattr(encode_module._SplitFiles, "add", add_or_stop)
             prepare(out, corpora, settings, **options)
 
     return run
@@ -49,53 +47,50 @@ def encoded(monkeypatch):
 
 
 def test_interrupted_again_and_again_it_comes_to_the_same_bytes(out, corpora, whole, interrupt):
-    for _ in range(4):
-        interrupt(9)
+    for at in (9, 35, 0):
+        interrupt(at)
     assert prepare(out, corpora, SMALL)
     assert contents(out) == whole
 
 
 def test_what_was_done_is_not_done_again(out, corpora, interrupt, encoded, monkeypatch):
-    interrupt(22)
+    interrupt(TRAIN + 2)
     encoded.clear()
     monkeypatch.setattr(prepare_module, "train_tokenizer", None)
     assert prepare(out, corpora, SMALL)
-    assert encoded == [f"paper-{i}" for i in range(16, TRAIN + TEST)]
-
-
-def test_the_bar_counts_on_from_the_last_shard(out, corpora, interrupt, capsys, monkeypatch):
-    monkeypatch.setattr("pyramidions.files.progress.PATIENCE", 0.0)
-    interrupt(22)
-    capsys.readouterr()
-    prepare(out, corpora, SMALL)
-    messages = capsys.readouterr().err
-    assert re.search(r"encoding train: +53%.* 16/30 \[00:00<\?", messages)
-    assert re.search(r"encoding test: +0%.* 0/10 \[00:00<\?", messages)
+    assert encoded == [f"paper-{i}" for i in range(TRAIN, TRAIN + TEST)]
 
 
 def test_a_tokenizer_to_reuse_goes_on_too(out, tmp_path, corpora, whole, interrupt, encoded):
     model = tmp_path / "whole" / "data" / "sentencepiece.model"
-    interrupt(22, None, tokenizer=model)
+    interrupt(TRAIN + 2, None, tokenizer=model)
     encoded.clear()
     assert prepare(out, corpora, tokenizer=model)
-    assert len(encoded) == TRAIN + TEST - 16
+    assert len(encoded) == TEST
     for name in whole.keys() - {"manifest.json"}:
         assert contents(out)[name] == whole[name]
 
 
-# What is left of the 16 documents in two shards when a file of the interrupted run is damaged.
-LEFT = {".vocabulary": 16, ".train.0.shard": 0, ".train.1.shard": 8}
+# Whether the train split is taken over when a file of the interrupted run is damaged. A vocabulary that is trained anew
+# is the same, and so what was encoded with it stays good.
+TAKEN = {
+    "sentencepiece.model": True,
+    ".vocabulary.part": True,
+    "train.source.bin": False,
+    "train.references.jsonl": False,
+    ".train.part": False,
+}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 4],
-    "changed": lambda data: data[:100] + bytes([data[100] ^ 1]) + data[101:],
+    "changed": lambda data: data[:9] + bytes([data[9] ^ 128]) + data[10:],
     "missing": None,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", TAKEN)
 def test_what_is_damaged_is_done_anew(out, corpora, whole, interrupt, capsys, name, damage):
-    interrupt(22)
+    interrupt(TRAIN + 2)
     path = out.parent / ".data.partial" / name
     if DAMAGE[damage] is None:
         path.unlink()
@@ -105,9 +100,10 @@ def test_what_is_damaged_is_done_anew(out, corpora, whole, interrupt, capsys, na
     assert prepare(out, corpora, SMALL)
     assert contents(out) == whole
     messages = capsys.readouterr().err
-    assert (f"{name} of the interrupted run is damaged: that part is done anew" in messages) == (damage != "missing")
-    # The vocabulary that is trained anew is the same, and so what was encoded with it stays good.
-    assert re.findall("goes on after (.*) of 30", messages) == [str(LEFT[name])][: LEFT[name]]
+    part = "vocabulary" if TAKEN[name] else "train"
+    is_told = damage != "missing" or not name.endswith(".part")
+    assert (f"{part} of the interrupted run is damaged: that part is done anew" in messages) == is_told
+    assert ("takes the train split" in messages) == TAKEN[name]
 
 
 def test_what_is_made_of_other_documents_or_settings_is_not_taken(out, tmp_path, corpora, interrupt, capsys):
@@ -116,7 +112,7 @@ def test_what_is_made_of_other_documents_or_settings_is_not_taken(out, tmp_path,
         capsys.readouterr()
         assert prepare(out, *wanted, overwrite=True)
         messages = capsys.readouterr().err
-        assert "goes on" not in messages and "takes" not in messages
+        assert "takes" not in messages
         fresh = tmp_path / f"fresh-{number}"
         prepare(fresh, *wanted)
         assert contents(out) == contents(fresh)
@@ -125,7 +121,7 @@ def test_what_is_made_of_other_documents_or_settings_is_not_taken(out, tmp_path,
 
 
 def test_what_is_made_by_another_version_is_not_taken(out, corpora, interrupt, encoded, monkeypatch):
-    interrupt(22)
+    interrupt(TRAIN + 2)
     encoded.clear()
     monkeypatch.setattr("pyramidions.data.manifest.SPLITTER", "sentencex 0")
     assert prepare(out, corpora, SMALL)
@@ -133,7 +129,7 @@ def test_what_is_made_by_another_version_is_not_taken(out, corpora, interrupt, e
 
 
 def test_what_is_made_of_an_input_that_changed_since_is_not_taken(out, corpora, train_file, interrupt, encoded):
-    interrupt(22)
+    interrupt(TRAIN + 2)
     encoded.clear()
     lines = Path(train_file).read_text().splitlines(keepends=True)
     Path(train_file).write_text("".join([lines[0].replace("ba", "ki"), *lines[1:]]))
@@ -141,31 +137,27 @@ def test_what_is_made_of_an_input_that_changed_since_is_not_taken(out, corpora, 
     assert len(encoded) == TRAIN + TEST
 
 
-def test_documents_that_stood_in_the_input_for_a_while_only_are_noticed(
-    out, corpora, train_file, whole, interrupt, monkeypatch
-):
+def test_an_input_that_changes_while_it_is_encoded_is_refused(out, corpora, train_file, whole, monkeypatch):
     right = Path(train_file).read_text()
-    wrong = right.replace("paper-3", "paper-x", 1)
     encode = prepare_module.encode
 
     def change_then_encode(*args):
-        Path(train_file).write_text(wrong)
+        Path(train_file).write_text(right.replace("paper-3", "paper-x", 1))
         return encode(*args)
 
     with monkeypatch.context() as patch:
         patch.setattr(prepare_module, "encode", change_then_encode)
-        interrupt(22)
-    Path(train_file).write_text(right)
-    with pytest.raises(UserError, match=r"train\.jsonl changed while it was being read\."):
-        prepare(out, corpora, SMALL)
+        with pytest.raises(UserError, match=r"train\.jsonl changed while it was being read\."):
+            prepare(out, corpora, SMALL)
     assert list(out.parent.iterdir()) == []
+    Path(train_file).write_text(right)
     assert prepare(out, corpora, SMALL)
     assert contents(out) == whole
 
 
-def test_an_error_after_a_shard_leaves_nothing(out, interrupt):
-    interrupt(22)
-    interrupt(20, error=UserError)
+def test_an_error_after_a_split_leaves_nothing(out, interrupt):
+    interrupt(TRAIN + 2)
+    interrupt(2, error=UserError)
     assert list(out.parent.iterdir()) == []
 
 
@@ -173,20 +165,20 @@ def test_the_old_folder_stays_until_the_interrupted_one_is_whole(out, corpora, i
     other = Settings(vocab_size=61)
     assert prepare(out, corpora, SMALL)
     old = contents(out)
-    interrupt(22, other, overwrite=True)
+    interrupt(TRAIN + 2, other, overwrite=True)
     assert contents(out) == old
     assert not prepare(out, corpora, SMALL)
     with pytest.raises(UserError, match="give --overwrite to replace"):
         prepare(out, corpora, other)
     encoded.clear()
     assert prepare(out, corpora, other, overwrite=True)
-    assert len(encoded) == TRAIN + TEST - 16
+    assert len(encoded) == TEST
     assert DataFolder(out).tokenizer().vocab_size == 61
     assert [path.name for path in out.parent.iterdir()] == ["data"]
 
 
 def test_references_are_json_lines_after_a_resumption(out, corpora, interrupt):
-    interrupt(22)
+    interrupt(TRAIN + 2)
     prepare(out, corpora, SMALL)
     lines = (out / "train.references.jsonl").read_text().splitlines()
     assert [json.loads(line)["id"] for line in lines] == [f"paper-{i}" for i in range(TRAIN)]

@@ -114,21 +114,20 @@ def test_any_number_of_workers_makes_the_same_bytes(
     assert contents(out) == contents(labelled_folder.path)
 
 
-@pytest.mark.usefixtures("small_shards")
 def test_interrupted_again_and_again_it_comes_to_the_same_bytes(
     out: Path, corpora: dict[str, Corpus], labelled_folder: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add = encode_module._BegunShard.add
-    for _ in range(4):
+    add = encode_module._SplitFiles.add
+    for at in (9, 33):
         numbers = count()
 
-        def add_or_stop(*args: object, numbers: "count[int]" = numbers) -> None:
-            if next(numbers) == 9:
+        def add_or_stop(*args: object, numbers: "count[int]" = numbers, at: int = at) -> None:
+            if next(numbers) == at:
                 raise KeyboardInterrupt
             add(*args)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(encode_module._BegunShard, "add", add_or_stop)
+            patch.setattr(encode_module._SplitFiles, "add", add_or_stop)
             prepare(out, corpora, SMALL, labels=True)
     assert prepare(out, corpora, SMALL, labels=True)
     assert contents(out) == contents(labelled_folder.path)
