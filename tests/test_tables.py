@@ -21,4 +21,4 @@ def test_each_row_is_run_and_named_where_it_fails(pytester: pytest.Pytester) -> 
     pytester.makepyfile(PROGRAM)
     lines = pytester.runpytest("-p", "no:cacheprovider").outlines
     assert sum(line.startswith("SUBFAILED(length=2, text='b', found=2) ") for line in lines) == 2
-    assert sum(line.startswith("FAILED ") and "contains 1 failed subtest" in line for line in lines) == 2
+    assert sum(line.startswith("FAILED ") for line in lines) == 2
