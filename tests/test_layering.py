@@ -88,7 +88,7 @@ MAY_IMPORT = {
     "pyramidions.pretrained": ("base", "data", "files", "inference", "models", "nn", "scoring", "text", "pretrained"),
     "pyramidions.runs.curves": ("base",),
     "pyramidions.runs.measure": ("base", "models", "nn", "runs.measure"),
-    "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "text", "runs"),
+    "pyramidions.runs": ("base", "data", "documents", "extract", "files", "inference", "models", "text", "runs"),
     # fairseq's face; nothing but `options` imports it.
     "pyramidions.plugin.criterions": (
         "base",

@@ -11,7 +11,7 @@ from fault_subjects import Call, Subject, checkpoints_whole, same_weights
 from tiny_presets import HEADS, HIDDEN, WIDTH, tiny_fields
 
 from pyramidions.models import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS, PyramidionConfig
-from pyramidions.runs.measure.recipe import model_flags
+from pyramidions.runs.recipe import model_flags
 
 BEGINS = "num_updates="  # in the line that is logged after each update
 _LEARNING = [

@@ -29,7 +29,7 @@ from pyramidions.data.readers import find_splits
 from pyramidions.files.processes import USER_DIR
 from pyramidions.inference.saved_model import load_model
 from pyramidions.models import PyramidionConfig
-from pyramidions.runs.measure.recipe import model_flags
+from pyramidions.runs.recipe import model_flags
 
 
 class Contender(NamedTuple):

@@ -35,7 +35,7 @@ from pyramidions.nn.beam_search import BeamSearch
 from pyramidions.plugin.tasks.config import ToySequencesConfig
 from pyramidions.plugin.tasks.toy_problems import SYMBOLS
 from pyramidions.plugin.tasks.toy_sequences import ToySequencesTask
-from pyramidions.runs.measure.recipe import model_flags
+from pyramidions.runs.recipe import model_flags
 from pyramidions.text.tokenizer import SPECIALS
 
 #: What makes the presets small; without dropout, copying is learned in fewer updates.

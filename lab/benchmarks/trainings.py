@@ -16,7 +16,7 @@ from pyramidions.data.readers import Document, find_splits
 from pyramidions.files.atomic import atomic_file
 from pyramidions.files.processes import USER_DIR
 from pyramidions.inference.saved_model import SavedModel, load_model
-from pyramidions.runs.measure.recipe import model_flags
+from pyramidions.runs.recipe import model_flags
 
 
 class Trainings:

@@ -276,7 +276,7 @@ def _command(found: "Imported", out: Path) -> str:
     """Return the command of fairseq-train that starts from the checkpoint."""
     from pyramidions.files.processes import USER_DIR, as_typed
     from pyramidions.models import PyramidionConfig
-    from pyramidions.runs.measure.recipe import model_flags
+    from pyramidions.runs.recipe import model_flags
 
     default = asdict(PyramidionConfig())
     lengths: dict[str, Any] = {

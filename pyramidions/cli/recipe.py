@@ -11,7 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.outputs import PATH
 
 if TYPE_CHECKING:
-    from pyramidions.runs.measure.recipe import CorpusSize, Recipe
+    from pyramidions.runs.recipe import CorpusSize, Recipe
 
 _SMALL_VOCABULARY = 8000
 _WIDTH = 100
@@ -41,8 +41,8 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
     Example:
       pyramidions recipe prepared --gpus 1 > train.sh
     """
-    from pyramidions.runs.measure.recipe import CPU_TFLOPS, GPU_TFLOPS
-    from pyramidions.runs.measure.recipe import recipe as recipe_for
+    from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS
+    from pyramidions.runs.recipe import recipe as recipe_for
 
     for option, value in (("--gpu-memory", gpu_memory), ("--tflops", tflops)):
         # Ranges let it pass.
@@ -61,7 +61,7 @@ def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | 
 
 def _corpus(prepared: Path) -> "CorpusSize":
     from pyramidions.data.folder import DataFolder
-    from pyramidions.runs.measure.recipe import CorpusSize
+    from pyramidions.runs.recipe import CorpusSize
 
     folder = DataFolder(prepared)
     manifest = folder.manifest
@@ -85,7 +85,7 @@ def _command(prepared: Path, found: "Recipe", gpus: int, save_dir: str) -> str:
 
 
 def _before(corpus: "CorpusSize", found: "Recipe") -> list[str]:
-    from pyramidions.runs.measure.recipe import TIERS
+    from pyramidions.runs.recipe import TIERS
 
     source, target, read = corpus.source, corpus.target, found.lengths
     notes = [

@@ -52,9 +52,9 @@ def train(
     if find_spec("torch") is None:
         raise UserError("Training needs torch and fairseq, which are not here: scripts/setup.sh train brings them.")
     from pyramidions.cli.naming import naming_options
-    from pyramidions.runs.training.arguments import Arguments, absolute
-    from pyramidions.runs.training.command import show_plan
-    from pyramidions.runs.training.command import train as train_model
+    from pyramidions.runs.arguments import Arguments, absolute
+    from pyramidions.runs.training import show_plan
+    from pyramidions.runs.training import train as train_model
 
     if options["hours"] is not None and math.isnan(options["hours"]):
         # Ranges let it pass.

@@ -8,11 +8,10 @@ import pytest
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.inference import extraction_stream
-from pyramidions.runs.training.arguments import Arguments
-from pyramidions.runs.training.places import Places
-from pyramidions.runs.training.plan import make_plan
-from pyramidions.runs.training.run import Run
-from pyramidions.runs.training.state import State
+from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.plan import make_plan
+from pyramidions.runs.steps import State
+from pyramidions.runs.training import Places, Training
 from pyramidions.text.outline import Outline
 from pyramidions.text.tokenizer import EOS
 
@@ -72,7 +71,7 @@ def test_train_reads_the_units_that_are_extracted(release, extracted, tmp_path):
     places.work.mkdir()
     arguments = Arguments(str(release), "extractor", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
-    made = Run(arguments, plan, places, State(places.state, {"done": {}}), print)
+    made = Training(arguments, plan, places, State(places.state, {"done": {}}), print)
     made.divide()
     made.prepare()
     for split in ("train", "valid", "test"):
@@ -84,7 +83,7 @@ def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extr
     places.work.mkdir()
     arguments = Arguments(str(release), "summarizer", gpus=0, vocab_size=60)
     plan, _ = make_plan(arguments)
-    made, read = Run(arguments, plan, places, State(places.state, {"done": {}}), print), []
+    made, read = Training(arguments, plan, places, State(places.state, {"done": {}}), print), []
     made.divide()
     made.prepare()
     assert "# ban den" not in "".join(document.source for document in made._documents("test"))
@@ -93,7 +92,7 @@ def test_a_summarizer_reads_the_text_and_its_baseline_the_sections(release, extr
         read.extend(documents)  # type: ignore[call-overload]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyramidions.runs.training.run.write_hiporank", stop)
+    monkeypatch.setattr("pyramidions.runs.training.write_hiporank", stop)
     with pytest.raises(KeyboardInterrupt):
         made.summarize()
     headings = [extraction_stream.document_outline(found.source).headings for found in read]

@@ -14,10 +14,10 @@ from tables import for_each
 import pyramidions.plugin  # noqa: F401
 from pyramidions.base.errors import UserError
 from pyramidions.files.processes import USER_DIR
-from pyramidions.runs.training import command
-from pyramidions.runs.training.arguments import Arguments
-from pyramidions.runs.training.run import Run
-from pyramidions.runs.training.state import State
+from pyramidions.runs import training as module
+from pyramidions.runs.arguments import Arguments
+from pyramidions.runs.steps import State
+from pyramidions.runs.training import Training
 
 
 @pytest.fixture
@@ -32,13 +32,17 @@ def papers_file(papers: Path, tmp_path: Path) -> Path:
 def begun(papers_file: Path, tmp_path: Path, run, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The work folder of a run that was stopped before its first step."""
 
-    def stop(_: Run) -> None:
+    def stop(_: Training) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Run, "go", stop)
+    monkeypatch.setattr(Training, "go", stop)
     done = run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert done.exit_code == 130 and "Stopped. The same command goes on from here." in done.stderr
     return tmp_path / "model.work"
+
+
+def state_of(work: Path) -> State | None:
+    return State.read(work / "run.json", writer="", remedy="")
 
 
 def typed(output: str) -> list[str]:
@@ -57,7 +61,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(run, papers_file, 
 def test_without_fairseq_a_run_is_refused_before_the_work_and_a_plan_says_so(
     run, fail, papers_file, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("pyramidions.runs.training.command.find_spec", lambda name: None)
+    monkeypatch.setattr("pyramidions.runs.training.find_spec", lambda name: None)
     sentence = "Training needs fairseq, which is not installed: scripts/setup.sh train brings it."
     assert sentence in run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--dry-run").stdout
     assert fail("train", papers_file, "-o", tmp_path / "model", "--cpu") == sentence
@@ -103,7 +107,7 @@ def test_changed_documents_are_refused_and_touched_ones_are_not(fail, run, begun
 def test_overwrite_begins_anew(run, begun, papers_file, tmp_path):
     (begun / "old").write_text("of the first run")
     run("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer", "--seed", 2, "--overwrite")
-    state = State.read(begun / "run.json")
+    state = state_of(begun)
     assert state is not None and state.facts["arguments"]["seed"] == 2 and not (begun / "old").exists()
 
 
@@ -160,7 +164,7 @@ def test_two_runs_on_one_model_are_refused(fail, begun, papers_file, tmp_path, m
         assert folder == begun
         raise BlockingIOError
 
-    monkeypatch.setattr(command, "hold_folder", held)
+    monkeypatch.setattr(module, "hold_folder", held)
     sentence = fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert sentence == f"Another `pyramidions train` works on {tmp_path / 'model'}: wait for it, or stop it."
 
@@ -192,28 +196,28 @@ def test_each_given_split_is_read_before_anything_is_written(fail, papers_file, 
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_error_of_the_disk_loses_nothing(fail, begun, papers_file, tmp_path, monkeypatch, finished):
     (begun / "checkpoints").mkdir()
-    state = State.read(begun / "run.json")
+    state = state_of(begun)
     assert state is not None
     for step in ("documents", "data", "training", "summaries", "scores", "export") if finished else ():
-        state.finish(step, 1.0)
+        state.note(done={**state.facts["done"], step: {"seconds": 1.0}})
 
-    def fill_the_disk(_: Run) -> None:
+    def fill_the_disk(_: Training) -> None:
         raise UserError("Writing data failed (No space left on device).")
 
     # The folders of a finished run are missing, as if they had been deleted to free space.
     monkeypatch.undo()
-    monkeypatch.setattr(Run, "divide", fill_the_disk)
+    monkeypatch.setattr(Training, "divide", fill_the_disk)
     arguments = ("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert fail(*arguments) == "Writing data failed (No space left on device)."
     assert (begun / "checkpoints").is_dir() and (begun / "run.json").exists()
 
 
 def test_an_error_of_the_disk_in_the_first_call_leaves_what_can_go_on(fail, papers_file, tmp_path, monkeypatch):
-    def fill_the_disk(run: Run) -> None:
+    def fill_the_disk(run: Training) -> None:
         (run.places.work / ".data.partial").mkdir()
         raise UserError("Writing data failed (No space left on device).")
 
-    monkeypatch.setattr(Run, "go", fill_the_disk)
+    monkeypatch.setattr(Training, "go", fill_the_disk)
     fail("train", papers_file, "-o", tmp_path / "model", "--cpu", "--kind", "summarizer")
     assert {path.name for path in (tmp_path / "model.work").iterdir()} == {"run.json", ".data.partial"}
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyramidions.runs.training.progress import NewLines, Progress, TrainingBar, begun
+from pyramidions.runs.progress import NewLines, Progress, TrainingBar, begun
 
 LOG = """\
 2026-11-21 18:07:21 | INFO | fairseq.trainer | begin training epoch 1
@@ -94,7 +94,7 @@ def test_with_an_hour_limit_the_bar_ends_where_the_time_will(tmp_path: Path, mon
     log = tmp_path / "train.log"
     log.touch()
     now = iter([100.0, 160.0, 160.0])
-    monkeypatch.setattr("pyramidions.runs.training.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("pyramidions.runs.progress.time.monotonic", lambda: next(now))
     with TrainingBar(log, Progress(updates=4), 500, 0.1) as bar:
         log.write_text(LOG)
         bar.show()
@@ -109,8 +109,8 @@ def test_the_time_left_is_forecast_from_the_first_updates_of_this_machine(
     log.touch()
     # The program takes 50 seconds to begin, and an update takes 15.
     now = iter([0.0, 50.0, 65.0, 95.0, 155.0])
-    monkeypatch.setattr("pyramidions.runs.training.progress.time.monotonic", lambda: next(now))
-    monkeypatch.setattr("pyramidions.runs.training.progress.note", said.append)
+    monkeypatch.setattr("pyramidions.runs.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("pyramidions.runs.progress.note", said.append)
     line = next(each for each in LOG.splitlines() if "train_inner" in each)
     with TrainingBar(log, Progress(), 45, None) as bar, log.open("a") as file:
         for update in (1, 2, 4, 8):

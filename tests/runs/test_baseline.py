@@ -6,7 +6,7 @@ from pathlib import Path
 from tables import for_each
 
 from pyramidions.data.readers import Corpus, Document
-from pyramidions.runs.training.baseline import advice, with_headings, write_hiporank
+from pyramidions.runs.training import advice, with_headings, write_hiporank
 
 
 @for_each(

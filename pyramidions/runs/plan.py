@@ -1,20 +1,17 @@
 """What a run will do, decided before anything is written."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 
 from pyramidions.data.holdout import Survey, held_out, survey
 from pyramidions.data.manifest import distribution
 from pyramidions.files.progress import counted
-from pyramidions.runs.measure.recipe import CorpusSize
-from pyramidions.runs.training.arguments import Arguments, absolute
-from pyramidions.runs.training.kinds import KINDS, Kind, Schedule, choose_kind
-from pyramidions.runs.training.machine import Machine, find_machine
-from pyramidions.runs.training.sources import Sources, find_sources
+from pyramidions.runs.arguments import Arguments, Sources, absolute, find_sources
+from pyramidions.runs.kinds import KINDS, Kind, Machine, Schedule, choose_kind, find_machine
+from pyramidions.runs.recipe import CorpusSize
 
 _PIECES = 1.5  # of a word, about, in vocabularies of these sizes
 
@@ -43,16 +40,6 @@ class Plan:
     vocab_size: int
     gpus: int
     memory: float
-
-    @classmethod
-    def read(cls, facts: dict[str, Any]) -> Self:
-        """Return the plan that `facts` returned."""
-        return cls(**facts)
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
-        return asdict(self)
 
     @property
     def machine(self) -> Machine:
@@ -83,7 +70,7 @@ class Plan:
         if self.skipped:
             told.append(f"{counted(self.skipped, 'empty document')} of the train split left out.")
         article = "An" if self.kind[0] in "aeiou" else "A"
-        told.append(f"{article} {self.kind} will be trained on {self.machine.name}: {self.why}.")
+        told.append(f"{article} {self.kind} will be trained on {self.machine}: {self.why}.")
         return told
 
 
@@ -99,7 +86,8 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     # An extractor reads sections; `auto` makes a summarizer only of many documents, which are then read again.
     found = survey(train(sections=arguments.kind != "summarizer"))
     documents, has_queries = _sizes(found, sources).get("train", found.documents), arguments.query_field is not None
-    kind, why = choose_kind(arguments.kind, documents, machine, has_queries)
+    name, why = choose_kind(arguments.kind, documents, machine, has_queries)
+    kind = KINDS[name]
     if arguments.kind == "auto" and not kind.labels:
         found = survey(train(sections=False))
     sizes = _sizes(found, sources)
@@ -107,7 +95,7 @@ def make_plan(arguments: Arguments) -> tuple[Plan, Survey]:
     _check_others(arguments, sources, kind)
     vocab_size = arguments.vocab_size or kind.vocab_size(documents, machine.gpus)
     given = {split: absolute(name) for split, name in sources.given.items()}
-    plan = Plan(given, sizes, documents, found.skipped, kind.name, why, vocab_size, *machine)
+    plan = Plan(given, sizes, documents, found.skipped, name, why, vocab_size, *machine)
     return plan, found
 
 

@@ -1,0 +1,199 @@
+"""The kinds of model that `pyramidions train` makes, and the machine that they are trained on."""
+
+import math
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from pyramidions.base.errors import UserError
+from pyramidions.files.progress import counted
+from pyramidions.runs.progress import as_time
+from pyramidions.runs.recipe import CPU_TFLOPS, GPU_TFLOPS, CorpusSize, recipe, rounded_up, tier_of
+
+#: Documents below which a summarizer that starts from random weights does not learn to write.
+FEW = 5_000
+#: Tokens a second that an extractor is assumed to train on: one core of a server, and an A100.
+CPU_TOKENS, GPU_TOKENS = 60_000, 1_500_000
+_LONG_EPOCH = 1_000  # updates; a checkpoint is saved within longer ones
+_LONGEST, _BATCH = 8192, 16_384  # tokens that an extractor reads of a document, and of a batch
+# Documents that its training reads, at least one epoch: half an hour on a core, minutes on a GPU. 200 papers teach no
+# more after ten epochs.
+_READ = {False: 15_000, True: 120_000}
+_MOST_EPOCHS = 10
+_GPU_BYTES = "import torch; print(min(torch.cuda.get_device_properties(i).total_memory for i in range({})))"
+
+
+class Machine(NamedTuple):
+    """What a run computes on.
+
+    Attributes:
+        gpus: number of GPUs; 0 for the CPU.
+        memory: bytes of each GPU, or of the CPU, that a training may take.
+    """
+
+    gpus: int
+    memory: float
+
+    @property
+    def workers(self) -> int:
+        """Processes that train together."""
+        return max(self.gpus, 1)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How fairseq is told."""
+        return ("--distributed-world-size", str(self.gpus)) if self.gpus else ("--cpu",)
+
+    def __str__(self) -> str:
+        return counted(self.gpus, "GPU") if self.gpus else "the CPU"
+
+
+def find_machine(gpus: int | None) -> Machine:
+    """Return this machine.
+
+    Args:
+        gpus: to take; 0 for the CPU, None for all that there are.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    if gpus != 0:
+        import torch
+
+        found = torch.cuda.device_count()
+        if gpus is not None and gpus > found:
+            raise UserError(f"--gpus must be at most {found}, the number of GPUs that torch finds, but is {gpus}.")
+        gpus = gpus or found
+    if gpus == 0:
+        return Machine(0, 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    # Asked by another process: this one would hold some of the memory as long as it runs.
+    done = subprocess.run([sys.executable, "-c", _GPU_BYTES.format(gpus)], capture_output=True, text=True, check=True)
+    return Machine(gpus, 0.8 * float(done.stdout))
+
+
+class Schedule(NamedTuple):
+    """How a model is trained.
+
+    Attributes:
+        flags: of fairseq-train, but for folders, machine and seed.
+        updates: at most.
+        hours: by the clock, estimated.
+        about: the model, in words.
+        batch: documents that are summarized at a time.
+    """
+
+    flags: tuple[str, ...]
+    updates: int
+    hours: float
+    about: str
+    batch: int
+
+    @classmethod
+    def read(cls, facts: dict[str, Any]) -> Self:
+        """Return the schedule whose fields were written as JSON."""
+        return cls(**{**facts, "flags": tuple(facts["flags"])})
+
+    def __str__(self) -> str:
+        time = f"about {as_time(self.hours)} if this machine is as fast as assumed; the first updates will tell"
+        return f"{self.about}; at most {counted(self.updates, 'update')}, {time}"
+
+
+def _summarizer(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
+    tier, tflops = tier_of(corpus.documents, machine.gpus), GPU_TFLOPS if machine.gpus else CPU_TFLOPS
+    worker_hours = None if most_hours is None else most_hours * machine.workers
+    found = recipe(corpus, machine.workers, machine.memory, tier, worker_hours, tflops)
+    hours = min(found.hours(tflops) / machine.workers, math.inf if most_hours is None else most_hours)
+    about = f"{found.tier.arch}, {found.cost.parameters / 1e6:.1f} million parameters"
+    saves = ("--save-interval-updates", str(_LONG_EPOCH), "--keep-interval-updates", "1")
+    flags = (*found.flags, *(saves if found.epoch_updates > _LONG_EPOCH else ()))
+    return Schedule(flags, found.updates, hours, about, min(8, found.lengths.batch))
+
+
+def _extractor(corpus: CorpusSize, machine: Machine, most_hours: float | None) -> Schedule:
+    """Return how an extractor is trained; its learning rate falls to 0 by the end, so updates are decided here."""
+    longest = min(_LONGEST, rounded_up(corpus.source["p95"], 512))
+    tokens = corpus.documents * min(longest, corpus.source["mean"])
+    # Batches are not filled to the last token.
+    epoch_updates = math.ceil(1.1 * tokens / (_BATCH * machine.workers))
+    updates = round(min(_MOST_EPOCHS, max(1.0, _READ[machine.gpus > 0] / corpus.documents)) * epoch_updates)
+    seconds = _BATCH / (GPU_TOKENS if machine.gpus else CPU_TOKENS)  # of an update
+    if most_hours is not None:
+        # The rest is for validation, and for a slower machine.
+        updates = max(1, min(updates, int(0.7 * most_hours * 3600 / seconds)))
+    # A stopped run loses a tenth at most.
+    saves = ("--save-interval-updates", str(updates // 10), "--keep-interval-updates", "1")
+    flags = (
+        *("--arch", "extractor", "--max-source-positions", str(longest)),
+        *("--criterion", "extractive_summarization", "--optimizer", "adam", "--clip-norm", "1.0"),
+        *("--lr", "1e-3", "--lr-scheduler", "polynomial_decay", "--warmup-updates", str(min(200, updates // 10))),
+        *("--total-num-update", str(updates), "--max-update", str(updates), "--max-tokens", str(_BATCH)),
+        *("--eval-rouge", "--best-checkpoint-metric", "rouge1", "--maximize-best-checkpoint-metric"),
+        *(saves if epoch_updates > updates // 5 else ()),
+        "--no-epoch-checkpoints",
+    )
+    return Schedule(flags, updates, updates * seconds / 3600, "extractor", 8)
+
+
+class Kind(NamedTuple):
+    """A kind of model.
+
+    Attributes:
+        task: fairseq's --task.
+        labels: its data says which sentences a summary would take; documents are read by their sections.
+        vocab_size: pieces that suit a number of documents, on a number of GPUs.
+        schedule: how it is trained on a corpus, by a machine, in so many hours; None for as many as it takes.
+        next_command: what one does with the model.
+    """
+
+    task: str
+    labels: bool
+    vocab_size: Callable[[int, int], int]
+    schedule: Callable[[CorpusSize, Machine, float | None], Schedule]
+    next_command: Callable[[Path], str]
+
+
+#: by the choice of --kind
+KINDS = {
+    "summarizer": Kind(
+        task="long_document_summarization",
+        labels=False,
+        vocab_size=lambda documents, gpus: tier_of(documents, gpus).vocab_size,
+        schedule=_summarizer,
+        next_command=lambda model: f"pyramidions summarize {shlex.quote(str(model))} paper.pdf",
+    ),
+    "extractor": Kind(
+        task="extractive_summarization",
+        labels=True,
+        vocab_size=lambda documents, gpus: 4000 if documents <= 2_000 else 16_000,
+        schedule=_extractor,
+        next_command=lambda model: f"pyramidions extract --method {shlex.quote(str(model))} paper.pdf",
+    ),
+}
+
+
+def choose_kind(asked: str, documents: int, machine: Machine, has_queries: bool = False) -> tuple[str, str]:
+    """Return the kind of model for a number of documents to train on, and why.
+
+    Raises:
+        UserError: an extractor is asked for, but documents have queries.
+    """
+    if has_queries and asked == "extractor":
+        raise UserError("--kind extractor excludes --query-field: extractors read no queries.")
+    if asked != "auto":
+        return asked, "--kind asks for it"
+    if has_queries:
+        return "summarizer", "extractors read no queries"
+    if documents < FEW:
+        return "extractor", (
+            f"fewer than {FEW:,} documents cannot teach a model to write; --kind summarizer trains one all the same"
+        )
+    if not machine.gpus:
+        return (
+            "extractor",
+            "without a GPU a model that learns to write takes days; --kind summarizer trains a small one",
+        )
+    return "summarizer", f"{documents:,} documents can teach a model to write"
