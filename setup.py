@@ -6,7 +6,9 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 README = Path(__file__).parent / "README.md"
-VERSION = re.findall('__version__ = "(.+)"', README.with_name("pyramidions").joinpath("__init__.py").read_text())[0]
+VERSION = re.findall('__version__ = "(.+)"', README.with_name("pyramidions").joinpath("base/__init__.py").read_text())[
+    0
+]
 
 # Enough to extract, to score and to prepare data: no torch, no fairseq and no compiler.
 BASE = [

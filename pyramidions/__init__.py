@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyramidions.base import __version__ as __version__
 from pyramidions.base.optional import stand_in
-
-__version__ = "0.3.0.dev0"
 
 _NAMES = Path(__file__).with_suffix(".pyi").read_text()
 _HOMES = {name: home for home, name in re.findall(r"^from (\S+) import (\w+) as", _NAMES, re.MULTILINE)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pyramidions import __version__
+from pyramidions.base import __version__
 
 
 def versions() -> dict[str, str]:

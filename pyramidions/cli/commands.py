@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from pyramidions import __version__
+from pyramidions.base import __version__
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import what_brings
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pyramidions import __version__
+from pyramidions.base import __version__
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import Asked
 from pyramidions.cli.outputs import check_output, check_page, find_layout

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyramidions import __version__
+from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
