@@ -14,8 +14,7 @@ from lab.results import Result, Run, read_documents
 from lab.scale import SCALES
 from lab.tables import with_interval
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.pooled import pooled, pooled_difference
-from pyramidions.scoring.scores import Estimate
+from pyramidions.scoring.scores import Estimate, pooled, pooled_difference
 
 LOSSES = ("own", "another")
 ROUGE = ("rouge1", "rouge2", "rougeLsum")

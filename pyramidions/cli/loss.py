@@ -61,7 +61,7 @@ def _estimates(found: "list[Losses]") -> dict[str, Any]:
     """Return mean and interval of both losses and of their difference."""
     import numpy as np
 
-    from pyramidions.scoring.pooled import pooled
+    from pyramidions.scoring.scores import pooled
 
     own, another = np.array([[each.own, each.another] for each in found]).T[:, None]
     return {key: pooled(values)._asdict() for key, values in zip(_ROWS, (own, another, another - own), strict=True)}

@@ -7,8 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from pyramidions.scoring.metric import METRICS
-from pyramidions.scoring.options import HELP, MetricOptions
+from pyramidions.scoring.metric import METRICS, MetricOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -32,7 +31,7 @@ def metric_options(command: Command) -> Command:
             is_flag=kind is bool,
             default=each.default,
             show_default=each.default not in (None, False),
-            help=HELP[each.name],
+            help=each.metadata["help"],
         )(made)
     names_of_metrics = f"Metrics, with commas in between, of {', '.join(METRICS.names)}."
     return click.option("--metrics", default="rouge", show_default=True, help=names_of_metrics)(made)

@@ -13,7 +13,7 @@ from pyramidions.cli.naming import naming_options
 from pyramidions.cli.outputs import PATH
 
 if TYPE_CHECKING:
-    from pyramidions.scoring.options import MetricOptions
+    from pyramidions.scoring.metric import MetricOptions
 
 LEAD = "lead"
 

@@ -8,8 +8,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.manifest import file_hash
 from pyramidions.scoring.examples import Texts
-from pyramidions.scoring.folder_documents import FolderDocuments
-from pyramidions.scoring.lead import Leads
+from pyramidions.scoring.folder_documents import FolderDocuments, Leads
 from pyramidions.scoring.metric import Metric
 from pyramidions.scoring.summaries import ReferenceFile, read_documents
 

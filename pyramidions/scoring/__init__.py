@@ -1,8 +1,7 @@
 """How good summaries are: metrics, and the bootstrap over documents that all of them share."""
 
 from pyramidions.scoring import metrics as _metrics  # noqa: F401  registers them
-from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
-from pyramidions.scoring.options import MetricOptions
+from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, MetricOptions
 
 #: The figures of all metrics by their names: whatever shows, stores or chooses by a metric takes them from here.
 FIGURES: dict[str, Figure] = {

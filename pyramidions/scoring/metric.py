@@ -1,8 +1,9 @@
-"""What a metric is, and the registry of them."""
+"""What a metric is, its options, and the registry of metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Figure(NamedTuple):
 
 
 class Metric(ABC):
-    """A way to score summaries: one file of `pyramidions.scoring.metrics`, registered in `METRICS`.
+    """A way to score summaries, registered in `METRICS`; those of `pyramidions.scoring.metrics` are.
 
     A metric takes its options as arguments of its constructor, named as in `MetricOptions`. What it needs
     besides (weights, libraries) it loads there, so that a user learns of what is missing before anything is scored.
@@ -64,12 +65,16 @@ class Metric(ABC):
             examples: all of them, one at a time. The predictions are those of the system that is scored next.
         """
 
-    @abstractmethod
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return the figures of examples: (documents, figures), in the order of `figures`.
 
         An empty prediction gets the worst of each figure that judges.
         """
+        return np.array([self.of(example) for example in examples])
+
+    def of(self, example: Example) -> Sequence[float]:
+        """Return the figures of one example, where a metric looks at one at a time: (figures,)."""
+        raise NotImplementedError
 
     @abstractmethod
     def signature(self) -> str:
@@ -78,3 +83,72 @@ class Metric(ABC):
     def remarks(self) -> list[str]:
         """What a reader of the figures must know, in sentences, such as how many texts were truncated since `fit`."""
         return []
+
+
+class Question(NamedTuple):
+    """A question and the text that it is asked of."""
+
+    question: str
+    text: str
+
+
+class Span(NamedTuple):
+    """Where in a sentence an entity stands, in characters."""
+
+    start: int
+    end: int
+
+
+class Reader(Protocol):
+    """A model that metrics read with."""
+
+    def signature(self) -> str:
+        """Name the model."""
+
+
+class Answers(Reader, Protocol):
+    """Answers questions by texts."""
+
+    @property
+    def blank(self) -> str:
+        """What stands for the masked words of a question."""
+
+    def answers(self, asked: Sequence[Question], /) -> list[str]:
+        """Return the answers; "" where a text has none."""
+
+
+class Tags(Reader, Protocol):
+    """Finds entities in sentences."""
+
+    def entities(self, sentences: Sequence[str], /) -> list[list[Span]]:
+        """Return the entities of sentences, in order."""
+
+
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """Options of metrics; each metric takes those that its constructor names.
+
+    The metadata of each has its help, from which the flags of commands are made.
+    """
+
+    language: str = _option("en", "Language of the summaries, an ISO 639-1 code, for ROUGE and METEOR.")
+    tokenization: str | None = _option(
+        None, "What ROUGE and METEOR compare: ascii, words or characters.  [default: the language's]"
+    )
+    stemmer: str | None = _option(None, "Their stemmer: none, porter or snowball.  [default: the language's]")
+    embedding_model: str | None = _option(None, "Encoder of BERTScore and MoverScore: a folder or a name on the hub.")
+    embedding_layer: int | None = _option(
+        None,
+        "Layer of it whose vectors are compared, counted from 1.  [default: for BERTScore the one that is recommended "
+        "for a well-known model, else the last]",
+    )
+    bertscore_idf: bool = _option(False, "Weigh tokens in BERTScore by how rare they are among all references.")
+    stop_words: str | None = _option(None, "File of words that MoverScore leaves out.  [default: none]")
+    qa_model: str | None = _option(None, "Model of APES that answers questions: a folder or a name on the hub.")
+    tagger: str | None = _option(None, "Token classifier that finds entities: a folder or a name on the hub.")
+    wordnet: str | None = _option(None, "Folder of WordNet's database files, for the synonyms of METEOR.")
+    device: str = _option("cpu", "Device of these models, such as cuda.")

@@ -10,8 +10,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.files.parallel import chunks, ordered_map
 from pyramidions.files.progress import progress_bar
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.metric import METRICS, Metric
-from pyramidions.scoring.options import MetricOptions
+from pyramidions.scoring.metric import METRICS, Metric, MetricOptions
 from pyramidions.scoring.scores import Scores
 
 _PARALLEL_FROM = 128  # documents; below, starting processes takes longer than scoring

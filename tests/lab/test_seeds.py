@@ -16,7 +16,7 @@ from lab.report import write_report
 from lab.results import check_scale, read_runs
 from lab.seeds import SeededRow, by_seed, compared, differences, read_seeds, reference_of
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.pooled import pooled
+from pyramidions.scoring.scores import pooled
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CATALOGUE = read_catalogue(CONFIGS)

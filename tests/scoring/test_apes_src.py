@@ -8,9 +8,9 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example
-from pyramidions.scoring.cloze import answer_f1, clozes
+from pyramidions.scoring.metric import Question, Span
 from pyramidions.scoring.metrics import ApesSrc
-from pyramidions.scoring.reading import Question, Span
+from pyramidions.scoring.metrics.apes_src import answer_f1, clozes
 
 SOURCE = "Ann Lee met Bob in Rome in 1999. It rained. Ann Lee paid 5 euros to Eve. Nobody saw it in Oslo."
 REFERENCE = "Ann Lee met Bob in 1999. Ann Lee paid Eve."

@@ -5,8 +5,8 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import METRICS, Example, Metric
+from pyramidions.scoring.metric import Span
 from pyramidions.scoring.metrics import Capitalized, Entities
-from pyramidions.scoring.reading import Span
 
 SOURCE = "The United Bank of Norway paid 1,000 euros. Ann Lee sang in Oslo."
 

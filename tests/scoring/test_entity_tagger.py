@@ -6,7 +6,7 @@ import torch
 from small_encoders import save_bert, wordpiece
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.encoders.entity_tagger import EntityTagger
+from pyramidions.scoring.encoders.readers import EntityTagger
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 

@@ -1,4 +1,4 @@
-from pyramidions.scoring.lead import lead
+from pyramidions.scoring.folder_documents import lead
 
 
 def test_lead_takes_whole_sentences_that_fit_and_at_least_one():

@@ -13,8 +13,7 @@ from small_tokenizers import bart
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring.encoders.embedder import embedder
-from pyramidions.scoring.encoders.heads import ANSWERS, ENTITY_LABELS, VECTORS
-from pyramidions.scoring.encoders.loading import load
+from pyramidions.scoring.encoders.loading import ANSWERS, ENTITY_LABELS, VECTORS, load
 
 SIZE = bart().get_vocab_size()
 ROWS = {"vocab_size": SIZE, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
@@ -70,7 +69,7 @@ def test_the_first_layers_of_any_encoder_give_the_vectors_of_that_layer(tmp_path
 def test_longer_batches_are_split_and_come_back_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = embedder(str(save_bert(tmp_path / "model")), None, "cpu")
     alone = [found.embed([text])[0].vectors for text in [*TEXTS, ""]]
-    monkeypatch.setattr("pyramidions.scoring.encoders.batches._TOKENS", 30)
+    monkeypatch.setattr("pyramidions.scoring.encoders.loading._TOKENS", 30)
     for one, among in zip(alone, found.embed([*TEXTS, ""]), strict=True):
         np.testing.assert_allclose(one.numpy(), among.vectors.numpy(), atol=1e-5)
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pyramidions.scoring.pooled import pooled, pooled_difference
+from pyramidions.scoring.scores import pooled, pooled_difference
 
 
 def test_the_mean_is_over_seeds_and_documents() -> None:

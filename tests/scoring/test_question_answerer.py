@@ -6,8 +6,8 @@ import torch
 from small_encoders import save_bert, save_roberta, transformers
 from small_tokenizers import SENTENCES
 
-from pyramidions.scoring.encoders.question_answerer import QuestionAnswerer
-from pyramidions.scoring.reading import Question
+from pyramidions.scoring.encoders.readers import QuestionAnswerer
+from pyramidions.scoring.metric import Question
 
 ASKED = [
     Question("The quick [MASK] jumps", SENTENCES[0]),

@@ -1,7 +1,8 @@
 """Loads pretrained encoders by the library transformers: from safetensors only, and never code that comes with them."""
 
+import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -10,22 +11,52 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from pyramidions.base.device import found_device
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
+from pyramidions.base.strict_json import parse_json
 from pyramidions.files.hub import fetch, hub_name
-from pyramidions.scoring.encoders.checks import check_folder, check_kind, fingerprint, longest_input
-from pyramidions.scoring.encoders.depth import keep_layers
-from pyramidions.scoring.encoders.heads import Head
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
+_VOCABULARIES = (
+    *("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
+)
 _TOKENIZER = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model"),
+    *_VOCABULARIES,
+    *("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt"),
 )
 # Lengths above this mean that a tokenizer knows of none.
 _NO_LENGTH = 10**9
+# What families of models call the number of layers; aliases of each other in some.
+_LAYERS = ("encoder_layers", "num_encoder_layers", "num_hidden_layers")
+_TOKENS = 8192  # of a batch, padding included
+
+
+class Head(NamedTuple):
+    """A use of a pretrained encoder.
+
+    Attributes:
+        option: of `MetricOptions` that names the model.
+        meaning: what such a model is, with its article.
+        loader: the class of transformers that loads it.
+        suffix: of the names of its architectures; "" where the vectors of any encoder will do.
+    """
+
+    option: str
+    meaning: str
+    loader: str
+    suffix: str = ""
+
+
+VECTORS = Head("embedding_model", "an encoder, such as BERT or the encoder of BART", "AutoModel")
+ANSWERS = Head(
+    "qa_model", "an extractive question-answering model", "AutoModelForQuestionAnswering", "ForQuestionAnswering"
+)
+ENTITY_LABELS = Head(
+    "tagger", "a token classifier that finds entities", "AutoModelForTokenClassification", "ForTokenClassification"
+)
 
 
 class Loaded(NamedTuple):
@@ -48,6 +79,47 @@ class Loaded(NamedTuple):
         """Where the model is."""
         return next(iter(self.model.parameters())).device
 
+    @property
+    def truncation(self) -> dict[str, Any]:
+        """How the tokenizer is called so that it cuts texts at the length, if there is one."""
+        return {} if self.length is None else {"truncation": True, "max_length": self.length}
+
+    def signature(self) -> str:
+        """Name the model and the library."""
+        return f"{self.name} | {library_version()}"
+
+    def padded(self, encodings: Sequence[Any]) -> Any:
+        """Return encodings of texts as one batch of inputs, on the device."""
+        inputs = self.tokenizer.pad(
+            {
+                "input_ids": [encoding.ids for encoding in encodings],
+                "attention_mask": [encoding.attention_mask for encoding in encodings],
+                "token_type_ids": [encoding.type_ids for encoding in encodings],
+            },
+            padding_side="right",
+            return_tensors="pt",
+        ).to(self.device)
+        if "token_type_ids" not in self.tokenizer.model_input_names:
+            del inputs["token_type_ids"]
+        return inputs
+
+
+def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the indices of texts in batches of similar length, the longest first, so that little is padding.
+
+    Args:
+        lengths: tokens of each text.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        # The first of a batch is its longest.
+        if batch and (len(batch) + 1) * lengths[batch[0]] > _TOKENS:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
 
 def load(place: str | None, head: Head, device: str = "cpu", layers: int | None = None) -> Loaded:
     """Load a model with a tokenizer.
@@ -65,18 +137,18 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
     if place is None:
         raise UserError(f"`{head.option}` must be given: the folder or the name on the hub of {head.meaning}.")
     found = found_device(device)
-    library = transformers(f"`{head.option}`")
+    library = _transformers(f"`{head.option}`")
     name, folder = _located(place, head, library)
-    check_folder(folder, place, head, library)
+    _check_folder(folder, place, head, library)
     config = _read(library.AutoConfig, folder, place, head)
-    check_kind(config, place, head, library)
+    _check_kind(config, place, head, library)
     if layers is not None:
-        keep_layers(config, layers, place)
+        _keep_layers(config, layers, place)
     if config.model_type == "big_bird":
         # It switches to full attention at the first short batch and stays there; texts must not depend on each other.
         config.attention_type = "original_full"
     # BERTScore is defined with a space in front of the first word, where pieces hold spaces.
-    settings = {"add_prefix_space": True} if head.is_encoder else {}
+    settings = {} if head.suffix else {"add_prefix_space": True}
     tokenizer = _read(library.AutoTokenizer, folder, place, head, **settings)
     if not tokenizer.is_fast:
         raise UserError(
@@ -90,20 +162,22 @@ def load(place: str | None, head: Head, device: str = "cpu", layers: int | None 
             f"`{head.option}` must have one vector a piece, but the tokenizer of {place} has {pieces} pieces and its "
             f"weights have {rows} vectors."
         )
-    limits = [longest_input(model, config), tokenizer.model_max_length]
+    limits = [_longest_input(model, config), tokenizer.model_max_length]
     length = min((limit for limit in limits if limit is not None and limit < _NO_LENGTH), default=None)
     return Loaded(model.eval().to(found), tokenizer, name, length)
 
 
-def transformers(user: str) -> Any:
-    """Return the library.
+def library_version() -> str:
+    """Return what signatures call the library."""
+    return f"transformers {version('transformers')}"
 
-    Args:
-        user: what needs it, for the error.
 
-    Raises:
-        UserError: it is not installed.
-    """
+def depth(config: Any) -> int:
+    """Return the number of layers of an encoder, or of the encoder of an encoder-decoder."""
+    return int(next(found for name in _LAYERS if (found := getattr(config, name, None)) is not None))
+
+
+def _transformers(user: str) -> Any:
     # It imports torchaudio wherever that is installed, though no text needs it, and fails where that was built for
     # another torch.
     if "torchaudio" not in sys.modules and find_spec("torchaudio") is not None:
@@ -114,23 +188,79 @@ def transformers(user: str) -> Any:
     return optional_library("transformers", user, extra="metrics")
 
 
-def library_version() -> str:
-    """Return what signatures call the library."""
-    return f"transformers {version('transformers')}"
-
-
 def _located(place: str, head: Head, library: Any) -> tuple[str, Path]:
     """Return the name and the folder of a model; one on the hub is judged by its config before it is downloaded."""
     if hub := hub_name(place):
         about = fetch(hub, ["config.json"])
-        check_kind(_read(library.AutoConfig, about.path, place, head), place, head, library)
+        _check_kind(_read(library.AutoConfig, about.path, place, head), place, head, library)
         whole = fetch(hub, ["config.json", *_WEIGHTS, *_TOKENIZER], about.commit)
         return f"{hub.name}@{whole.commit[:10]}", whole.path
     folder = Path(place)
     if not folder.is_dir():
         state = "is a file" if folder.exists() else "does not exist"
         raise UserError(f"`{head.option}` must be a folder or a name on the hub, but {place} {state}.")
-    return f"{folder.resolve().name} {fingerprint(folder)}", folder
+    digest = hashlib.sha256()
+    for file in sorted(folder.glob("model*.safetensors")):
+        with file.open("rb") as weights:
+            digest.update(hashlib.file_digest(weights, "sha256").digest())
+    return f"{folder.resolve().name} sha256:{digest.hexdigest()[:10]}", folder
+
+
+def _check_folder(folder: Path, place: str, head: Head, library: Any) -> None:
+    """Refuse a folder that lacks files of a model, or whose model needs code of its own."""
+    start = f"`{head.option}` must be a model"
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{start}, but {place} has no config.json.")
+    try:
+        config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{start}, but the config.json of {place} cannot be read: {error}.") from None
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if not isinstance(kind, str):
+        raise UserError(f"{start}, but the config.json of {place} names no model_type.")
+    if kind not in library.models.auto.configuration_auto.CONFIG_MAPPING_NAMES:
+        code = " and brings code of its own, which is never run" if "auto_map" in config else ""
+        raise UserError(f"{start} that transformers knows, but {place} is a {kind}{code}.")
+    if not any((folder / name).is_file() for name in _WEIGHTS[:2]):
+        pickled = any(folder.glob("*.bin")) or any(folder.glob("*.pt"))
+        why = "; its pickled weights are not read, since they may run code" if pickled else ""
+        raise UserError(f"{start} with weights in {_WEIGHTS[0]}, but {place} has none{why}.")
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        raise UserError(f"{start} with a tokenizer, but {place} has none (tokenizer.json, vocab.txt, ...).")
+
+
+def _check_kind(config: Any, place: str, head: Head, library: Any) -> None:
+    """Refuse a model that is of another kind, by its config as the library reads it."""
+    start = f"`{head.option}` must be {head.meaning}"
+    if head.suffix:
+        architectures = config.architectures or []
+        if not any(name.endswith(head.suffix) for name in architectures):
+            says = f"is a {architectures[0]}" if architectures else f"names no architecture ({config.model_type})"
+            raise UserError(f"{start} (...{head.suffix}), but {place} {says}.")
+        return
+    auto = library.models.auto.modeling_auto
+    # What predicts masked words reads in both directions; so does the encoder of an encoder-decoder.
+    is_decoder = getattr(config, "is_decoder", False)
+    reads_both_ways = config.model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_decoder
+    has_encoder = config.is_encoder_decoder and config.model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+    if not (reads_both_ways or has_encoder or config.model_type == "xlnet"):
+        is_causal = config.model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+        why = ", whose tokens do not see those to the right" if is_causal else ""
+        raise UserError(f"{start}, but {place} is a {config.model_type}{why}.")
+
+
+def _keep_layers(config: Any, layers: int, place: str) -> None:
+    """Make a config, in place, that of the first layers only: what is above them need not be computed."""
+    total = depth(config)
+    if not 1 <= layers <= total:
+        raise UserError(f"`embedding_layer` must be from 1 to {total}, the layers of {place}, but is {layers}.")
+    for name, value in list(vars(config).items()):
+        # One entry a layer, such as the windows of Longformer.
+        if isinstance(value, list) and len(value) == total:
+            setattr(config, name, value[:layers])
+    for name in _LAYERS:
+        if getattr(config, name, None) is not None:
+            setattr(config, name, layers)
 
 
 def _read(kind: Any, folder: Path, place: str, head: Head, **settings: Any) -> Any:
@@ -145,6 +275,7 @@ def _read(kind: Any, folder: Path, place: str, head: Head, **settings: Any) -> A
 
 
 def _weights(library: Any, folder: Path, place: str, head: Head, config: Any) -> Any:
+    start = f"`{head.option}` must be a model with whole weights, but {place}"
     try:
         with _quiet():
             model, about = getattr(library, head.loader).from_pretrained(
@@ -157,13 +288,24 @@ def _weights(library: Any, folder: Path, place: str, head: Head, config: Any) ->
                 output_loading_info=True,
             )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"`{head.option}` must be a model with whole weights, but {place}: {reason}.") from None
+        raise UserError(f"{start}: {' '.join(str(error).split()).rstrip('.')}.") from None
     # A pooler is a head that vectors of tokens do not go through.
-    missing = sorted(name for name in about["missing_keys"] if "pooler" not in name)
-    if missing:
-        raise UserError(f"`{head.option}` must be a model with whole weights, but {place} lacks {missing[0]}.")
-    return model.get_encoder() if head.is_encoder and config.is_encoder_decoder else model
+    if missing := sorted(name for name in about["missing_keys"] if "pooler" not in name):
+        raise UserError(f"{start} lacks {missing[0]}.")
+    return model.get_encoder() if not head.suffix and config.is_encoder_decoder else model
+
+
+def _longest_input(model: nn.Module, config: Any) -> int | None:
+    """Return for how many tokens a model has positions; None where they have no end."""
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa counts from behind the padding.
+            unused = 0 if module.padding_idx is None else module.padding_idx + 1
+            return module.num_embeddings - unused
+    for name in ("max_encoder_position_embeddings", "max_position_embeddings"):
+        if isinstance(found := getattr(config, name, None), int) and found > 0:
+            return found
+    return None
 
 
 @contextmanager

@@ -1,16 +1,28 @@
 """APES (Eyal, Baumel and Elhadad, 2019) and APES_src (Huang, Cao, Parulian, Ji and Wang, 2021)."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pyramidions.extract.oracle import covering
-from pyramidions.scoring.cloze import Cloze, answer_f1, clozes
-from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
-from pyramidions.scoring.reading import Answers, Question, Tags
+from pyramidions.scoring.metric import METRICS, Answers, Example, Figure, Metric, Question, Span, Tags
+from pyramidions.scoring.metrics.entities import name_words
 from pyramidions.text.language import Language
 from pyramidions.text.normalization import normalize
+
+# A number, a date in figures, or an amount of money.
+_NUMBER = re.compile(r"(?<!\w)[$€£¥]?\d+(?:[.,:/-]\d+)*%?(?!\w)")
+_ARTICLES = ("a", "an", "the")
+
+
+class Cloze(NamedTuple):
+    """A sentence with a blank, and what is left out."""
+
+    question: str
+    answer: str
 
 
 class _Asked(NamedTuple):
@@ -44,11 +56,11 @@ class ApesSrc(Metric):
         self._language = Language(language)
         self._answers = answers
         self._tags = tags
-        self._documents = self._unasked = self._questions = 0
+        self.fit(())
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Count anew how many questions there are."""
-        self._documents = self._unasked = self._questions = 0
+        """Count anew how many documents have no question."""
+        self._documents = self._unasked = 0
 
     def score(self, examples: Sequence[Example]) -> np.ndarray:
         """Return (documents, 2)."""
@@ -63,7 +75,6 @@ class ApesSrc(Metric):
             f1 = answer_f1(of_summary, of_source), answer_f1(of_summary, one.cloze.answer)
             by_example[one.example].append(f1)
         self._documents += len(examples)
-        self._questions += len(asked)
         self._unasked += sum(not found for found in by_example)
         return np.array([100 * np.mean(found, axis=0) if found else np.zeros(2) for found in by_example])
 
@@ -101,7 +112,32 @@ def apes_src(
 ) -> ApesSrc:
     """Load both models."""
     # torch takes seconds to import: only when it is needed.
-    from pyramidions.scoring.encoders.entity_tagger import EntityTagger
-    from pyramidions.scoring.encoders.question_answerer import QuestionAnswerer
+    from pyramidions.scoring.encoders.readers import EntityTagger, QuestionAnswerer
 
     return ApesSrc(QuestionAnswerer.of(qa_model, device), EntityTagger.of(tagger, device), language)
+
+
+def clozes(sentence: str, entities: Sequence[Span], blank: str) -> list[Cloze]:
+    """Leave out each entity of a sentence in turn, and each number that is in none.
+
+    Args:
+        sentence: of a reference.
+        entities: in it, such as names, events and dates.
+        blank: what takes their place.
+    """
+    numbers = (Span(*found.span()) for found in _NUMBER.finditer(sentence))
+    free = [span for span in numbers if not any(span.start < e.end and e.start < span.end for e in entities)]
+    return [
+        Cloze(sentence[: span.start] + blank + sentence[span.end :], sentence[span.start : span.end])
+        for span in sorted([*entities, *free])
+    ]
+
+
+def answer_f1(answer: str, expected: str) -> float:
+    """Return the F1 of the words of two answers, as in SQuAD (Rajpurkar et al. 2016): in lower case, without articles.
+
+    It is 0 if either has no word.
+    """
+    given, wanted = (Counter(word for word in name_words(text) if word not in _ARTICLES) for text in (answer, expected))
+    shared = (given & wanted).total()
+    return 2 * shared / (given.total() + wanted.total()) if shared else 0.0

@@ -1,12 +1,92 @@
-"""Entities of summaries in their documents (Nan et al., "Entity-level Factual Consistency", 2021)."""
+"""How many names in a summary its document holds."""
 
-from collections.abc import Sequence
+import re
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from pyramidions.scoring.entity_metric import EntityMetric
-from pyramidions.scoring.metric import METRICS, Figure
-from pyramidions.scoring.reading import Tags
+import numpy as np
+
+from pyramidions.scoring.metric import METRICS, Example, Figure, Metric, Tags
 from pyramidions.text.language import Language
+from pyramidions.text.normalization import SPLITTER, normalize, split_sentences
+from pyramidions.text.words import WORD
+
+# That say nothing about whether a name was found.
+_FUNCTION_WORDS = frozenset(["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"])
+_TOKEN = re.compile(r"\w+(?:[.,:/'’-]\w+)*|[^\w\s]")
+# A number with its separators is one word: 1,000 and 2,000 have nothing in common.
+_WORD = re.compile(rf"\d+(?:[.,:/]\d+)+|{WORD}")
+
+
+class EntityMetric(Metric):
+    """Precision of the names in a summary by its document, and recall of those in the reference; 0 to 100.
+
+    Figures, in this order: the share of the summary's names of which some word, "of" and the like aside, is in the
+    document (Nan et al. 2021, precision-source: "Obama" for "Barack Obama"); the share of those that are in the
+    document as they are, word by word; and the share of the reference's names that are in the summary in the first
+    way (recall-target), of several references the highest. Case makes no difference; each mention counts.
+
+    A summary that is not empty and names nothing has a precision of 100, as nothing in it is false; a reference that
+    names nothing has a recall of 100. Remarks say how many there were.
+    """
+
+    reads_source: ClassVar[bool] = True
+    # Counts of other processes would be lost.
+    in_workers: ClassVar[bool] = False
+    batch_size: ClassVar[int] = 32
+    #: As users call it, and what it counts.
+    name: ClassVar[str]
+    counted: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.fit(())
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Count anew which texts name nothing."""
+        self._documents = self._nameless_summaries = self._nameless_references = 0
+
+    @abstractmethod
+    def names(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the names in texts that are normalised."""
+
+    def score(self, examples: Sequence[Example]) -> np.ndarray:
+        """Return (documents, 3)."""
+        predictions = [normalize(example.prediction) for example in examples]
+        references = [[normalize(reference) for reference in example.references] for example in examples]
+        found = iter(self.names([*predictions, *(text for texts in references for text in texts)]))
+        named = [[name_words(name) for name in next(found)] for _ in examples]
+        expected = [[[name_words(name) for name in next(found)] for _ in texts] for texts in references]
+        sources = [name_words(normalize(example.source or "")) for example in examples]
+        return 100 * np.array(list(map(self._row, predictions, sources, named, expected)))
+
+    def _row(
+        self, prediction: str, source: list[str], named: list[list[str]], expected: list[list[list[str]]]
+    ) -> list[float]:
+        self._documents += 1
+        if not prediction:
+            return [0.0, 0.0, 0.0]
+        self._nameless_summaries += not named
+        self._nameless_references += not any(expected)
+        in_source, in_summary = frozenset(source), frozenset(name_words(prediction))
+        text = _joined(source)
+        return [
+            _share([_is_known(name, in_source) for name in named]),
+            _share([_joined(name) in text for name in named]),
+            max((_share([_is_known(name, in_summary) for name in names]) for names in expected if names), default=1.0),
+        ]
+
+    def remarks(self) -> list[str]:
+        """Say how many texts name nothing."""
+        return [
+            f"{self.name}: {nameless:,} of {self._documents:,} {whose} hold no {self.counted}, which counts as a "
+            f"{figure} of 100."
+            for nameless, whose, figure in (
+                (self._nameless_summaries, "summaries", "precision"),
+                (self._nameless_references, "documents' references", "recall"),
+            )
+            if nameless
+        ]
 
 
 class Entities(EntityMetric):
@@ -47,6 +127,67 @@ class Entities(EntityMetric):
 def entities(tagger: str | None = None, device: str = "cpu", language: str = "en") -> Entities:
     """Load the tagger."""
     # torch takes seconds to import: only when it is needed.
-    from pyramidions.scoring.encoders.entity_tagger import EntityTagger
+    from pyramidions.scoring.encoders.readers import EntityTagger
 
     return Entities(EntityTagger.of(tagger, device), language)
+
+
+@METRICS.register("capitalized")
+class Capitalized(EntityMetric):
+    """Precision and recall of numbers and capitalized words; see `EntityMetric`. It needs no weights.
+
+    A name is a run of words with a capital letter in front, without the first word of a sentence; or a word with a
+    figure in it. Languages that capitalize all nouns, or have no capitals, need `entities`.
+    """
+
+    name: ClassVar = "capitalized"
+    counted: ClassVar = "number and no capitalized word"
+    figures: ClassVar = {
+        "capitalized_precision": Figure("precision of numbers and capitalized words"),
+        "capitalized_precision_whole": Figure("whole precision of numbers and capitalized words"),
+        "capitalized_recall": Figure("recall of numbers and capitalized words"),
+    }
+
+    def names(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return the numbers and runs of capitalized words in texts."""
+        return [[name for sentence in split_sentences(text) for name in _capitalized(sentence)] for text in texts]
+
+    def signature(self) -> str:
+        """Say what is counted."""
+        return (
+            f"numbers and capitalized words | sentences: {SPLITTER} | found if a word of it is; whole: word by word | "
+            "any case"
+        )
+
+
+def name_words(text: str) -> list[str]:
+    """Return the words and numbers of a text in lower case, in any script, by which names and answers are compared."""
+    return _WORD.findall(text.lower())
+
+
+def _capitalized(sentence: str) -> list[str]:
+    names: list[str] = []
+    goes_on = False
+    is_first = True
+    for token in _TOKEN.findall(sentence):
+        has_figure = any(character.isdigit() for character in token)
+        is_capitalized = token[0].isupper() and not is_first and not has_figure
+        if is_capitalized and goes_on:
+            names[-1] += f" {token}"
+        elif is_capitalized or has_figure:
+            names.append(token)
+        goes_on = is_capitalized
+        is_first = is_first and not token[0].isalnum()
+    return names
+
+
+def _joined(text: Sequence[str]) -> str:
+    return f" {' '.join(text)} "
+
+
+def _is_known(name: Sequence[str], among: frozenset[str]) -> bool:
+    return any(word in among for word in name if word not in _FUNCTION_WORDS)
+
+
+def _share(are: Sequence[bool]) -> float:
+    return sum(are) / len(are) if are else 1.0

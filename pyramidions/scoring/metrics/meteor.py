@@ -1,13 +1,10 @@
 """METEOR (Banerjee and Lavie, 2005)."""
 
 import warnings
-from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from pyramidions.base.errors import UserError
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
@@ -56,26 +53,14 @@ class Meteor(Metric):
                 raise UserError(f"`wordnet` must be a folder of WordNet's database, but {wordnet} has no {lacking[0]}.")
             _synonyms(wordnet)
 
-    def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return (documents, 1)."""
-        return np.array([[100 * self._of(example)] for example in examples])
-
-    def _of(self, example: Example) -> float:
+    def of(self, example: Example) -> list[float]:
+        """Return METEOR."""
         from nltk.translate.meteor_score import meteor_score
 
         words = [self._language.words(normalize(text)) for text in (example.prediction, *example.references)]
         prediction, *references = words
-        return float(
-            meteor_score(
-                references,
-                prediction,
-                stemmer=self._language,
-                wordnet=_synonyms(self._wordnet),
-                alpha=_ALPHA,
-                beta=_BETA,
-                gamma=_GAMMA,
-            )
-        )
+        kinds = {"stemmer": self._language, "wordnet": _synonyms(self._wordnet)}
+        return [100 * float(meteor_score(references, prediction, **kinds, alpha=_ALPHA, beta=_BETA, gamma=_GAMMA))]
 
     def signature(self) -> str:
         """Name the implementation, the version, how words are matched, and the parameters."""

@@ -1,11 +1,9 @@
 """ROUGE-1, -2, -L and -Lsum (Lin, 2004), the same for every system and every corpus."""
 
 from collections import Counter
-from collections.abc import Sequence
 from importlib.metadata import version
 from typing import ClassVar
 
-import numpy as np
 from rouge_score import tokenize
 
 from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
@@ -42,11 +40,8 @@ class Rouge(Metric):
     def __init__(self, language: str = "en", tokenization: str | None = None, stemmer: str | None = None) -> None:
         self._language = Language(language, tokenization, stemmer)
 
-    def score(self, examples: Sequence[Example]) -> np.ndarray:
-        """Return (documents, 4)."""
-        return np.array([self._of(example) for example in examples])
-
-    def _of(self, example: Example) -> list[float]:
+    def of(self, example: Example) -> list[float]:
+        """Return the four F-measures."""
         prediction = _Counted(self._sentences(example.prediction))
         of_each = [_scores(prediction, _Counted(self._sentences(reference))) for reference in example.references]
         return [100 * max(scores) for scores in zip(*of_each, strict=True)]

@@ -1,0 +1,201 @@
+"""Models that read, for APES and the metrics of entities: they find entities in sentences and answers in texts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from pyramidions.base.errors import UserError
+from pyramidions.scoring.encoders.loading import ANSWERS, ENTITY_LABELS, Loaded, batches_by_length, load
+from pyramidions.scoring.metric import Question, Span
+
+_OUTSIDE = "O"
+# Of the schemes BIO, IOB2, BIOES and BILOU.
+_BEGINS, _GOES_ON = ("B", "S", "U"), ("I", "E", "L")
+_AROUND = " \t.,;:!?\"'()[]“”‘’«»"
+_LONGEST_ANSWER = 30  # tokens, as in the evaluation of SQuAD by BERT
+_STRIDE = 128  # tokens that two windows of a long text share
+
+
+class EntityTagger:
+    """Finds entities with a token classifier.
+
+    A word has the label of its first piece. Neighbouring words of one type are one entity, unless the second begins
+    one (B-, S-, U-).
+
+    Args:
+        loaded: the model.
+        place: where it is from, for errors.
+
+    Raises:
+        UserError: its labels have no "O".
+    """
+
+    def __init__(self, loaded: Loaded, place: str) -> None:
+        self._loaded = loaded
+        self._labels: dict[int, str] = loaded.model.config.id2label
+        labels = list(self._labels.values())
+        if _OUTSIDE not in labels or len(labels) < 2:
+            shown = ", ".join(labels[:5]) + (", ..." if len(labels) > 5 else "")
+            raise UserError(
+                f"`{ENTITY_LABELS.option}` must have the label {_OUTSIDE} for words outside of entities, and labels of "
+                f"entities, but {place} has {shown}."
+            )
+        self.signature = loaded.signature
+
+    @classmethod
+    def of(cls, place: str | None, device: str) -> "EntityTagger":
+        """Load a model; errors as in `load`."""
+        return cls(load(place, ENTITY_LABELS, device), str(place))
+
+    def entities(self, sentences: Sequence[str]) -> list[list[Span]]:
+        """Return the entities of sentences, in order.
+
+        A sentence that is longer than the model is read in pieces.
+        """
+        found: list[list[Span]] = [[] for _ in sentences]
+        if not sentences:
+            return found
+        made = self._loaded.tokenizer(list(sentences), return_overflowing_tokens=True, **self._loaded.truncation)
+        labels: list[list[str]] = [[]] * len(made.encodings)
+        for batch in batches_by_length([len(encoding.ids) for encoding in made.encodings]):
+            for index, of_piece in zip(batch, self._tagged([made.encodings[i] for i in batch]), strict=True):
+                labels[index] = of_piece
+        for sentence, encoding, of_piece in zip(
+            made["overflow_to_sample_mapping"], made.encodings, labels, strict=True
+        ):
+            spans = (_trimmed(sentences[sentence], span) for span in _spans(encoding, of_piece))
+            found[sentence] += [span for span in spans if span.start < span.end]
+        return found
+
+    @torch.inference_mode()
+    def _tagged(self, encodings: Sequence[Any]) -> list[list[str]]:
+        """Return the label of each token."""
+        best = self._loaded.model(**self._loaded.padded(encodings)).logits.argmax(dim=-1).tolist()
+        return [
+            [self._labels[label] for label in of_text[: len(encoding.ids)]]
+            for encoding, of_text in zip(encodings, best, strict=True)
+        ]
+
+
+def _spans(encoding: Any, labels: Sequence[str]) -> Iterator[Span]:
+    """Yield the spans of entities, from the start of the first word to the end of the last piece."""
+    word_before, open_kind, start, end = None, "", 0, 0
+    for word, label, (left, right) in zip(encoding.word_ids, labels, encoding.offsets, strict=True):
+        if word is None:
+            continue
+        if word == word_before:
+            end = right
+            continue
+        word_before = word
+        prefix, kind = _parsed(label)
+        if open_kind and (kind != open_kind or prefix in _BEGINS):
+            yield Span(start, end)
+            open_kind = ""
+        if kind and not open_kind:
+            start = left
+        open_kind, end = kind, right if kind else end
+    if open_kind:
+        yield Span(start, end)
+
+
+def _parsed(label: str) -> tuple[str, str]:
+    """Return the prefix and the type of a label; both "" for words outside of entities."""
+    if label == _OUTSIDE:
+        return "", ""
+    prefix, dash, kind = label.partition("-")
+    return (prefix, kind) if dash and prefix in (*_BEGINS, *_GOES_ON) else ("", label)
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    """Leave out punctuation around an entity; some tokenizers take it for a part of the word."""
+    found = text[span.start : span.end]
+    start = span.start + len(found) - len(found.lstrip(_AROUND))
+    return Span(start, max(start, span.end - len(found) + len(found.rstrip(_AROUND))))
+
+
+class QuestionAnswerer:
+    """Reads answers with an extractive model (Devlin et al. 2019, section 4.2).
+
+    The answer is the span with the highest sum of the logits of its start and its end, over all windows of a long
+    text. There is always one, whatever a model that knows unanswerable questions says; it is "" for a blank text.
+
+    Args:
+        loaded: the model.
+    """
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self.signature = loaded.signature
+
+    @classmethod
+    def of(cls, place: str | None, device: str) -> "QuestionAnswerer":
+        """Load a model; errors as in `load`."""
+        return cls(load(place, ANSWERS, device))
+
+    @property
+    def blank(self) -> str:
+        """What stands for the masked words of a question."""
+        return str(self._loaded.tokenizer.mask_token or "_")
+
+    def answers(self, asked: Sequence[Question]) -> list[str]:
+        """Return the answers."""
+        found, best = [""] * len(asked), [-np.inf] * len(asked)
+        windows = [
+            (number, encoding)
+            for number, question in enumerate(asked)
+            if question.text.strip()
+            for encoding in self._windows(question)
+        ]
+        for batch in batches_by_length([len(encoding.ids) for _, encoding in windows]):
+            spans = self._spans([windows[index][1] for index in batch])
+            for (number, _), (score, start, end) in zip((windows[index] for index in batch), spans, strict=True):
+                if score > best[number]:
+                    best[number], found[number] = score, asked[number].text[start:end]
+        return found
+
+    def _windows(self, question: Question) -> list[Any]:
+        """Return a question with each window of its text, encoded."""
+        settings: dict[str, Any] = {}
+        asked = question.question
+        if (length := self._loaded.length) is not None:
+            asked = self._shortened(asked, length // 2)
+            # Windows that share as much as they hold would never end.
+            settings = {"truncation": "only_second", "max_length": length, "stride": min(_STRIDE, length // 8)}
+        made = self._loaded.tokenizer(asked, question.text, return_overflowing_tokens=True, **settings)
+        return list(made.encodings)
+
+    def _shortened(self, question: str, length: int) -> str:
+        """Cut a question that leaves no room for the text, on both sides of what is masked."""
+        encoding = self._loaded.tokenizer(question, add_special_tokens=False).encodings[0]
+        if len(encoding.ids) <= length:
+            return question
+        place = question.find(self.blank)
+        middle = next((n for n, (_, end) in enumerate(encoding.offsets) if end > place), 0)
+        first = max(0, min(middle - length // 2, len(encoding.ids) - length))
+        return question[encoding.offsets[first][0] : encoding.offsets[first + length - 1][1]]
+
+    @torch.inference_mode()
+    def _spans(self, encodings: Sequence[Any]) -> list[tuple[float, int, int]]:
+        """Return the score of the best span of each window, and where in the text it starts and ends."""
+        out = self._loaded.model(**self._loaded.padded(encodings))
+        starts, ends = (logits.float().cpu().numpy() for logits in (out.start_logits, out.end_logits))
+        return [
+            _best_span(encoding, start[: len(encoding.ids)], end[: len(encoding.ids)])
+            for encoding, start, end in zip(encodings, starts, ends, strict=True)
+        ]
+
+
+def _best_span(encoding: Any, start: np.ndarray, end: np.ndarray) -> tuple[float, int, int]:
+    """Return the score of the best span of the text, and its characters; nothing where the window has no text."""
+    places = np.array([n for n, of in enumerate(encoding.sequence_ids) if of == 1], dtype=np.int64)
+    if not len(places):
+        return -np.inf, 0, 0
+    # (starts, ends)
+    scores = start[places][:, None] + end[places][None, :]
+    distance = places[None, :] - places[:, None]
+    scores = np.where((distance >= 0) & (distance < _LONGEST_ANSWER), scores, -np.inf)
+    first, last = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    left, right = encoding.offsets[places[first]][0], encoding.offsets[places[last]][1]
+    return float(scores[first, last]), left, right

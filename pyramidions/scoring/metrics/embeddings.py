@@ -1,0 +1,310 @@
+"""BERTScore and MoverScore, which compare the vectors of two texts' tokens."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from string import punctuation
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
+from pyramidions.files.parallel import chunks
+from pyramidions.scoring.metric import METRICS, Example, Figure, Metric
+
+# torch takes seconds to import: only when it is needed.
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pyramidions.scoring.encoders.embedder import Embedded, Embedder, Rarity, Tokens
+
+_PUNCTUATION = frozenset(punctuation)
+_LENGTHS = (1, 2)  # of n-grams
+# The network simplex ends by itself; this is far above what texts of thousands of tokens take.
+_MOST_STEPS = 10**8
+
+
+class EmbeddingMetric(Metric):
+    """Compares a summary with each reference.
+
+    Args:
+        embedder: of all texts.
+    """
+
+    #: As users call it.
+    name: ClassVar[str]
+    in_workers: ClassVar[bool] = False
+    batch_size: ClassVar[int] = 32
+
+    def __init__(self, embedder: "Embedder") -> None:
+        self.embedder = embedder
+        self._counts: Counter[str] = Counter()
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Count anew what is truncated, and what has no weights."""
+        self._counts.clear()
+
+    def score(self, examples: Sequence[Example]) -> np.ndarray:
+        """Return the figures of examples, 0 to 100: (documents, figures)."""
+        texts = list(dict.fromkeys(text for example in examples for text in (example.prediction, *example.references)))
+        embedded = dict(zip(texts, self.embedder.embed(texts), strict=True))
+        rows = []
+        for example in examples:
+            summary = embedded[example.prediction]
+            references = [embedded[reference] for reference in example.references]
+            self._counts["summaries"] += 1
+            self._counts["cut summaries"] += summary.tokens.is_cut
+            self._counts["references"] += len(references)
+            self._counts["cut references"] += sum(reference.tokens.is_cut for reference in references)
+            rows.append(self.combine(np.array([self._compare(summary, reference) for reference in references])))
+        return 100 * np.array(rows)
+
+    def _compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
+        if summary.tokens.is_empty or reference.tokens.is_empty:
+            return np.zeros(len(self.figures))
+        return self.compare(summary, reference)
+
+    @abstractmethod
+    def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
+        """Return the figures of a summary and one reference, neither of them empty: (figures,), 1 is best."""
+
+    @abstractmethod
+    def combine(self, of_references: np.ndarray) -> np.ndarray:
+        """Return the figures of a summary, (figures,), by those with each reference, (references, figures)."""
+
+    def weighed(self, weights: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """Return weights with the sum 1.
+
+        Args:
+            weights: (tokens,), not negative.
+            free: (tokens,), bool, or 0 and 1: what weighs the same if no token has a weight. Idf knows no rare word
+                where each is in all texts, as in a corpus of one document.
+        """
+        if weights.sum() <= 0:
+            self._counts["unweighed"] += 1
+            weights = free.astype(np.float64)
+        return weights / (weights.sum() or 1)
+
+    def remarks(self) -> list[str]:
+        """Say how many texts were truncated, and how often one had no weights."""
+        counts, found = self._counts, []
+        if counts["cut summaries"] or counts["cut references"]:
+            cut = [f"{counts[f'cut {texts}']:,} of {counts[texts]:,} {texts}" for texts in ("summaries", "references")]
+            shares = [f"{counts[f'cut {texts}'] / counts[texts]:.1%}" for texts in ("summaries", "references")]
+            found.append(
+                f"{self.name}: {' and '.join(cut)} are longer than the model's {self.embedder.length} tokens and were "
+                f"truncated ({' and '.join(shares)})."
+            )
+        if counts["unweighed"]:
+            found.append(
+                f"{self.name}: {counts['unweighed']:,} times a text had no word that is rarer than others, so all of "
+                "its words weighed the same."
+            )
+        return found
+
+    def _rarity(self, texts: Iterable[str] = ()) -> "Rarity":
+        """Learn how rare the pieces of texts are."""
+        from pyramidions.scoring.encoders.embedder import Rarity
+
+        rarity = Rarity(self.embedder.vocab_size)
+        for some in chunks(texts, self.batch_size):
+            rarity.learn(self.embedder.tokens(some))
+        return rarity
+
+
+class BertScore(EmbeddingMetric):
+    """Precision, recall and F1 of tokens, each matched with the most similar one of the other text; 0 to 100.
+
+    BERTScore (Zhang, Kishore, Wu, Weinberger and Artzi, 2020). Similar is the cosine of vectors in context. CLS and SEP
+    may be matched, but weigh nothing, as in the authors' package; torchmetrics leaves them out, and its figures
+    differ in the second digit. Of several references the best counts, by each figure. Figures are not rescaled by a
+    baseline.
+
+    Args:
+        embedder: of all texts.
+        idf: weigh tokens by how rare they are among the references of all documents (section 3, "importance
+            weighting"); otherwise all weigh the same.
+        is_recommended: the embedder's layer is the one that is recommended for its model, or was asked for.
+    """
+
+    name: ClassVar = "bertscore"
+    figures: ClassVar = {
+        "bertscore_precision": Figure("BERTScore precision"),
+        "bertscore_recall": Figure("BERTScore recall"),
+        "bertscore_f1": Figure("BERTScore F1"),
+    }
+
+    def __init__(self, embedder: "Embedder", *, idf: bool = False, is_recommended: bool = True) -> None:
+        super().__init__(embedder)
+        self._idf = idf
+        self._is_recommended = is_recommended
+        self._of_references = self._rarity()
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Learn how rare the pieces are."""
+        super().fit(examples)
+        if self._idf:
+            self._of_references = self._rarity(reference for example in examples for reference in example.references)
+
+    def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
+        """Return precision, recall and F1: (3,)."""
+        left, right = (of.vectors / of.vectors.norm(dim=-1, keepdim=True) for of in (summary, reference))
+        # (tokens of the summary, tokens of the reference)
+        similarity = left @ right.T
+        precision = self._mean(similarity.amax(dim=1), summary.tokens)
+        recall = self._mean(similarity.amax(dim=0), reference.tokens)
+        total = precision + recall
+        return np.array([precision, recall, 2 * precision * recall / total if total else 0.0])
+
+    def _mean(self, best: "Tensor", tokens: "Tokens") -> float:
+        weights = self._of_references.weights(tokens) if self._idf else np.ones(len(tokens.ids))
+        return float(best.double().cpu().numpy() @ self.weighed(weights * ~tokens.delimits, ~tokens.delimits))
+
+    def combine(self, of_references: np.ndarray) -> np.ndarray:
+        """Return the best of each figure."""
+        best: np.ndarray = of_references.max(axis=0)
+        return best
+
+    def signature(self) -> str:
+        """Name the model, its layer and the settings."""
+        weights = "idf of references" if self._idf else "no idf"
+        return f"BERTScore | {self.embedder.signature()} | {weights} | best of references | not rescaled"
+
+    def remarks(self) -> list[str]:
+        """Say what was truncated, and where no layer is recommended."""
+        layer = self.embedder.layer
+        unknown = f"{self.name}: no layer of this model is known to be best, so its last ({layer}) is used."
+        return super().remarks() + [unknown] * (not self._is_recommended)
+
+
+@METRICS.register("bertscore")
+def bertscore(
+    embedding_model: str | None = None,
+    embedding_layer: int | None = None,
+    device: str = "cpu",
+    bertscore_idf: bool = False,
+) -> BertScore:
+    """Load the model; without a layer, the one that is recommended for it, else its last."""
+    from pyramidions.scoring.encoders.embedder import best_layer, embedder
+
+    best = None if embedding_model is None else best_layer(embedding_model)
+    layer = best if embedding_layer is None else embedding_layer
+    return BertScore(embedder(embedding_model, layer, device), idf=bertscore_idf, is_recommended=layer is not None)
+
+
+class MoverScore(EmbeddingMetric):
+    """1 minus the earth mover's distance between the n-grams of two texts, for n = 1 and 2; 100 is best.
+
+    MoverScore (Zhao, Peyrard, Liu, Gao, Meyer and Eger, 2019). Only the first piece of each word counts; punctuation
+    and stop words do not. CLS and SEP stay, but their idf is 0. An n-gram is a run of n tokens of what is left. It
+    weighs as much as its tokens, whose weights are their idf: of the summary's among all summaries, of the reference's
+    among all references. Its vector is the weighted mean of its tokens' vectors (of unit length), again of unit length;
+    distances are Euclidean. Of several references the mean counts, as in the authors' example. The score is negative
+    where the mean distance is above 1, an angle of 60 degrees.
+
+    Args:
+        embedder: of all texts.
+        stop_words: in lower case.
+    """
+
+    name: ClassVar = "moverscore"
+    figures: ClassVar = {f"mover{n}": Figure(f"MoverScore-{n}") for n in _LENGTHS}
+
+    def __init__(self, embedder: "Embedder", stop_words: frozenset[str] = frozenset()) -> None:
+        super().__init__(embedder)
+        self._transport = optional_library("ot", "The metric moverscore", extra="metrics")
+        self._stop_words = stop_words
+        self._of_summaries = self._of_references = self._rarity()
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Learn how rare the pieces are, on either side."""
+        super().fit(examples)
+        self._of_summaries = self._rarity(example.prediction for example in examples)
+        self._of_references = self._rarity(reference for example in examples for reference in example.references)
+
+    def compare(self, summary: "Embedded", reference: "Embedded") -> np.ndarray:
+        """Return both scores: (2,)."""
+        left = self._kept(summary, self._of_summaries)
+        right = self._kept(reference, self._of_references)
+        if left is None or right is None:
+            return np.zeros(len(_LENGTHS))
+        return np.array([1 - self._distance(_ngrams(*left, n), _ngrams(*right, n)) for n in _LENGTHS])
+
+    def _kept(self, text: "Embedded", rarity: "Rarity") -> tuple[np.ndarray, np.ndarray] | None:
+        """Return vectors of unit length and weights of the tokens that count; None where no word does."""
+        tokens, dropped = text.tokens, _PUNCTUATION | self._stop_words
+        kept = ~tokens.continues & [piece.lower() not in dropped for piece in tokens.pieces]
+        is_own = tokens.is_own[kept]
+        if not is_own.any():
+            return None
+        # Distances of nearly equal vectors are lost in single precision.
+        vectors = text.vectors.cpu().double().numpy()[kept]
+        return _unit(vectors), self.weighed(rarity.weights(tokens)[kept], is_own)
+
+    def _distance(self, left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]) -> float:
+        """Return the earth mover's distance of two lots of vectors of unit length with weights."""
+        (x, x_weights), (y, y_weights) = left, right
+        distances = np.sqrt(np.maximum(2 - 2 * x @ y.T, 0))
+        cost, about = self._transport.emd2(x_weights, y_weights, distances, numItermax=_MOST_STEPS, log=True)
+        if about["warning"]:
+            raise RuntimeError(f"The transport of MoverScore was not found: {about['warning']}")
+        return float(cost)
+
+    def combine(self, of_references: np.ndarray) -> np.ndarray:
+        """Return the mean of each figure."""
+        mean: np.ndarray = of_references.mean(axis=0)
+        return mean
+
+    def signature(self) -> str:
+        """Name the model, its layer and the settings."""
+        listed = " ".join(sorted(self._stop_words))
+        digest = sha256(listed.encode()).hexdigest()[:10]
+        stop_words = f"{len(self._stop_words)} stop words sha256:{digest}" if listed else "no stop words"
+        return f"MoverScore | {self.embedder.signature()} | idf | {stop_words} | Euclidean | mean of references"
+
+
+def _ngrams(vectors: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors, of unit length, and the weights of n-grams; those without a weight are left out.
+
+    Args:
+        vectors: (tokens, embed_dim).
+        weights: (tokens,).
+        n: tokens of an n-gram; fewer tokens are one n-gram.
+    """
+    n = min(n, len(weights))
+    # (tokens, ...) -> (n-grams, ..., n) -> (n-grams, ...)
+    summed = sliding_window_view(vectors * weights[:, None], n, axis=0).sum(axis=-1)
+    totals = sliding_window_view(weights, n).sum(axis=-1)
+    counts = totals > 0
+    return _unit(summed[counts]), totals[counts] / totals.sum()
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
+@METRICS.register("moverscore")
+def moverscore(
+    embedding_model: str | None = None,
+    embedding_layer: int | None = None,
+    device: str = "cpu",
+    stop_words: str | None = None,
+) -> MoverScore:
+    """Load the model; without a layer, its last."""
+    from pyramidions.scoring.encoders.embedder import embedder
+
+    words = frozenset() if stop_words is None else _words_of(Path(stop_words))
+    return MoverScore(embedder(embedding_model, embedding_layer, device), words)
+
+
+def _words_of(path: Path) -> frozenset[str]:
+    """Read words between white space, in lower case."""
+    try:
+        return frozenset(path.read_text(encoding="utf-8").lower().split())
+    except (OSError, UnicodeDecodeError) as error:
+        reason: Any = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise UserError(f"`stop_words` must be a file of words, but {path} cannot be read: {reason}.") from None
