@@ -144,9 +144,9 @@ def _memories(cache: DecoderCache) -> list[ProjectedMemory]:
 class CopyingCache(DecoderCache):
     """A cache in which each hypothesis is a document of its own, with keys and values of the memory of its own."""
 
-    def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
+    def reorder(self, order: Tensor, width: int) -> None:
         """Let all that is held follow the hypotheses ``order`` (BW,); all documents stay."""
-        super().reorder(order, order)
+        self.select(order, order)
 
 
 class _Begun:
@@ -216,7 +216,7 @@ class OwnWriter(Writer):
         cache = self._past.with_memory(state, after)
         # The search begins with one hypothesis of each document; what others wrote stays in the cache.
         width = self._past.width
-        cache.reorder(torch.arange(0, len(self.given.start) * width, width, device=self.given.start.device))
+        cache.reorder(torch.arange(0, len(self.given.start) * width, width, device=self.given.start.device), 1)
         return cache
 
     def _write(self, state: State, steps: int) -> None:

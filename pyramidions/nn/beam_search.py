@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
+from pyramidions.nn.memory import Memories
 from pyramidions.nn.transformer import Transformer
 from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
@@ -80,7 +81,7 @@ class BeamSearch(Writer):
         self._check(transformer)
         pad = transformer.padding_idx
         encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
-        memories = encoded.memories
+        memories = Memories(encoded.memories)
         finished: list[list[Hypothesis]] = [[] for _ in range(len(tokens))]
         documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
@@ -92,8 +93,7 @@ class BeamSearch(Writer):
         )
         unread = live.tokens.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
-            staying: Tensor | None = None
-            logits = transformer.decoder(live.tokens[:, -unread:], memories, cache)
+            logits = transformer.decoder(live.tokens[:, -unread:], memories.each, cache)
             unread = 1
             if logits.size(1) > 1:
                 scores = given_scores(live.tokens[:, 1:], logits[:, :-1])
@@ -112,7 +112,6 @@ class BeamSearch(Writer):
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
                     staying = on_device(left, tokens.device)
-                    memories = tuple(memory.select(staying) for memory in memories)
                     rows, token, scores, totals, ends = (
                         x.index_select(0, staying) for x in (rows, token, scores, totals, ends)
                     )
@@ -120,7 +119,8 @@ class BeamSearch(Writer):
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
             rows, token, scores, totals = (x.gather(1, going_on) for x in (rows, token, scores, totals))
             live = live.extend(rows, token, scores, totals)
-            cache.reorder(rows.flatten(), staying)
+            memories = memories.reorder(rows.flatten(), self.beam)
+            cache.reorder(rows.flatten(), self.beam)
         return [self._ranked(hypotheses) for hypotheses in finished]
 
     def _check(self, transformer: Transformer) -> None:

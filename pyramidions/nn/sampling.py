@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
+from pyramidions.nn.memory import Memories
 from pyramidions.nn.transformer import Transformer
 from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
@@ -69,7 +70,7 @@ class Sampling(Writer):
         self._check(transformer)
         pad, uniform = transformer.padding_idx, self._uniform(len(tokens)).to(tokens.device)
         encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
-        memories = encoded.memories
+        memories = Memories(encoded.memories)
         finished: dict[int, Hypothesis] = {}
         documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
@@ -77,7 +78,7 @@ class Sampling(Writer):
         scores = torch.zeros(len(tokens), len(self.prefix), device=tokens.device)
         unread = written.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
-            logits = transformer.decoder(written[:, -unread:], memories, cache)
+            logits = transformer.decoder(written[:, -unread:], memories.each, cache)
             unread = 1
             if logits.size(1) > 1:
                 scores = given_scores(written[:, 1:], logits[:, :-1])
@@ -99,9 +100,9 @@ class Sampling(Writer):
             if len(left) < len(documents):
                 documents = [documents[row] for row in left]
                 staying = on_device(left, tokens.device)
-                memories = tuple(memory.select(staying) for memory in memories)
+                memories = memories.reorder(staying, 1)
                 uniform, written, scores = (x.index_select(0, staying) for x in (uniform, written, scores))
-                cache.reorder(staying, staying)
+                cache.reorder(staying, 1)
         return [[finished[document]] for document in range(len(tokens))]
 
     def _uniform(self, documents: int) -> Tensor:

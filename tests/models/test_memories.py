@@ -11,7 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.nn.memory import Memory
+from pyramidions.nn.memory import Memories, Memory
 
 VOCABULARY, PAD = 40, 1
 TINY = {
@@ -101,9 +101,10 @@ def test_steps_equal_the_whole_prefix_while_documents_and_hypotheses_come_and_go
     whole, tokens, written = model("2,last"), documents(20, 9, 13), documents(4, 4, 4)
     memories, cache = read(whole, tokens), whole.decoder.new_cache()
     whole.decoder(written, memories, cache)
-    order, staying = torch.tensor([0, 0, 2, 2]), torch.tensor([0, 2])
-    cache.reorder(order, staying)
-    left = tuple(memory.select(staying) for memory in memories)
+    order = torch.tensor([0, 0, 2, 2])
+    cache.reorder(order, 2)
+    left = Memories(memories).reorder(order, 2).each
+    assert [len(memory.x) for memory in left] == [2, 2]
     written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
     after = whole.decoder(written[:, -1:], left, cache)
     alone = tuple(memory.select(order) for memory in memories)

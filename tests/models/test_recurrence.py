@@ -13,6 +13,7 @@ from pyramidions.models import build, preset
 from pyramidions.models.freezing import parameters_of
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.nn.memory import Memories
 from pyramidions.nn.recurrence import Recurrence
 from pyramidions.nn.stack import STACK
 
@@ -95,15 +96,15 @@ def test_steps_equal_the_whole_prefix_while_hypotheses_come_and_go(stack: str) -
     whole, tokens, written = model(stack=stack, normalize_before=True), batch(20, 9, 13), batch(4, 4, 4, seed=2)
     memories, cache = whole.encoder(tokens, tokens.eq(PAD)).memories, whole.decoder.new_cache()
     whole.decoder(written, memories, cache)
-    order, staying = torch.tensor([0, 0, 2, 2]), torch.tensor([0, 2])
+    order, read = torch.tensor([0, 0, 2, 2]), Memories(memories)
     for row in ([1, 0, 3, 3], [0, 0, 2, 3]):
-        cache.reorder(order, staying)
+        cache.reorder(order, 2)
         written = torch.cat([written[order], torch.tensor([[5], [6], [7], [8]])], dim=1)
-        memories = memories if staying is None else tuple(memory.select(staying) for memory in memories)
-        after = whole.decoder(written[:, -1:], memories, cache)
-        alone = tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in memories)
+        read = read.reorder(order, 2)
+        after = whole.decoder(written[:, -1:], read.each, cache)
+        alone = tuple(memory.select(torch.tensor([0, 0, 1, 1])) for memory in read.each)
         torch.testing.assert_close(after, whole.decoder(written, alone)[:, -1:], rtol=0, atol=1e-5)
-        order, staying = torch.tensor(row), None
+        order = torch.tensor(row)
 
 
 def test_a_search_scores_what_it_writes_as_a_pass_does() -> None:

@@ -190,7 +190,7 @@ def test_a_forced_step_of_decoding_never_waits(device: torch.device) -> None:
     @torch.no_grad()
     def write() -> None:
         decoder(tokens, (Memory(memory, padding),), cache)
-        cache.reorder(order)
+        cache.reorder(order, 2)
 
     write()
     never_waiting(write, device)

@@ -73,7 +73,7 @@ def test_cached_decoding_equals_uncached_for_several_hypotheses_that_replace_eac
         whole = decode(model, written, *(x.repeat_interleave(width, dim=0) for x in (memory, mask)))
         torch.testing.assert_close(found, whole[:, -new:], rtol=0, atol=1e-5)
         parents = (first + torch.randint(width, (len(memory), width), generator=generator)).flatten()
-        cache.reorder(parents)
+        cache.reorder(parents, width)
         written = written[parents]
 
 
@@ -86,7 +86,7 @@ def test_documents_that_leave_take_their_part_of_the_cache_along(
     memory, mask = encode(model, batch(*LENGTHS))
     cache = model.decoder.new_cache()
     decode(model, tokens[:, :3], memory, mask, cache)
-    cache.reorder(staying, staying)
+    cache.reorder(staying, 1)
     found = decode(model, tokens[staying, 3:], memory[staying], mask[staying], cache)
     whole = decode(model, tokens[staying], memory[staying], mask[staying])
     torch.testing.assert_close(found, whole[:, 3:], rtol=0, atol=1e-5)

@@ -68,7 +68,7 @@ def test_however_hypotheses_replace_each_other_the_output_is_that_of_their_own_p
         documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory) - 1), min_size=1))))
         before, width = width, data.draw(st.integers(1, 3))
         order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
-        cache.reorder(order, None if len(documents) == len(memory) else documents)
+        cache.reorder(order, width)
         memory, new = memory[documents], data.draw(st.integers(1, 2))
         written = torch.cat([written[order], torch.randint(4, VOCABULARY, (len(order), new))], dim=1)
 
@@ -81,7 +81,7 @@ def test_nothing_that_was_written_moves_when_hypotheses_replace_each_other_or_wr
     rooms = []
     for _ in range(100):
         decoder.features(written[:, -1:], (Memory(memory),), cache)
-        cache.reorder(torch.tensor([1, 0]))
+        cache.reorder(torch.tensor([1, 0]), 2)
         rooms.append(cache.states[0][0].attention._k._room)
     # Room doubles: 4, 12, 28, 60, 124 and 252 tokens, of which 200 are written.
     assert sum(before is not after for before, after in pairwise(rooms)) == 5
@@ -102,28 +102,13 @@ def test_a_rollout_through_a_cache_has_gradients(projections: str, kind: str) ->
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-@kinds
-@torch.no_grad()
-@for_each("order", [[0, 1, 2], [0, 0, 2, 2, 1, 1], [3, 0, 3, 1, 5]])
-def test_hypotheses_that_come_unevenly_or_apart_become_documents_of_their_own(kind: str, order: list[int]) -> None:
-    decoder, memory = _decoder(**KINDS[kind]), torch.randn(3, 5, DIM)
-    cache = decoder.new_cache()
-    written = torch.randint(4, VOCABULARY, (6, 3))
-    decoder.features(written[:, :2], (Memory(memory),), cache)
-    rows = torch.tensor(order)
-    cache.reorder(rows, rows // 2)
-    after = decoder.features(written[rows, 2:], (Memory(memory[rows // 2]),), cache)
-    whole = decoder.features(written[rows], (Memory(memory[rows // 2]),))
-    torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)
-
-
 @torch.no_grad()
 def test_a_document_of_one_hypothesis_needs_no_mask() -> None:
     cache = DecoderCache([])
     assert [cache.advance(2, 1, 1, torch.device("cpu")) for _ in range(3)] == [None, None, None]
     assert cache.lineage.belongs is not None
     assert cache.lineage.belongs.all() and cache.lineage.belongs.shape == (2, 1, 3)
-    cache.reorder(torch.tensor([0, 0, 1, 1]))
+    cache.reorder(torch.tensor([0, 0, 1, 1]), 2)
     assert cache.advance(2, 2, 1, torch.device("cpu")) is not None
 
 
@@ -139,7 +124,7 @@ def test_lineage_of_two_hypotheses_by_hand() -> None:
     cache = DecoderCache([])
     first = cache.advance(1, 2, 1, torch.device("cpu"))
     assert first.tolist() == [[[False, True], [True, False]]]
-    cache.reorder(torch.tensor([1, 1]))  # both go on from the second
+    cache.reorder(torch.tensor([1, 1]), 2)  # both go on from the second
     second = cache.advance(1, 2, 2, torch.device("cpu"))
     assert second.int().tolist() == [
         [
@@ -154,7 +139,7 @@ def test_lineage_of_two_hypotheses_by_hand() -> None:
 
 def test_an_empty_cache_has_nothing_to_reorder() -> None:
     cache = DecoderCache([])
-    cache.reorder(torch.tensor([0]))
+    cache.reorder(torch.tensor([0]), 1)
     assert (cache.documents, cache.width, cache.length) == (0, 0, 0)
 
 
@@ -185,7 +170,7 @@ def test_the_mask_of_the_memory_is_made_once_and_follows_the_documents() -> None
     decoder.features(written[:, 1:2], (Memory(memory, padding),), cache)
     assert cache.memory_masks[0] is made
     kept = torch.tensor([1, 2])
-    cache.reorder(kept, kept)
+    cache.reorder(kept, 1)
     after = decoder.features(written[kept, 2:], (Memory(memory[kept], padding[kept]),), cache)
     whole = decoder.features(written[kept], (Memory(memory[kept], padding[kept]),))
     torch.testing.assert_close(after, whole[:, 2:], rtol=0, atol=1e-5)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.memory import Memory
+from pyramidions.nn.memory import Memory, staying
 from pyramidions.nn.sublayer import State
 
 
@@ -101,10 +101,13 @@ class DecoderCache:
             order = torch.arange(len(memory.x), device=memory.x.device).repeat_interleave(width)
             self._move(order, None)
 
-    def reorder(self, order: Tensor, documents: Tensor | None = None) -> None:
+    def reorder(self, order: Tensor, width: int) -> None:
+        """Keep the hypotheses ``order`` (B'W',), ``width`` W' of a document; see `staying`."""
+        if self.documents:
+            self.select(order, staying(order, width, self.documents, self.width))
+
+    def select(self, order: Tensor, documents: Tensor | None) -> None:
         """Keep the hypotheses ``order`` (B'W',) of the documents ``documents`` (B',), in that order; None keeps all."""
-        if not self.documents:
-            return
         self.lineage.reorder(order, self.documents if documents is None else len(documents))
         self._move(order, documents)
         if documents is not None:

@@ -1,20 +1,30 @@
-"""Presets as fairseq's `--arch` names, and what our models take from its configs and its dictionary."""
+"""What our models share behind fairseq's interface: presets as its `--arch`, its configs, weights and dictionary."""
 
-from argparse import SUPPRESS
+from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Optional
 
+import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY, register_model_architecture
+from fairseq.models import (
+    ARCH_CONFIG_REGISTRY,
+    MODEL_DATACLASS_REGISTRY,
+    BaseFairseqModel,
+    FairseqIncrementalDecoder,
+    register_model_architecture,
+)
 from omegaconf import DictConfig
+from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import Config, PyramidionConfig, part_fields
+from pyramidions.models.config import LONGEST_TEXT, Config, PyramidionConfig, part_fields
+from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.older_fields import ENDING, translate, with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
 
+_CACHE = "pyramidions"
 _MARKERS = ("<sentence>", "<turn>", "<n>", "<t>")
 _NAME_END = "</name>"
 _SPACE = "▁"
@@ -89,6 +99,83 @@ def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Calla
                 setattr(args, name, value)
 
     return fill
+
+
+class FittingModel(BaseFairseqModel):
+    """A model that takes weights of its own vocabulary and architecture alone."""
+
+    #: Whether loaded weights may lack scorers, which then begin at random: only where fine-tuning begins.
+    may_add_scorers = False
+
+    def know_vocabulary(self, dictionary: Any) -> None:
+        """Keep a fingerprint of the dictionary, which travels with the weights."""
+        self._fingerprint = fingerprint(dictionary)
+        self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
+
+    def load_state_dict(
+        self,
+        state_dict: dict[str, Tensor],
+        strict: bool = True,
+        model_cfg: Optional[DictConfig] = None,
+        args: Optional[Namespace] = None,
+    ) -> Any:
+        """Copy weights, after checking that they fit.
+
+        Raises:
+            ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
+        """
+        self.upgrade_state_dict(state_dict)
+        refuse_vocabulary(state_dict, self._fingerprint)
+        if strict:
+            refuse_architecture(state_dict, self, may_add_scorers=self.may_add_scorers)
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+class CachedDecoder(FairseqIncrementalDecoder):
+    """A decoder of ours behind fairseq's interface, which keeps all state of a search in one cache.
+
+    Args:
+        dictionary: of its tokens.
+        core: the decoder or language model.
+        max_positions: the longest text, in tokens.
+    """
+
+    def __init__(self, dictionary: Any, core: Any, max_positions: int = LONGEST_TEXT) -> None:
+        super().__init__(dictionary)
+        self.core = core
+        self._max_positions = max_positions
+
+    def unread(self, tokens: Tensor, incremental_state: Optional[dict[str, Any]]) -> tuple[Tensor, Any]:
+        """Return the tokens that the cache of a search does not hold, and the cache; all and None without a search."""
+        if incremental_state is None:
+            return tokens, None
+        if _CACHE not in incremental_state:
+            incremental_state[_CACHE] = self.core.new_cache()
+        cache = incremental_state[_CACHE]
+        return tokens[:, cache.length :], cache
+
+    def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
+        """Return features (B, T, D) and extras."""
+        return self(*args, features_only=True, **kwargs)
+
+    def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
+        """Return logits: (B, T, D) -> (B, T, V)."""
+        logits: Tensor = self.core.logits(features)
+        return logits
+
+    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
+        """Keep the hypotheses ``new_order`` (B',)."""
+        cache = incremental_state.get(_CACHE)
+        if cache is not None and cache.length:
+            self.reorder(cache, new_order)
+
+    def reorder(self, cache: Any, order: Tensor) -> None:
+        """Keep the hypotheses ``order`` (B',) of a cache that holds tokens."""
+        raise NotImplementedError
+
+    def max_positions(self) -> int:
+        """Return the longest text, in tokens."""
+        return self._max_positions
 
 
 def marker_of(dictionary: Any) -> int | None:

@@ -1,22 +1,25 @@
 """The model that rates sentences, as fairseq sees it."""
 
-from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from fairseq.models import BaseFairseqModel, register_model
-from omegaconf import II, DictConfig
+from fairseq.models import register_model
+from omegaconf import II
 from torch import Tensor
 
 from pyramidions.models.builder import build_extractor
 from pyramidions.models.config import ExtractorConfig
-from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.presets import EXTRACTOR_PRESETS
 from pyramidions.nn import SentenceRanker
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
-from pyramidions.plugin.models.architectures import RecordedConfig, config_from, marker_of, register_presets
+from pyramidions.plugin.models.architectures import (
+    FittingModel,
+    RecordedConfig,
+    config_from,
+    marker_of,
+    register_presets,
+)
 
 
 @dataclass
@@ -27,7 +30,7 @@ class PyramidionExtractorConfig(ExtractorConfig, RecordedConfig):
 
 
 @register_model("pyramidion_extractor", dataclass=PyramidionExtractorConfig)
-class PyramidionExtractor(BaseFairseqModel):
+class PyramidionExtractor(FittingModel):
     """A `SentenceRanker` behind fairseq's interface.
 
     Args:
@@ -36,15 +39,11 @@ class PyramidionExtractor(BaseFairseqModel):
         max_positions: longest source, in tokens.
     """
 
-    #: Whether loaded weights may lack scorers, which then begin at random: only where fine-tuning begins.
-    may_add_scorers = False
-
     def __init__(self, core: SentenceRanker, dictionary: Any, max_positions: int) -> None:
         super().__init__()
         self.core = core
         self._max_positions = max_positions
-        self._fingerprint = fingerprint(dictionary)
-        self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
+        self.know_vocabulary(dictionary)
 
     @classmethod
     def build_model(cls, cfg: PyramidionExtractorConfig, task: Any) -> "PyramidionExtractor":
@@ -79,23 +78,6 @@ class PyramidionExtractor(BaseFairseqModel):
     def max_positions(self) -> int:
         """Return the longest source, in tokens."""
         return self._max_positions
-
-    def load_state_dict(
-        self,
-        state_dict: dict[str, Tensor],
-        strict: bool = True,
-        model_cfg: DictConfig | None = None,
-        args: Namespace | None = None,
-    ) -> Any:
-        """Copy weights, after checking that they fit.
-
-        Raises:
-            ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
-        """
-        refuse_vocabulary(state_dict, self._fingerprint)
-        if strict:
-            refuse_architecture(state_dict, self, may_add_scorers=self.may_add_scorers)
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
 register_presets("pyramidion_extractor", EXTRACTOR_PRESETS)

@@ -1,37 +1,30 @@
 """The language model, as fairseq sees it."""
 
-from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from fairseq.models import FairseqIncrementalDecoder, FairseqLanguageModel, register_model
-from omegaconf import DictConfig
+from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor
 
 from pyramidions.models.builder import build_language_model
-from pyramidions.models.config import LONGEST_TEXT
-from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS
 from pyramidions.nn import LanguageModel, LanguageModelCache
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
-from pyramidions.plugin.models.architectures import RecordedConfig, config_from, register_presets, space_of
+from pyramidions.plugin.models.architectures import (
+    CachedDecoder,
+    FittingModel,
+    RecordedConfig,
+    config_from,
+    register_presets,
+    space_of,
+)
 
-_CACHE = "pyramidions"
 
+class PyramidionLanguageDecoder(CachedDecoder):
+    """A `LanguageModel` behind fairseq's interface."""
 
-class PyramidionLanguageDecoder(FairseqIncrementalDecoder):
-    """A `LanguageModel` behind fairseq's interface.
-
-    Args:
-        dictionary: of tokens.
-        core: the model.
-    """
-
-    def __init__(self, dictionary: Any, core: LanguageModel) -> None:
-        super().__init__(dictionary)
-        self.core = core
+    core: LanguageModel
 
     def forward(
         self,
@@ -45,37 +38,15 @@ class PyramidionLanguageDecoder(FairseqIncrementalDecoder):
 
         With ``incremental_state``, those of the tokens that it has not seen; segmentations are left out then.
         """
-        cache: LanguageModelCache | None = None
-        if incremental_state is not None:
-            if _CACHE not in incremental_state:
-                incremental_state[_CACHE] = self.core.new_cache()
-            cache = incremental_state[_CACHE]
-            assert cache is not None
-            prev_output_tokens = prev_output_tokens[:, cache.length :]
+        tokens, cache = self.unread(prev_output_tokens, incremental_state)
         with in_evaluation_without_cudnn_attention(self):
-            features = self.core.features(prev_output_tokens, cache)
+            features = self.core.features(tokens, cache)
         x = features.x if features_only else self.core.logits(features.x)
         return x, {"attn": [None], "inner_states": None, "segmentations": features.segmentations}
 
-    def extract_features(
-        self, prev_output_tokens: Tensor, encoder_out: None = None, **kwargs: Any
-    ) -> tuple[Tensor, dict[str, Any]]:
-        """Return features (B, T, D) and extras."""
-        return self(prev_output_tokens, features_only=True, **kwargs)
-
-    def output_layer(self, features: Tensor, **unused: Any) -> Tensor:
-        """Return logits: (B, T, D) -> (B, T, V)."""
-        return self.core.logits(features)
-
-    def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
-        """Keep the texts ``new_order`` (B',): all state is in one cache."""
-        cache: LanguageModelCache | None = incremental_state.get(_CACHE)
-        if cache is not None and cache.length:
-            cache.select(new_order)
-
-    def max_positions(self) -> int:
-        """Return the longest text, in tokens: distances have no end."""
-        return LONGEST_TEXT
+    def reorder(self, cache: LanguageModelCache, order: Tensor) -> None:
+        """Keep the texts ``order`` (B',)."""
+        cache.select(order)
 
 
 @dataclass
@@ -84,7 +55,7 @@ class PyramidionLanguageModelConfig(LanguageModelConfig, RecordedConfig):
 
 
 @register_model("pyramidion_lm", dataclass=PyramidionLanguageModelConfig)
-class PyramidionLanguageModel(FairseqLanguageModel):
+class PyramidionLanguageModel(FittingModel, FairseqLanguageModel):
     """A `LanguageModel` behind fairseq's interface.
 
     Args:
@@ -95,8 +66,7 @@ class PyramidionLanguageModel(FairseqLanguageModel):
 
     def __init__(self, decoder: PyramidionLanguageDecoder) -> None:
         super().__init__(decoder)
-        self._fingerprint = fingerprint(decoder.dictionary)
-        self.register_buffer(VOCABULARY, torch.tensor(self._fingerprint))
+        self.know_vocabulary(decoder.dictionary)
 
     @property
     def core(self) -> LanguageModel:
@@ -114,23 +84,6 @@ class PyramidionLanguageModel(FairseqLanguageModel):
         config = config_from(LanguageModelConfig, cfg)
         core = build_language_model(config, len(dictionary), dictionary.pad(), space_of(dictionary))
         return cls(PyramidionLanguageDecoder(dictionary, core))
-
-    def load_state_dict(
-        self,
-        state_dict: dict[str, Tensor],
-        strict: bool = True,
-        model_cfg: DictConfig | None = None,
-        args: Namespace | None = None,
-    ) -> Any:
-        """Copy weights, after checking that they fit.
-
-        Raises:
-            ValueError: the weights are of another vocabulary or, if ``strict``, of another architecture.
-        """
-        refuse_vocabulary(state_dict, self._fingerprint)
-        if strict:
-            refuse_architecture(state_dict, self)
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
 register_presets("pyramidion_lm", LANGUAGE_MODEL_PRESETS)

@@ -87,7 +87,7 @@ def test_steps_equal_the_whole_prefix_however_hypotheses_replace_each_other(
         documents = torch.tensor(sorted(data.draw(st.sets(st.integers(0, len(memory.x) - 1), min_size=1))))
         before, width = width, data.draw(st.integers(1, 3))
         order = (documents[:, None] * before + torch.randint(before, (len(documents), width))).flatten()
-        cache.reorder(order, None if len(documents) == len(memory.x) else documents)
+        cache.reorder(order, width)
         memory, new, seed = memory.select(documents), data.draw(st.integers(1, 2)), seed + 1
         written = torch.cat([written[order], prefixes(len(order), new, seed)], dim=1)
 
