@@ -33,8 +33,7 @@ from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.nn.beam_search import BeamSearch
 from pyramidions.plugin.tasks.config import ToySequencesConfig
-from pyramidions.plugin.tasks.toy_problems import SYMBOLS
-from pyramidions.plugin.tasks.toy_sequences import ToySequencesTask
+from pyramidions.plugin.tasks.toy_sequences import SYMBOLS, ToySequencesTask
 from pyramidions.runs.recipe import model_flags
 from pyramidions.text.tokenizer import SPECIALS
 

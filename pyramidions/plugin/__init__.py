@@ -5,6 +5,7 @@ In a program that imports fairseq after `pyramidions`, import this module as wel
 
 import logging
 import warnings
+from importlib import import_module
 
 #: How fairseq calls Hydra and torch is nothing that its users can change: 24 lines before the first useful one.
 FAIRSEQS_OWN_WARNINGS = (
@@ -27,35 +28,20 @@ def silence_fairseqs_own_warnings() -> None:
 silence_fairseqs_own_warnings()
 # Some of fairseq's modules configure the root logger when they are imported, down to DEBUG: that is not ours to do.
 _level, _handlers = logging.root.level, list(logging.root.handlers)
-
-from pyramidions.plugin import scorer as _scorer  # noqa: E402
-from pyramidions.plugin.criterions import boundary_cross_entropy as _boundary_criterion  # noqa: E402
-from pyramidions.plugin.criterions import extractive_summarization as _extraction_criterion  # noqa: E402
-from pyramidions.plugin.criterions import pooled_cross_entropy as _criterion  # noqa: E402
-from pyramidions.plugin.models import pyramidion as _model  # noqa: E402
-from pyramidions.plugin.models import pyramidion_extractor as _extractor  # noqa: E402
-from pyramidions.plugin.models import pyramidion_lm as _language_model  # noqa: E402
-from pyramidions.plugin.tasks import character_language_modeling as _characters  # noqa: E402
-from pyramidions.plugin.tasks import extractive_summarization as _extraction  # noqa: E402
-from pyramidions.plugin.tasks import long_document_summarization as _task  # noqa: E402
-from pyramidions.plugin.tasks import span_denoising as _denoising  # noqa: E402
-from pyramidions.plugin.tasks import toy_sequences as _toys  # noqa: E402
-
+for _module in (
+    "scorer",
+    "criterions.boundary_cross_entropy",
+    "criterions.extractive_summarization",
+    "criterions.pooled_cross_entropy",
+    "models.pyramidion",
+    "models.pyramidion_extractor",
+    "models.pyramidion_lm",
+    "tasks.character_language_modeling",
+    "tasks.extractive_summarization",
+    "tasks.long_document_summarization",
+    "tasks.span_denoising",
+    "tasks.toy_sequences",
+):
+    import_module(f"{__name__}.{_module}")
 logging.root.setLevel(_level)
 logging.root.handlers[:] = _handlers
-del (
-    _boundary_criterion,
-    _characters,
-    _criterion,
-    _denoising,
-    _extraction,
-    _extraction_criterion,
-    _extractor,
-    _handlers,
-    _language_model,
-    _level,
-    _model,
-    _scorer,
-    _task,
-    _toys,
-)

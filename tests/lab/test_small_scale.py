@@ -16,7 +16,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import build
 from pyramidions.models.experiment import Experiment, read_experiment
 from pyramidions.models.fitting import refuse_architecture
-from pyramidions.plugin.tasks.spans import SpanNoise
+from pyramidions.plugin.tasks.span_denoising import SpanNoise
 from pyramidions.text.tokenizer import PAD
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -22,8 +22,8 @@ from pyramidions.nn import BeamSearch, Hypothesis, Transformer
 from pyramidions.nn.functional.kernels import without_cudnn_attention
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.projections import PROJECTIONS
+from pyramidions.plugin.hooks import NGramBlocker
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
-from pyramidions.plugin.tasks.decoding import NGramBlocker
 
 PAD, EOS, WORDS = 1, 2, 16
 SMALL: dict[str, Any] = {

@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from torch import Tensor
 
@@ -12,15 +13,78 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import CHARACTERS
 from pyramidions.files.progress import counted
-from pyramidions.plugin.tasks.character_codec import CharacterCodec
-from pyramidions.plugin.tasks.character_generator import CharacterGenerator
+from pyramidions.plugin.hooks import block_ngrams, seed_of
 from pyramidions.plugin.tasks.character_windows import CharacterWindows
 from pyramidions.plugin.tasks.config import CharacterLanguageModelingConfig
-from pyramidions.plugin.tasks.decoding import NGramBlocker
-from pyramidions.plugin.tasks.run_config import run_of
 from pyramidions.plugin.tasks.splits import is_shuffled
 from pyramidions.plugin.tasks.training_task import TrainingTask
-from pyramidions.text.tokenizer import PAD
+from pyramidions.text.alphabets import LINE_END, Alphabet
+from pyramidions.text.tokenizer import BOS, PAD, SPACE, UNK
+
+
+class CharacterCodec:
+    """The letters of a language behind fairseq's interface for subword units.
+
+    Args:
+        alphabet: the letters.
+    """
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self.alphabet = alphabet
+
+    def encode(self, text: str) -> str:
+        """Return the symbols of a text, joined by spaces, after what `pyramidions prepare` does to texts."""
+        return " ".join(self.alphabet.clean(text).strip().replace(" ", SPACE).replace("\n", LINE_END))
+
+    def decode(self, symbols: str) -> str:
+        """Return the text of symbols joined by spaces, in one line."""
+        return "".join(symbols.split()).replace(SPACE, " ")
+
+
+class CharacterGenerator(SequenceGenerator):
+    """Continues texts by characters of the alphabet up to the length that --max-len-a and --max-len-b allow.
+
+    A stream has no ends to learn from: ``</s>``, ``<s>`` and ``<unk>`` are never written. So --min-len and --unkpen
+    change nothing. Scores are those of all characters, a prompt's among them.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.token_indices_to_suppress = torch.tensor([BOS, UNK])
+
+    @torch.no_grad()
+    def continued(self, prompts: Tensor) -> list[list[dict[str, Tensor]]]:
+        """Return the hypotheses of each text, the best first.
+
+        Args:
+            prompts: (B, T), the characters that texts begin with, all of one length, which may be 0.
+
+        Raises:
+            UserError: the longest length leaves no room behind the prompts.
+        """
+        given = prompts.size(1)
+        longest = min(int(self.max_len_a * given + self.max_len_b), self.max_len - 1)
+        if longest <= given:
+            raise UserError(
+                "The longest text (--max-len-a times the prompt, plus --max-len-b) must be longer than its prompt of "
+                f"{given} characters, but has {longest}."
+            )
+        self.min_len = longest
+        found = self._generate({"net_input": {"src_tokens": prompts}}, prefix_tokens=prompts)
+        return [self._without_ends(hypotheses) for hypotheses in found]
+
+    def _without_ends(self, hypotheses: list[dict[str, Tensor]]) -> list[dict[str, Tensor]]:
+        """Take off the ``</s>`` that the search puts behind the longest text, and its score."""
+        for hypothesis in hypotheses:
+            scores = hypothesis["positional_scores"][:-1]
+            length = len(scores) ** self.len_penalty if self.normalize_scores else 1
+            hypothesis |= {
+                "tokens": hypothesis["tokens"][:-1],
+                "positional_scores": scores,
+                "score": scores.sum() / length,
+            }
+        return sorted(hypotheses, key=lambda hypothesis: -hypothesis["score"].item())
+
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +158,7 @@ class CharacterLanguageModelingTask(TrainingTask):
                 f"{cfg.tokens_per_sample:,}."
             )
         ends = self.folder.boundaries(split, check_hashes=cfg.check_data) if cfg.piece_boundaries else None
-        run = run_of(cfg)
-        seed = (1 if run is None else run.common.seed) if is_training else None
+        seed = seed_of(cfg) if is_training else None
         windows = CharacterWindows(stream, cfg.tokens_per_sample, boundaries=ends, seed=seed)
         logger.info("%s: %s in %s", split, counted(len(stream), "character"), counted(len(windows), "window"))
         self.datasets[split] = windows
@@ -161,8 +224,7 @@ class CharacterLanguageModelingTask(TrainingTask):
         generator = super().build_generator(
             models, args, seq_gen_cls or CharacterGenerator, extra_gen_cls_kwargs, **kwargs
         )
-        if getattr(generator, "repeat_ngram_blocker", None) is not None:
-            generator.repeat_ngram_blocker = NGramBlocker(args.no_repeat_ngram_size)
+        block_ngrams(generator, args.no_repeat_ngram_size)
         return generator
 
     def build_dataset_for_inference(

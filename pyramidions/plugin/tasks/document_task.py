@@ -1,4 +1,4 @@
-"""What every task on prepared documents does: their lengths and tokenizer travel in the checkpoint."""
+"""What every task on prepared documents does: lengths and tokenizer travel in the checkpoint, summaries are scored."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -8,21 +8,18 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.plugin.hooks import is_first_worker, run_of, unset_defaults, watch_results
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
-from pyramidions.plugin.tasks.fine_tuning import begin_fine_tuning
-from pyramidions.plugin.tasks.pair_dataset import PairDataset
-from pyramidions.plugin.tasks.piece_codec import PieceCodec
-from pyramidions.plugin.tasks.preprocessing import Preprocessing
+from pyramidions.plugin.tasks.datasets import PairDataset
+from pyramidions.plugin.tasks.learning import ScorerRate, begin_fine_tuning
+from pyramidions.plugin.tasks.preprocessing import PieceCodec, Preprocessing
 from pyramidions.plugin.tasks.queries import check_query_model
-from pyramidions.plugin.tasks.results_file import watch_results
-from pyramidions.plugin.tasks.run_checks import check_best
-from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
 from pyramidions.plugin.tasks.schedule import warn_of_schedule
-from pyramidions.plugin.tasks.scorer_rate import ScorerRate
-from pyramidions.plugin.tasks.splits import documents_alone
+from pyramidions.plugin.tasks.splits import documents_alone, examples_of
 from pyramidions.plugin.tasks.training_run import TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
+from pyramidions.plugin.tasks.validation import ValidationScores, WithExamples, check_best, validation_metrics
 
 
 class DocumentTask(TrainingTask):
@@ -30,7 +27,8 @@ class DocumentTask(TrainingTask):
 
     Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
     repeated. Longer texts are truncated, all are padded on the right, and none is ever dropped. A task proper says how
-    texts become tokens (`preprocessing`), and loads splits.
+    texts become tokens (`preprocessing`), and loads splits. Validation scores what the model writes where ``cfg`` has
+    ``eval_metrics``.
 
     Args:
         cfg: what the user said.
@@ -45,13 +43,14 @@ class DocumentTask(TrainingTask):
 
     def __init__(self, cfg: DocumentTaskConfig) -> None:
         super().__init__(cfg)
+        self._validation: Optional[ValidationScores] = None
         watch_results(run_of(cfg))
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add our flags; decoding flags of fairseq's lose their defaults to the checkpoint's."""
         super().add_args(parser)
-        decoding.unset_defaults(parser)
+        unset_defaults(parser, decoding.FIELDS)
         # fairseq's own default is BLEU, which says little about summaries.
         parser.set_defaults(scoring="rouge")
 
@@ -83,10 +82,16 @@ class DocumentTask(TrainingTask):
         return self.preprocessing.dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split; log how much of it was truncated."""
-        self.datasets[split] = self.loader(
+        """Load a split, with what its summaries are scored against; log how much of it was truncated."""
+        dataset = self.loader(
             self.preprocessing, split, check_hashes=self.cfg.check_data, warn=is_first_worker(self.cfg)
         )
+        if self._validation is not None and split != "train":
+            reads_source = self._validation.reads_source
+            examples = examples_of(self.preprocessing.folder, split, len(dataset), reads_source)
+            self._validation.fit(split, examples)
+            dataset = WithExamples(dataset, examples, split)
+        self.datasets[split] = dataset
 
     def build_dataset_for_inference(
         self, src_tokens: list[Tensor], src_lengths: Any, constraints: Optional[Tensor] = None
@@ -135,10 +140,17 @@ class DocumentTask(TrainingTask):
     # Training
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and begin or go on with its training."""
-        self.preprocessing.need_tokenizer()
+        """Build the model, begin or go on with its training, and build what validation needs to score it."""
+        tokenizer = self.preprocessing.need_tokenizer()
         check_best(self.cfg)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        if metrics := validation_metrics(self.cfg):
+            self._validation = ValidationScores(self.validation_generator(model), tokenizer, metrics)
+        return model
+
+    def validation_generator(self, model: Any) -> Any:
+        """Return what writes summaries at validation."""
+        raise NotImplementedError
 
     def check_model(self, cfg: Any) -> None:
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
@@ -149,3 +161,23 @@ class DocumentTask(TrainingTask):
         """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""
         model.may_add_scorers = training.checkpoints.fine_tunes
         return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
+
+    # Validation
+
+    def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Compute the loss of a batch and, with --eval-metrics, summarize and score it."""
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self._validation is not None:
+            logging_output.update(self._validation.score(self, sample, model))
+        return loss, sample_size, logging_output
+
+    def validation_only_metrics(self) -> list[str]:
+        """Return the figures of the metrics that validate summaries."""
+        scorers = {} if self._validation is None else self._validation.scorers
+        return [figure for metric in scorers.values() for figure in metric.figures]
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: Any) -> None:
+        """Log the criterion's metrics and the mean scores over all documents of all workers."""
+        super().reduce_metrics(logging_outputs, criterion)
+        if self._validation is not None:
+            self._validation.reduce_metrics(logging_outputs)

@@ -9,18 +9,18 @@ from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
 from pyramidions.data.folder import DataFolder
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.plugin.hooks import block_ngrams, model_name
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
+from pyramidions.plugin.tasks.document_task import DocumentTask
 from pyramidions.plugin.tasks.preprocessing import QUERIES, TAGS, Length, Preprocessing, Setting
-from pyramidions.plugin.tasks.run_config import model_name
-from pyramidions.plugin.tasks.scored_task import ScoredTask
 from pyramidions.plugin.tasks.splits import load_split
 
 _NAME = "long_document_summarization"
 
 
 @register_task(_NAME, dataclass=LongDocumentSummarizationConfig)
-class LongDocumentSummarizationTask(ScoredTask):
+class LongDocumentSummarizationTask(DocumentTask):
     """Summarization of documents in a folder made by `pyramidions prepare`.
 
     Args:
@@ -57,8 +57,7 @@ class LongDocumentSummarizationTask(ScoredTask):
         """Build fairseq's generator with the user's settings, else the models' own."""
         decoding.fill_in(args, models)
         generator = super().build_generator(models, args, *rest, **kwargs)
-        if getattr(generator, "repeat_ngram_blocker", None) is not None:
-            generator.repeat_ngram_blocker = decoding.NGramBlocker(args.no_repeat_ngram_size)
+        block_ngrams(generator, args.no_repeat_ngram_size)
         return generator
 
     def inference_step(

@@ -21,8 +21,8 @@ from pyramidions.models.freezing import parameters_of
 from pyramidions.models.older_fields import ENDING, translate
 from pyramidions.models.older_releases import FORMAT, UNRECORDED
 from pyramidions.models.same_parts import changed_part
+from pyramidions.plugin.hooks import end_run, model_name
 from pyramidions.plugin.tasks.checkpoint_folder import LAST, CheckpointFolder
-from pyramidions.plugin.tasks.run_config import end_run, model_name
 
 logger = logging.getLogger(__name__)
 

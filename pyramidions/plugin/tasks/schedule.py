@@ -1,15 +1,42 @@
-"""When a run warms up, validates and ends, and whether it can learn that way."""
+"""When a run warms up, validates and ends, and mistakes in its settings that fairseq reports late or never."""
 
 import logging
+from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from omegaconf import DictConfig
+
+from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
-from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
+from pyramidions.plugin.hooks import is_first_worker, run_of
 
 logger = logging.getLogger(__name__)
 
 #: A warm-up of more epochs is warned of; the paper's 5,000 updates are 6 epochs of arXiv and 11 of PubMed.
 MOST_WARMUP_EPOCHS = 20
+
+
+def check_run(run: DictConfig, stopping_patience: int) -> None:
+    """Check how a run is to end and to begin.
+
+    Raises:
+        UserError: validations are to be counted, but there are none.
+    """
+    checkpoint = run.checkpoint
+    if stopping_patience and run.dataset.disable_validation:
+        raise UserError("--stopping-patience counts validations, but --disable-validation is given.")
+    if checkpoint.patience > 0:
+        logger.warning(
+            "--patience %d counts validations in mid-epoch, too, and from zero when a run restarts; "
+            "--stopping-patience does neither.",
+            checkpoint.patience,
+        )
+    if checkpoint.finetune_from_model and (Path(checkpoint.save_dir) / "checkpoint_last.pt").exists():
+        logger.warning(
+            "--finetune-from-model %s is ignored: %s holds checkpoint_last.pt, and the run goes on from there.",
+            checkpoint.finetune_from_model,
+            checkpoint.save_dir,
+        )
 
 
 class Schedule(NamedTuple):

@@ -1,22 +1,175 @@
 """The task: passages of documents with missing spans in, the spans out."""
 
 import logging
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+import torch
+from fairseq.data import Dictionary
 from fairseq.tasks import register_task
+from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_split
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.plugin.hooks import model_name, seed_of
 from pyramidions.plugin.tasks.config import SpanDenoisingConfig
+from pyramidions.plugin.tasks.datasets import DrawnPairs, SizedTexts
 from pyramidions.plugin.tasks.document_task import DocumentTask
-from pyramidions.plugin.tasks.drawn_pairs import DrawnPairs
 from pyramidions.plugin.tasks.preprocessing import Length, Preprocessing
-from pyramidions.plugin.tasks.run_config import model_name, run_of
-from pyramidions.plugin.tasks.span_dataset import Corruption, span_pairs
-from pyramidions.plugin.tasks.spans import SpanNoise
 from pyramidions.plugin.tasks.splits import indexed, is_shuffled
+from pyramidions.text.tokenizer import EOS
+
+#: stands for a span; no text has it but where a character is unknown
+SENTINEL = 3
+
+
+class SpanNoise(NamedTuple):
+    """How much of a text is corrupted (Raffel et al. 2020, section 3.3.4).
+
+    Attributes:
+        share: of its tokens.
+        mean: tokens of a span.
+        copies: whether a span stays in the text, between two sentinels, so that it can be copied. Not in the paper.
+    """
+
+    share: float
+    mean: float
+    copies: bool = False
+
+    def counts(self, length: int) -> tuple[int, int]:
+        """Return how many of ``length`` tokens, at least 2, are corrupted, and in how many spans."""
+        corrupted = min(max(round(length * self.share), 1), length - 1)
+        spans = min(max(round(corrupted / self.mean), 1), corrupted, length - corrupted)
+        return corrupted, spans
+
+    def sizes(self, length: int) -> tuple[int, int]:
+        """Return the tokens of source and target of ``length`` tokens, without what ends them."""
+        corrupted, spans = self.counts(length)
+        return (length + 2 * spans if self.copies else length - corrupted + spans), corrupted + spans
+
+    def longest(self, source: int, target: int) -> int:
+        """Return the most tokens whose source and target fit; 0 if not even those of 2 do."""
+        # The source grows or stays with each further token, and so does the target.
+        low, high = 1, 2 * (source + target)
+        while high - low > 1:
+            middle = (low + high) // 2
+            sizes = self.sizes(middle)
+            low, high = (middle, high) if sizes[0] <= source and sizes[1] <= target else (low, middle)
+        return low if low > 1 else 0
+
+    def corrupt(self, tokens: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Replace random spans by `SENTINEL`, or put one before and one behind each.
+
+        All ways to cut the corrupted tokens into spans, and the others into what lies between, are equally likely. The
+        text begins with a token that is not corrupted.
+
+        Args:
+            tokens: (L,), at least 2.
+            random: draws the spans.
+
+        Returns:
+            What is left, with a sentinel for each span, or the text with its spans marked; and each span behind a
+            sentinel.
+        """
+        corrupted, spans = self.counts(len(tokens))
+        kept_parts = _partition(len(tokens) - corrupted, spans, random)
+        lost_parts = _partition(corrupted, spans, random)
+        source: list[np.ndarray] = []
+        target: list[np.ndarray] = []
+        sentinel, place = np.array([SENTINEL], dtype=tokens.dtype), 0
+        for kept, lost in zip(kept_parts, lost_parts, strict=True):
+            span = tokens[place + kept : place + kept + lost]
+            source += [tokens[place : place + kept], sentinel, *((span, sentinel) if self.copies else ())]
+            target += [sentinel, span]
+            place += kept + lost
+        return np.concatenate(source), np.concatenate(target)
+
+
+def _partition(total: int, parts: int, random: np.random.Generator) -> list[int]:
+    """Cut ``total`` into so many parts of at least 1, all ways equally likely."""
+    cuts = np.sort(random.choice(total - 1, parts - 1, replace=False)) + 1
+    lengths: list[int] = np.diff([0, *cuts, total]).tolist()
+    return lengths
+
+
+class Corruption:
+    """Passages of texts, and the spans that are missing in them.
+
+    Both follow from the seed, the epoch and the number of the text, so that a run that goes on trains on the same ones.
+
+    Args:
+        texts: token tensors by index, which end in `</s>`.
+        noise: what is corrupted.
+        longest: tokens of a passage at most, without its end.
+        seed: of all that is drawn.
+    """
+
+    def __init__(self, texts: Any, noise: SpanNoise, longest: int, seed: int) -> None:
+        self.texts = texts
+        self.noise = noise
+        self.longest = longest
+        self.seed = seed
+        self.epoch = 1
+
+    def passage_sizes(self) -> np.ndarray:
+        """Return the tokens of each text's passage."""
+        sizes: np.ndarray = np.minimum(np.asarray(self.texts.sizes) - 1, self.longest)
+        return sizes
+
+    def of(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return what is left of the passage of a text, and the missing spans."""
+        random = np.random.default_rng([self.seed, self.epoch, index])
+        text: np.ndarray = self.texts[index][:-1].numpy()
+        length = min(len(text), self.longest)
+        start = int(random.integers(len(text) - length + 1))
+        passage = text[start : start + length]
+        # Of a single token nothing is left to tell what is missing.
+        return self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
+
+
+class CorruptedTexts(SizedTexts):
+    """One side of corrupted texts, with the tokenizer's prefix and the end of the text.
+
+    Args:
+        corruption: of the texts.
+        side: "source" is what is left of them, "target" what is missing.
+        prefix: the tokens that begin each text.
+    """
+
+    def __init__(self, corruption: Corruption, side: Literal["source", "target"], prefix: tuple[int, ...]) -> None:
+        self.corruption = corruption
+        self.prefix = list(prefix)
+        self._number = ("source", "target").index(side)
+        passages = corruption.passage_sizes().tolist()
+        of_passage = {passage: self._length(passage) for passage in set(passages)}
+        super().__init__(corruption.texts, np.array([of_passage[passage] for passage in passages]))
+
+    def _length(self, passage: int) -> int:
+        sizes = self.corruption.noise.sizes(passage) if passage > 1 else (passage, 0)
+        return len(self.prefix) + sizes[self._number] + 1
+
+    def __getitem__(self, index: int) -> Tensor:
+        text = self.corruption.of(index)[self._number]
+        return torch.tensor([*self.prefix, *text.tolist(), EOS])
+
+
+def span_pairs(
+    corruption: Corruption, dictionary: Dictionary, prefix: tuple[int, ...], is_training: bool
+) -> DrawnPairs:
+    """Return pairs of corrupted texts and what is missing in them.
+
+    Args:
+        corruption: of the texts.
+        dictionary: of both.
+        prefix: the tokens that begin each text.
+        is_training: texts are shuffled, and each epoch has passages and spans of its own.
+    """
+    source = CorruptedTexts(corruption, "source", prefix)
+    target = CorruptedTexts(corruption, "target", prefix)
+    return DrawnPairs(corruption, source, target, dictionary, is_training)
+
 
 logger = logging.getLogger(__name__)
 _NAME = "span_denoising"
@@ -92,6 +245,5 @@ class SpanDenoisingTask(DocumentTask):
         texts = indexed(preprocessing, split, "source")
         sizes = " and ".join(map(str, self.noise.sizes(longest)))
         logger.info("%s: passages of up to %d tokens: %s in source and target", split, longest, sizes)
-        run = run_of(self.cfg)
-        corruption = Corruption(texts, self.noise, longest, 1 if run is None else run.common.seed)
+        corruption = Corruption(texts, self.noise, longest, seed_of(self.cfg))
         return span_pairs(corruption, preprocessing.dictionary, prefix, is_shuffled(split))

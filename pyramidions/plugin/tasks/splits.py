@@ -10,9 +10,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder, Side
 from pyramidions.data.verify import verify_split
-from pyramidions.plugin.tasks.head_dataset import MUCH, HeadDataset
-from pyramidions.plugin.tasks.labelled_dataset import LabelledDataset
-from pyramidions.plugin.tasks.pair_dataset import PairDataset
+from pyramidions.plugin.tasks.datasets import MUCH, HeadDataset, LabelledDataset, PairDataset
 from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.queries import check_folder, check_split, check_texts
 from pyramidions.scoring.examples import Examples

@@ -141,8 +141,3 @@ def _highest(number: int, is_due: bool, device: torch.device) -> tuple[int, bool
     both = torch.tensor([number, int(is_due)], device=device)
     distributed.all_reduce(both, distributed.ReduceOp.MAX)
     return int(both[0]), bool(both[1])
-
-
-def leave_group(_: int) -> None:
-    """Take a process that loads data out of the group of its run: whoever interrupts the group means the run alone."""
-    os.setpgrp()

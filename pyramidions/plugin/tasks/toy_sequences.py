@@ -1,18 +1,116 @@
-"""The task: toy problems, trained on short inputs and tested on longer ones."""
+"""The task: toy problems on decimal numbers, trained on short inputs and tested on longer ones."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from fairseq import metrics
 from fairseq.data import Dictionary
 from fairseq.tasks import register_task
+from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks.config import ToySequencesConfig
-from pyramidions.plugin.tasks.run_config import run_of
-from pyramidions.plugin.tasks.toy_dataset import Examples, toy_pairs
-from pyramidions.plugin.tasks.toy_problems import PROBLEMS, SHORTEST, SYMBOLS
+from pyramidions.plugin.tasks.datasets import DrawnPairs, SizedTexts
 from pyramidions.plugin.tasks.training_task import TrainingTask
+from pyramidions.text.tokenizer import EOS, SPECIALS
+
+BASE = 10
+SYMBOLS = (*map(str, range(BASE)), "+")
+_PLUS = SYMBOLS.index("+")
+
+
+class Pair(NamedTuple):
+    """An input and its answer, as indices of `SYMBOLS`."""
+
+    source: list[int]
+    target: list[int]
+
+
+Problem = Callable[[int, np.random.Generator], Pair]
+
+
+def copying(length: int, random: np.random.Generator) -> Pair:
+    """Return ``length`` random digits, and the same digits."""
+    digits: list[int] = random.integers(BASE, size=length).tolist()
+    return Pair(digits, digits)
+
+
+def addition(length: int, random: np.random.Generator) -> Pair:
+    """Return two random numbers with a plus in between, ``length`` symbols in all, and their sum.
+
+    The least significant digit comes first. Numbers begin with any digit, and the sum has one digit more than the
+    longer of them, zero where nothing is carried.
+
+    Raises:
+        ValueError: fewer than 3 symbols.
+    """
+    if length < 3:
+        raise ValueError(f"`length` must be at least 3, but is {length}.")
+    first = int(random.integers(1, length - 1))
+    numbers = [random.integers(BASE, size=size).tolist() for size in (first, length - 1 - first)]
+    total, carried = [], 0
+    for place in range(max(map(len, numbers))):
+        carried += sum(number[place] for number in numbers if place < len(number))
+        total.append(carried % BASE)
+        carried //= BASE
+    return Pair([*numbers[0], _PLUS, *numbers[1]], [*total, carried])
+
+
+PROBLEMS: dict[str, Problem] = {"copy": copying, "addition": addition}
+#: the symbols of the shortest input of each
+SHORTEST = {"copy": 1, "addition": 3}
+
+
+class Examples:
+    """Examples of lengths that are drawn once; their symbols follow from the seed, the epoch and their number.
+
+    Args:
+        problem: makes an example of a length.
+        lengths: of inputs, from the shortest to the longest, all equally likely.
+        count: of examples.
+        seed: of all that is drawn, for this split alone.
+    """
+
+    def __init__(self, problem: Problem, lengths: tuple[int, int], count: int, seed: tuple[int, int]) -> None:
+        self.problem = problem
+        self.lengths = np.random.default_rng(seed).integers(lengths[0], lengths[1] + 1, size=count)
+        self.seed = seed
+        self.epoch = 1
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> Pair:
+        random = np.random.default_rng([*self.seed, self.epoch, index])
+        return self.problem(int(self.lengths[index]), random)
+
+
+class _Side(SizedTexts):
+    """The inputs of examples, or the answers."""
+
+    def __init__(self, examples: Examples, side: Literal["source", "target"]) -> None:
+        # No answer is longer than its input.
+        super().__init__(examples, examples.lengths + 1)
+        self.side = side
+
+    def __getitem__(self, index: int) -> Tensor:
+        symbols = getattr(self.dataset[index], self.side)
+        return torch.tensor([*(len(SPECIALS) + symbol for symbol in symbols), EOS])
+
+
+def toy_pairs(examples: Examples, dictionary: Dictionary, is_training: bool) -> DrawnPairs:
+    """Return inputs and answers of a toy problem.
+
+    Args:
+        examples: of the problem.
+        dictionary: of both sides.
+        is_training: examples are shuffled, and new in each epoch.
+    """
+    return DrawnPairs(examples, _Side(examples, "source"), _Side(examples, "target"), dictionary, is_training)
+
 
 _COUNTS = ("toy_symbols", "toy_symbols_right", "toy_sequences", "toy_sequences_right")
 _NUMBERS = {"train": 0, "valid": 1, "test": 2}
@@ -81,9 +179,7 @@ class ToySequencesTask(TrainingTask):
             raise UserError(f"A split must be one of {', '.join(_NUMBERS)}, but is {split!r}.")
         lengths = (cfg.test_shortest, cfg.test_longest) if split == "test" else (cfg.shortest, cfg.longest)
         count = cfg.examples if split == "train" else cfg.test_examples
-        run = run_of(cfg)
-        seed = 1 if run is None else run.common.seed
-        examples = Examples(PROBLEMS[cfg.problem], lengths, count, (seed, _NUMBERS[split]))
+        examples = Examples(PROBLEMS[cfg.problem], lengths, count, (seed_of(cfg), _NUMBERS[split]))
         self.datasets[split] = toy_pairs(examples, self.dictionary, is_training=split == "train")
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:

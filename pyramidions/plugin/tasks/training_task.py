@@ -9,12 +9,16 @@ from fairseq.tasks import FairseqTask
 
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.criterions.collapse import CollapseWatch
-from pyramidions.plugin.tasks.regularising import WithRegulariser, log_regulariser
+from pyramidions.plugin.hooks import (
+    WHOLE_BATCHES,
+    end_workers_with_their_epoch,
+    is_first_worker,
+    load_on_each_worker,
+    run_of,
+)
+from pyramidions.plugin.tasks.learning import ScorerRate, WithRegulariser, log_regulariser
 from pyramidions.plugin.tasks.run_checkpoints import check_given
-from pyramidions.plugin.tasks.run_checks import check_run
-from pyramidions.plugin.tasks.run_config import is_first_worker, run_of
-from pyramidions.plugin.tasks.scorer_rate import ScorerRate
-from pyramidions.plugin.tasks.timely_saves import leave_group
+from pyramidions.plugin.tasks.schedule import check_run
 from pyramidions.plugin.tasks.training_run import TrainingRun
 
 
@@ -45,9 +49,7 @@ class TrainingTask(FairseqTask, ABC):
     def add_args(cls, parser: ArgumentParser) -> None:
         """Add our flags."""
         super().add_args(parser)
-        # Otherwise the first process of several sends the checkpoint to the others as pickled objects, which the
-        # safe loading of torch refuses: no run on several GPUs could resume.
-        parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+        load_on_each_worker(parser)
 
     def begin_training(self, from_checkpoint: bool) -> Optional[TrainingRun]:
         """Begin or go on with the run, unless there is none; return it.
@@ -111,18 +113,9 @@ class TrainingTask(FairseqTask, ABC):
         max_positions: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Return an iterator over batches that hold every example.
-
-        Every example fits the model, so that nothing is left to filter; and batches may have any size, where fairseq's
-        default multiple of 8 would drop the last ones. Which examples of equal length share a batch is drawn anew for
-        each epoch: an iterator kept from the first one would draw otherwise than a resumed run.
-        """
-        ours = {"max_positions": None, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
-        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **ours})
-        # Each epoch has a loader of its own. Workers that wait for another epoch would be ended by the garbage
-        # collector, which closes their queues before they are told to stop: each would take five seconds to time out.
-        batches.persistent_workers = False
-        dataset.worker_init_fn = leave_group
+        """Return an iterator over batches that hold every example."""
+        batches = super().get_batch_iterator(dataset, max_tokens, max_sentences, **{**kwargs, **WHOLE_BATCHES})
+        end_workers_with_their_epoch(batches, dataset)
         if self._training is not None and dataset is self.datasets.get(self._training.run.dataset.train_subset):
             self._training.epoch = batches
         return batches

@@ -93,7 +93,7 @@ def test_a_summarizer_pools_at_the_markers_of_its_vocabulary() -> None:
     fields = {**PRESETS["vanilla"], **SMALL, "pooling": "markers", "pooling_lengths": "8,None"}
     config = OmegaConf.structured(PyramidionModelConfig(**fields))
     encoded = PyramidionModel.build_model(config, MARKED).eval().encoder(batch())
-    assert encoded["encoder_padding_mask"][0].tolist() == [[False, False, False], [False, False, True]]
+    assert encoded.memories.each[0].padding_mask.tolist() == [[False, False, False], [False, False, True]]
     sentence = "^`pooling` 'markers' needs a vocabulary with markers: prepare the data with --sentence-markers, or"
     with pytest.raises(ValueError, match=sentence):
         PyramidionModel.build_model(config, task())

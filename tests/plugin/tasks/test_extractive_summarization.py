@@ -140,11 +140,11 @@ def test_an_ensemble_must_agree_on_the_redundancy_unless_it_is_given(labelled_da
 
 
 def extracts(task: ExtractiveSummarizationTask, batch: dict[str, Any], *models: nn.Module) -> list[dict[str, Any]]:
-    generator = task.build_generator(list(models), GenerationConfig(beam=decoding._NOT_GIVEN, **UNSET))
+    generator = task.build_generator(list(models), GenerationConfig(beam=decoding.NOT_GIVEN, **UNSET))
     return [hypotheses[0] for hypotheses in task.inference_step(generator, list(models), batch)]
 
 
-UNSET = dict.fromkeys(("lenpen", "min_len", "max_len_b", "no_repeat_ngram_size"), decoding._NOT_GIVEN)
+UNSET = dict.fromkeys(("lenpen", "min_len", "max_len_b", "no_repeat_ngram_size"), decoding.NOT_GIVEN)
 
 
 def test_an_extract_is_of_the_best_sentences_in_reading_order(labelled_data: DataFolder) -> None:

@@ -11,7 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.nn import Transformer
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
-from pyramidions.plugin.tasks.fine_tuning import begin_fine_tuning
+from pyramidions.plugin.tasks.learning import begin_fine_tuning
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2, "self_attention": "blockwise(block_size=8)"}
 

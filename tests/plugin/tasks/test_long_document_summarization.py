@@ -18,11 +18,12 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
+from pyramidions.plugin.hooks import NGramBlocker, unset_defaults
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.plugin.tasks.head_dataset import HeadDataset
+from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.plugin.tasks.validation_scores import ValidationScores
+from pyramidions.plugin.tasks.validation import ValidationScores
 from pyramidions.text.tokenizer import Tokenizer
 
 
@@ -247,7 +248,7 @@ def test_decoding_settings_of_the_checkpoint_yield_to_flags() -> None:
     parser = ArgumentParser()
     for flag, default in (("--beam", 5), ("--lenpen", 1.0), ("--min-len", 1), ("--max-len-b", 200)):
         parser.add_argument(flag, type=type(default), default=default)
-    decoding.unset_defaults(parser)
+    unset_defaults(parser, decoding.FIELDS)
     args = parser.parse_args(["--beam", "5", "--min-len", "0"])
     decoding.fill_in(args, [settings()])
     assert vars(args) == {"beam": 5, "lenpen": 1.5, "min_len": 0, "max_len_b": 90, "no_repeat_ngram_size": 3}
@@ -264,7 +265,7 @@ def test_fairseqs_own_default_is_no_wish(flags: tuple[str, ...], beam: int) -> N
 
 def test_a_training_gets_no_decoding_flags() -> None:
     parser = ArgumentParser()
-    decoding.unset_defaults(parser)
+    unset_defaults(parser, decoding.FIELDS)
     assert vars(parser.parse_args([])) == {}
 
 
@@ -304,7 +305,7 @@ def test_a_beam_of_zero_is_refused() -> None:
 
 
 def test_no_repeated_unigram_still_lets_a_summary_end() -> None:
-    blocked = decoding.NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]]), torch.zeros(1, 7), 1, 1, 1)
+    blocked = NGramBlocker(1)(torch.tensor([[2, 5, 1, 1]]), torch.zeros(1, 7), 1, 1, 1)
     assert blocked.isneginf().nonzero().tolist() == [[0, 5]]
 
 

@@ -9,7 +9,7 @@ from small_tokenizers import bart_bytes
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.plugin.tasks.head_dataset import HeadDataset
+from pyramidions.plugin.tasks.datasets import HeadDataset
 from pyramidions.plugin.tasks.preprocessing import TAGS, Length, Preprocessing, Setting
 from pyramidions.plugin.tasks.splits import documents_alone
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from pyramidions.models import build, preset
 from pyramidions.plugin.criterions.pooled_cross_entropy import PooledCrossEntropyCriterion
+from pyramidions.plugin.tasks.learning import log_regulariser
 from pyramidions.plugin.tasks.long_document_summarization import LongDocumentSummarizationTask
-from pyramidions.plugin.tasks.regularising import log_regulariser
 
 TINY = {"embed_dim": 8, "ffn_embed_dim": 16, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1, "dropout": 0.0}
 TOKENS = torch.randint(4, 20, (2, 30), generator=torch.Generator().manual_seed(0))

@@ -11,7 +11,7 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn.scorer import LinearScorer
-from pyramidions.plugin.tasks.scorer_rate import ScorerRate
+from pyramidions.plugin.tasks.learning import ScorerRate
 
 
 class Model(nn.Module):

@@ -7,9 +7,8 @@ from fairseq.data import Dictionary
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyramidions.plugin.tasks.drawn_pairs import DrawnPairs
-from pyramidions.plugin.tasks.span_dataset import Corruption, span_pairs
-from pyramidions.plugin.tasks.spans import SENTINEL, SpanNoise
+from pyramidions.plugin.tasks.datasets import DrawnPairs
+from pyramidions.plugin.tasks.span_denoising import SENTINEL, Corruption, SpanNoise, span_pairs
 
 T5 = SpanNoise(0.15, 3.0)
 

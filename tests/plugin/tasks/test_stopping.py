@@ -3,7 +3,7 @@ from typing import Any
 from omegaconf import OmegaConf
 from tables import for_each
 
-from pyramidions.plugin.tasks.stopping import StoppingRule
+from pyramidions.plugin.tasks.training_run import StoppingRule
 
 
 def rule(patience: int, maximize: bool = True) -> StoppingRule:

@@ -11,8 +11,7 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.tasks.config import ToySequencesConfig
-from pyramidions.plugin.tasks.toy_problems import PROBLEMS, SYMBOLS, addition, copying
-from pyramidions.plugin.tasks.toy_sequences import ToySequencesTask
+from pyramidions.plugin.tasks.toy_sequences import PROBLEMS, SYMBOLS, ToySequencesTask, addition, copying
 
 PAD, END = 1, 2
 

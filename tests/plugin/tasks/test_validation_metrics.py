@@ -8,8 +8,7 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.plugin.tasks.validation_metrics import metric_names, validation_metrics
-from pyramidions.plugin.tasks.validation_scores import ValidationScores
+from pyramidions.plugin.tasks.validation import ValidationScores, metric_names, validation_metrics
 from pyramidions.scoring import METRICS, Example
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metrics import Meteor

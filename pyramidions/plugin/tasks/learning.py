@@ -1,13 +1,20 @@
-"""Scorers that learn at a higher rate than the rest of a model."""
+"""What learns, and at which rate: frozen parts, scorers, poolings that tighten, and losses of parts."""
 
+import logging
 import math
 from typing import Any, Optional
 
 import torch
+from fairseq import utils
+from fairseq.logging import metrics
 from torch import Tensor, nn
 
 from pyramidions.base.errors import UserError
+from pyramidions.models.freezing import freeze
+from pyramidions.models.pooling_warmup import PoolingWarmup
+from pyramidions.nn.regularised import regulariser_of
 from pyramidions.nn.scorer import Scorer
+from pyramidions.plugin.tasks.config import DocumentTaskConfig
 
 
 class ScorerRate:
@@ -85,3 +92,65 @@ def _shapes(held: list[Tensor]) -> str:
     if len(held) == 1:
         return f"one tensor of {held[0].numel():,} values"
     return f"{len(held)} tensors of {sum(weight.numel() for weight in held):,} values in another order or number"
+
+
+logger = logging.getLogger(__name__)
+
+
+def begin_fine_tuning(cfg: DocumentTaskConfig, model: nn.Module, longest: int) -> Optional[ScorerRate]:
+    """Prepare a model for training, before its optimizer is built.
+
+    Args:
+        cfg: the task's config.
+        model: what fairseq trains.
+        longest: tokens of the longest document.
+
+    Returns:
+        What shall follow the optimizer; None if all weights learn at one rate.
+
+    Raises:
+        UserError: a field breaks a rule, or does not fit the model.
+    """
+    if cfg.freeze is not None:
+        frozen, whole = freeze(model, cfg.freeze), sum(parameter.numel() for parameter in model.parameters())
+        logger.info(f"frozen: {frozen:,} of {whole:,} parameters ({cfg.freeze})")
+    if cfg.pooling_warmup < 0:
+        raise UserError(f"--pooling-warmup must be at least 0, but is {cfg.pooling_warmup}.")
+    if cfg.pooling_warmup:
+        model.pooling_warmup = PoolingWarmup(model, longest, cfg.pooling_warmup)
+    return None if cfg.scorer_lr_scale == 1 else ScorerRate(model, cfg.scorer_lr_scale)
+
+
+_NAME = "regulariser"
+
+
+class WithRegulariser:
+    """A criterion whose loss includes those of the model's parts; it is for training steps alone.
+
+    Gradients are divided by what the criterion counts, tokens or documents. The parts' losses are multiplied by it
+    before, so that each token or document bears them once.
+
+    Args:
+        criterion: of fairseq.
+    """
+
+    def __init__(self, criterion: Any) -> None:
+        self.criterion = criterion
+
+    def __call__(self, model: Any, sample: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the loss of a batch, what to divide it by, and what to log."""
+        loss, sample_size, logging_output = self.criterion(model, sample)
+        own = regulariser_of(model)
+        if own is None:
+            return loss, sample_size, logging_output
+        own = own * sample_size
+        return loss + own, sample_size, {**logging_output, _NAME: own.data}
+
+
+def log_regulariser(logging_outputs: list[dict[str, Any]]) -> None:
+    """Log the mean of the parts' losses over all that the criterion counted, if there are any."""
+    found = [log for log in logging_outputs if _NAME in log]
+    # Plain floats: the metrics in a checkpoint must load without pickled code.
+    own, counted = (float(utils.item(sum(log[key] for log in found))) for key in (_NAME, "sample_size"))
+    if counted > 0:
+        metrics.log_scalar(_NAME, own / counted, counted, round=4)

@@ -1,0 +1,171 @@
+"""What fairseq has no call for, and how we get it all the same. fairseq itself is patched nowhere.
+
+Further such places have a module of their own:
+
+- `tasks/checkpoint_folder.py`: fairseq copies its checkpoints in place, so that a kill can ruin the last one.
+- `tasks/timely_saves.py`: fairseq saves in mid-epoch after a number of updates only, and validates each time.
+- `tasks/optimizer_order.py`: fairseq loads an optimizer's state by the places of parameters and not by their names.
+- `tasks/learning.py`: fairseq gives all weights one learning rate, and adds no loss of parts of a model.
+- `models/architectures.py`: fairseq registers a model's own name as an architecture without settings.
+- `__init__.py`: fairseq warns of its own code, and configures the root logger.
+"""
+
+import atexit
+import logging
+import math
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigKeyError
+from torch import Tensor, nn
+
+from pyramidions.nn.ngram import block_repeated_ngrams
+from pyramidions.scoring.generate_output import ends_early
+
+logger = logging.getLogger(__name__)
+
+#: Marks a flag that was not given. fairseq requires numbers, so that None is refused, and fills in its own default for
+#: an argument that is missing, so that a default cannot be told from a wish. No setting has this value.
+NOT_GIVEN = -(2**31)
+
+
+# The run and its config
+
+
+def run_of(cfg: Any) -> DictConfig | None:
+    """Return the config of the run whose group `task` is ``cfg``; None where there is no run.
+
+    fairseq passes nothing else to a task, and interpolations such as ``II("checkpoint.save_dir")`` would make a flag
+    of each value that is read and could set none.
+    """
+    try:
+        run = OmegaConf.select(cfg, "..") if isinstance(cfg, DictConfig) else None
+    except ConfigKeyError:
+        # The config stands alone, as when fairseq reads it from a checkpoint.
+        return None
+    return run if isinstance(run, DictConfig) and "checkpoint" in run else None
+
+
+def model_name(cfg: Any) -> str:
+    """Return the name of the model class of a model's config, whatever --arch says."""
+    return str(ARCH_MODEL_NAME_REGISTRY.get(cfg._name, cfg._name))
+
+
+def seed_of(cfg: Any) -> int:
+    """Return the --seed of the run whose group `task` is ``cfg``; fairseq's default where there is no run."""
+    run = run_of(cfg)
+    return 1 if run is None else int(run.common.seed)
+
+
+def is_first_worker(cfg: Any) -> bool:
+    """Whether this process speaks for the run, so that a warning is not printed once for each GPU."""
+    run = run_of(cfg)
+    return run is None or run.distributed_training.distributed_rank == 0
+
+
+def end_run(run: DictConfig) -> None:
+    """End a run before its next epoch, once the checkpoint of this one is saved.
+
+    fairseq has no call for this. Its loop reads --max-update before it validates, --patience counts validations in
+    mid-epoch as well, and an exception would come before the save. The lowest learning rate is what it compares right
+    before each epoch, the first after a restart included; its log says so.
+    """
+    run.optimization.stop_min_lr = math.inf
+
+
+def load_on_each_worker(parser: ArgumentParser) -> None:
+    """Let each of several processes load the checkpoint.
+
+    By default the first one sends it to the others as pickled objects, which the safe loading of torch refuses: no run
+    on several GPUs could resume.
+    """
+    parser.set_defaults(load_checkpoint_on_all_dp_ranks=True)
+
+
+# Batches
+
+#: Arguments of `get_batch_iterator` with which batches hold every example: all fit the model, so that nothing is left
+#: to filter; fairseq's default multiple of 8 would drop the last ones; and an iterator kept from the first epoch would
+#: draw otherwise than that of a resumed run which examples of equal length share a batch.
+WHOLE_BATCHES = {"max_positions": None, "required_batch_size_multiple": 1, "disable_iterator_cache": True}
+
+
+def end_workers_with_their_epoch(batches: Any, dataset: Any) -> None:
+    """Have the processes that load ``dataset`` end with the epoch, and not when the run is interrupted.
+
+    Each epoch has a loader of its own. Workers that wait for another one would be ended by the garbage collector,
+    which closes their queues before they are told to stop: each would take five seconds to time out.
+    """
+    batches.persistent_workers = False
+    dataset.worker_init_fn = _leave_group
+
+
+def _leave_group(_: int) -> None:
+    # Whoever interrupts the group of the run means the run alone.
+    os.setpgrp()
+
+
+# Generation
+
+
+def unset_defaults(parser: ArgumentParser, names: Iterable[str]) -> None:
+    """Mark flags of `fairseq-generate` and `fairseq-interactive` as not given unless they are."""
+    # A training has none of these flags, and must not get them into its config.
+    parser.set_defaults(**{name: NOT_GIVEN for name in names if parser.get_default(name) is not None})
+
+
+class NGramBlocker(nn.Module):
+    """Blocks repeated n-grams behind the interface of fairseq's generator.
+
+    Without its CUDA extension, fairseq's own blocks nothing: it compares with the padding after a hypothesis instead of
+    its last tokens.
+
+    Args:
+        size: n.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
+        """Forbid in ``lprobs`` (B, V) each token that would repeat an n-gram of the first ``step`` ``tokens`` (B, T).
+
+        The first token starts the text and does not count: with n = 1, a summary could never end.
+        """
+        return block_repeated_ngrams(lprobs, tokens[:, 1 : step + 1], self.size)
+
+
+def block_ngrams(generator: Any, size: int) -> None:
+    """Let a generator that blocks repeated n-grams do so."""
+    if getattr(generator, "repeat_ngram_blocker", None) is not None:
+        generator.repeat_ngram_blocker = NGramBlocker(size)
+
+
+def watch_results(run: DictConfig | None) -> None:
+    """Rename the results of `fairseq-generate --results-path` when the process ends before they are complete.
+
+    fairseq opens the file first and leaves it as it is on a full disk, perhaps empty.
+
+    Args:
+        run: the config of the whole run; None where there is none.
+    """
+    folder = run.common_eval.results_path if run is not None and "common_eval" in run else None
+    if run is not None and folder:
+        atexit.register(set_aside, Path(folder).absolute() / f"generate-{run.dataset.gen_subset}.txt")
+
+
+def set_aside(path: Path) -> None:
+    """Rename results that end early to `.txt.partial`, and say so."""
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        if not ends_early(lines):
+            return
+    partial = path.replace(path.with_name(f"{path.name}.partial"))
+    logger.error("%s was not written to its end, and is now %s.", path, partial.name)

@@ -1,0 +1,220 @@
+"""Metrics of the summaries that validation writes, and the one that chooses the best checkpoint."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import fields
+from functools import partial
+from typing import Any, get_type_hints
+
+from fairseq.data import BaseWrapperDataset
+from fairseq.logging import metrics
+from omegaconf import DictConfig
+
+from pyramidions.base.arguments import fits, rule_of
+from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_options
+from pyramidions.plugin.hooks import run_of
+from pyramidions.plugin.tasks.config import ScoredTaskConfig
+from pyramidions.scoring import FIGURES, Example, Metric, MetricOptions, metric_of
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.score import check_names, metrics_of
+from pyramidions.text.tokenizer import Tokenizer
+
+
+def metric_names(cfg: Any) -> list[str]:
+    """Return the names of the metrics that the user asked for, in the order of their columns; none of other tasks.
+
+    Raises:
+        UserError: an unknown name, or one that comes twice.
+    """
+    if not hasattr(cfg, "eval_metrics"):
+        return []
+    named = cfg.eval_metrics.split(",") if cfg.eval_metrics else []
+    if named:
+        check_names(named)
+    return ["rouge", *(name for name in named if name != "rouge")] if cfg.eval_rouge else named
+
+
+def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
+    """Make these metrics.
+
+    Raises:
+        UserError: options without metrics; an unknown option, or one of the wrong type; or a metric lacks an option.
+    """
+    if not (names := metric_names(cfg)) and not hasattr(cfg, "eval_metric_args"):
+        return {}
+    given = parse_options(cfg.eval_metric_args, "eval_metric_args")
+    if given and not names:
+        raise UserError("--eval-metric-args are options of --eval-metrics, which is not given.")
+    hints = get_type_hints(MetricOptions)
+    for name, value in given.items():
+        if name not in hints:
+            known = ", ".join(each.name for each in fields(MetricOptions))
+            raise UserError(f"`eval_metric_args` knows no option {name!r}, only {known}.")
+        if not fits(value, hints[name]):
+            raise UserError(f"{name!r} in `eval_metric_args` must be {rule_of(hints[name])}, but is {value!r}.")
+    return metrics_of(names, MetricOptions(**given)) if names else {}
+
+
+_COUNT = "_scored_documents"
+
+
+class WithExamples(BaseWrapperDataset):
+    """A dataset whose batches hold what the summary of each document is scored against, as ``examples``.
+
+    Args:
+        dataset: batches have ``id``, indices of documents.
+        examples: by index; their predictions are not used.
+        split: that they are of; batches hold it, too.
+    """
+
+    def __init__(self, dataset: Any, examples: Examples, split: str) -> None:
+        super().__init__(dataset)
+        self.examples = examples
+        self.split = split
+
+    def collater(self, samples: list[dict[str, Any]], **kwargs: Any) -> dict[str, Any]:
+        """Make a batch."""
+        batch: dict[str, Any] = self.dataset.collater(samples, **kwargs)
+        if batch:
+            batch["examples"] = [self.examples[index] for index in batch["id"].tolist()]
+            batch["split"] = self.split
+        return batch
+
+
+class ValidationScores:
+    """Decodes validation batches and scores them against the raw references.
+
+    Args:
+        generator: fairseq's beam search.
+        tokenizer: turns hypotheses into text.
+        scorers: the metrics by name.
+    """
+
+    def __init__(self, generator: Any, tokenizer: Tokenizer, scorers: Mapping[str, Metric]) -> None:
+        self.generator = generator
+        self.tokenizer = tokenizer
+        self.scorers = scorers
+        # What a metric learns of one split says nothing about another.
+        self._of_splits: dict[str, dict[str, Metric]] = {}
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether any metric compares with the documents."""
+        return any(metric.reads_source for metric in self.scorers.values())
+
+    def fit(self, split: str, examples: Examples) -> None:
+        """Let metrics learn from all references of a split; there are no summaries yet, so references stand for them.
+
+        Args:
+            split: whose documents they are.
+            examples: whose predictions are references.
+        """
+        for metric in self._of(split).values():
+            metric.fit(examples)
+
+    def _of(self, split: str) -> dict[str, Metric]:
+        """Return the metrics of a split; their models are those of all splits."""
+        if split not in self._of_splits:
+            self._of_splits[split] = {name: copy(metric) for name, metric in self.scorers.items()}
+        return self._of_splits[split]
+
+    def score(self, task: Any, sample: dict[str, Any], model: Any) -> dict[str, float]:
+        """Return, of a batch of `WithExamples`, the sum of each figure and the number of documents."""
+        hypotheses = task.inference_step(self.generator, [model], sample)
+        texts = [self.tokenizer.decode(best[0]["tokens"].tolist()) for best in hypotheses]
+        # fairseq makes plain tuples of named ones when it moves a batch to a GPU or to half precision.
+        examples = [
+            Example(text, references, source)
+            for text, (_, references, source) in zip(texts, sample["examples"], strict=True)
+        ]
+        sums = {_COUNT: float(len(examples))}
+        for metric in self._of(sample["split"]).values():
+            of_batch = metric.score(examples).sum(axis=0)
+            sums |= {_sum(name): float(total) for name, total in zip(metric.figures, of_batch, strict=True)}
+        return sums
+
+    def reduce_metrics(self, logging_outputs: list[dict[str, Any]]) -> None:
+        """Log the mean of each figure over all documents of all workers."""
+        count = sum(float(log.get(_COUNT, 0)) for log in logging_outputs)
+        if count == 0:
+            return
+        # Sums, which fairseq adds up over batches; what has a leading underscore is not displayed.
+        metrics.log_scalar_sum(_COUNT, count)
+        for name in FIGURES:
+            if any(_sum(name) in log for log in logging_outputs):
+                metrics.log_scalar_sum(_sum(name), sum(float(log.get(_sum(name), 0)) for log in logging_outputs))
+                metrics.log_derived(name, partial(_mean, name=name))
+
+
+def _sum(name: str) -> str:
+    return f"_{name}_sum"
+
+
+def _mean(meters: Any, name: str) -> float:
+    return float(meters[_sum(name)].sum / meters[_COUNT].sum)
+
+
+logger = logging.getLogger(__name__)
+
+#: What fairseq logs of speed and size, by which nobody chooses a checkpoint.
+_COUNTED = {"wps", "wpb", "bsz", "num_updates"}
+
+
+def check_best(cfg: Any) -> None:
+    """Check the score that chooses the best checkpoint of the run of which ``cfg`` is the task's part.
+
+    Raises:
+        UserError: no validation computes it, or the worst checkpoint would be chosen.
+    """
+    run = run_of(cfg)
+    if run is None or run.dataset.disable_validation:
+        return
+    metric = run.checkpoint.best_checkpoint_metric
+    if metric in FIGURES:
+        _check_best(metric, metric_names(cfg), run.checkpoint.maximize_best_checkpoint_metric)
+
+
+def check_best_of_update(run: DictConfig, logged: Iterable[str], criterion: Any) -> None:
+    """Check, as far as an update can tell, that validation will log the metric that chooses the best checkpoint.
+
+    Args:
+        run: the config of the whole run.
+        logged: by the update, with what the task adds at validation.
+        criterion: of the update. Of one that does not tell which of its metrics an update may lack, or has alone, the
+            first validation is checked.
+
+    Raises:
+        UserError: it will not.
+    """
+    conditional = getattr(criterion, "conditional_metrics", None)
+    if conditional is None or run.dataset.disable_validation:
+        return
+    if not run.checkpoint.best_checkpoint_metric.startswith(conditional):
+        check_best_metric(run, set(logged) - set(criterion.training_metrics))
+
+
+def check_best_metric(run: DictConfig, logged: Iterable[str]) -> None:
+    """Check that a validation logged the metric that chooses the best checkpoint.
+
+    Raises:
+        UserError: it did not.
+    """
+    metric, names = run.checkpoint.best_checkpoint_metric, set(logged)
+    if metric not in names:
+        known = ", ".join(sorted(name for name in names - _COUNTED if not name.startswith("_")))
+        raise UserError(f"--best-checkpoint-metric must be one of {known}, but is {metric!r}.")
+
+
+def _check_best(figure: str, computed: list[str], maximizes: bool) -> None:
+    metric = metric_of(figure)
+    if metric not in computed:
+        flags = "--eval-rouge" if metric == "rouge" else f"--eval-metrics {metric}"
+        raise UserError(f"--best-checkpoint-metric {figure} needs {flags}, which is not given.")
+    if maximizes != (FIGURES[figure].better == "higher") and FIGURES[figure].better is not None:
+        needed = "excludes" if maximizes else "needs"
+        better = FIGURES[figure].better
+        raise UserError(
+            f"--best-checkpoint-metric {figure} {needed} --maximize-best-checkpoint-metric: {better} is better."
+        )

@@ -1,0 +1,51 @@
+"""What fairseq has no call for: the config of the whole run, its end, and results that were cut short."""
+
+import math
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from pyramidions.plugin.hooks import end_run, is_first_worker, run_of, set_aside
+from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
+
+
+def test_the_run_is_what_the_tasks_config_is_a_part_of() -> None:
+    run = OmegaConf.create(
+        {"task": {"data": "x"}, "checkpoint": {}, "distributed_training": {"distributed_rank": 1}, "optimization": {}}
+    )
+    assert run_of(run.task) is run
+    assert not is_first_worker(run.task)
+    end_run(run)
+    assert run.optimization.stop_min_lr == math.inf
+
+
+def test_a_config_that_stands_alone_has_no_run() -> None:
+    alone = OmegaConf.create({"data": "x"})
+    # A config from a checkpoint, one that is no part of a run, and one made without OmegaConf.
+    for cfg in (alone, OmegaConf.create({"task": {"data": "x"}}).task, LongDocumentSummarizationConfig(data="x")):
+        assert run_of(cfg) is None
+        assert is_first_worker(cfg)
+
+
+WHOLE = "S-0\tsource\nT-0\ttarget\nH-0\t-1.0\t▁a\nD-0\t-1.0\ta\nGenerate test with beam=4: ROUGE\n"
+
+
+@pytest.mark.parametrize("length", [0, 10, WHOLE.index("Generate")])
+def test_results_that_end_early_do_not_look_like_results(
+    tmp_path: Path, length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "generate-test.txt").write_text(WHOLE[:length])
+    set_aside(tmp_path / "generate-test.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["generate-test.txt.partial"]
+    assert (tmp_path / "generate-test.txt.partial").read_text() == WHOLE[:length]
+    assert caplog.messages == [
+        f"{tmp_path}/generate-test.txt was not written to its end, and is now generate-test.txt.partial."
+    ]
+
+
+def test_whole_results_stay(tmp_path: Path) -> None:
+    (tmp_path / "generate-test.txt").write_text(WHOLE)
+    set_aside(tmp_path / "generate-test.txt")
+    set_aside(tmp_path / "none.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["generate-test.txt"]
