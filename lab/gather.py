@@ -6,7 +6,7 @@ from typing import Any
 
 from lab.catalogue import ORDER, PaperRow
 from lab.plan import Planner
-from lab.run import Step
+from lab.run import RowStep
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.atomic import write_file
@@ -17,17 +17,17 @@ from pyramidions.scoring import FIGURES
 def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     """Write result.json of a row from the steps that are done; do nothing if none is.
 
-    Commit, versions and hardware come from the marks, which later runs do not change. Hardware and versions are those
-    of the first step, commits are those of all steps.
+    Commit, versions and hardware are noted with each step, and later runs do not change them. Hardware and versions are
+    those of the first step, commits are those of all steps.
     """
     folder = planner.folder(row)
-    files = {name: folder / f"{name}.ran.json" for name in ORDER}
-    ran: dict[str, Any] = {name: json.loads(path.read_text()) for name, path in files.items() if path.is_file()}
+    done = planner.score(row).state.facts["done"]
+    ran: dict[str, Any] = {name: done[name] for name in ORDER if name in done}
     if not ran:
         return
     first = next(iter(ran.values()))
     start = planner.start(row) if "train" in ran else None
-    begun = json.loads(start.mark.read_text()) if start and start.is_done else None
+    begun = start.state.facts["done"].get(start.name) if start else None
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -59,7 +59,7 @@ def training(path: Path) -> dict[str, Any] | None:
     return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
 
 
-def _start(step: Step, hardware: Any) -> dict[str, Any] | None:
+def _start(step: RowStep, hardware: Any) -> dict[str, Any] | None:
     """Return what a row began with, and on what that ran; None if its checkpoint is damaged."""
     found = training(step.made)
     return None if found is None else {**found, "hardware": hardware}

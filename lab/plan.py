@@ -3,16 +3,18 @@
 import re
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lab.catalogue import MARKED, PaperRow
 from lab.compose import composed, may_start_from, settings_hash
-from lab.run import Command, Step
+from lab.run import RowStep, joined
 from lab.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN
 from pyramidions.files.processes import program
+from pyramidions.runs.steps import Command
 
 GENERATED = "generate-test.txt"
 
@@ -100,7 +102,7 @@ class Planner:
             return given
         return self.out / "data" / f"{name if given is None else given.name}{marked}"
 
-    def prepare(self, corpus: str) -> Step | None:
+    def prepare(self, corpus: str) -> RowStep | None:
         """Return how a corpus is prepared; None where it is."""
         name, marked, _ = corpus.partition(MARKED)
         data, given = self.data(corpus), self.corpora.get(name)
@@ -111,7 +113,7 @@ class Planner:
         words = program("pyramidions", "prepare", *source, "--out", data, "--vocab-size", self.scale.vocabulary)
         if marked:
             words = (*words, "--sentence-markers")
-        return Step("prepare", (Command(words),), data.parent / f"{data.name}.prepare", data / "manifest.json")
+        return _step("prepare", (Command(words),), data / "manifest.json", data.parent / f"{data.name}.prepare")
 
     def settings(self, row: PaperRow) -> dict[str, Any]:
         """Return the settings of a row's run at this scale, but for where it reads and writes."""
@@ -140,7 +142,7 @@ class Planner:
             return None
         return {"run": composed(self._files, self._start_overrides(row, start)).run, "documents": start.documents}
 
-    def start(self, row: PaperRow) -> Step | None:
+    def start(self, row: PaperRow) -> RowStep | None:
         """Return the training that a row begins with, in a folder that it shares with rows of the same start."""
         start = self.scale.start
         if start is None:
@@ -152,7 +154,7 @@ class Planner:
         freq = self.machines.update_freq(start.documents, held)
         return self._training(start.name, folder, row, self._start_overrides(row, start), held, freq, None)
 
-    def train(self, row: PaperRow, batch_size: int) -> Step:
+    def train(self, row: PaperRow, batch_size: int) -> RowStep:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
         start, begun = self.start(row), None
         if start is not None:
@@ -173,7 +175,7 @@ class Planner:
         batch_size: int,
         update_freq: int,
         begun: Path | None,
-    ) -> Step:
+    ) -> RowStep:
         """Return a training on a row's corpus that begins with a checkpoint, if there is one."""
         machines = self.machines
         words = [
@@ -197,10 +199,10 @@ class Planner:
                 *words,
             ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
-        made = self._trained(folder)
-        return Step(name, (command,), folder, made, nodes=machines.nodes, gpus=machines.gpus, trains=True)
+        needs = {"nodes": machines.nodes, "gpus": machines.gpus, "trains": True}
+        return _step(name, (command,), self._trained(folder), folder, **needs)
 
-    def loss(self, row: PaperRow) -> Step:
+    def loss(self, row: PaperRow) -> RowStep:
         """Return how the loss of a row is measured, with the right document and with another."""
         made = self.folder(row) / "losses.json"
         words = program(
@@ -210,7 +212,7 @@ class Planner:
         )
         return self._on_one("loss", words, made)
 
-    def generate(self, row: PaperRow, batch_size: int) -> Step:
+    def generate(self, row: PaperRow, batch_size: int) -> RowStep:
         """Return how the test documents are summarized: a share of them on each GPU."""
         folder = self.folder(row)
         words = program(
@@ -227,19 +229,20 @@ class Planner:
             share = ("--distributed-world-size", str(len(results)), "--distributed-rank", str(shard))
             where = ("--results-path", str(result), *share, *(() if gpus else ("--cpu",)))
             commands.append(Command((*words, *where), (shard,) if gpus else ()))
-        parts = tuple(result / GENERATED for result in results)
-        return Step("generate", tuple(commands), folder, folder / GENERATED, parts, gpus=gpus)
+        made = folder / GENERATED
+        join = partial(joined, tuple(result / GENERATED for result in results), made)
+        return _step("generate", tuple(commands), made, after=join, gpus=gpus)
 
-    def score(self, row: PaperRow) -> Step:
+    def score(self, row: PaperRow) -> RowStep:
         """Return how the summaries are scored."""
         folder = self.folder(row)
         made = folder / "scores.json"
         words = program("pyramidions", "score", folder / GENERATED, "--data", self.data(row.corpus), "--json", made)
         if self.metrics != ("rouge",):
             words = (*words, "--metrics", ",".join(self.metrics))
-        return Step("score", (Command(words),), folder, made)
+        return _step("score", (Command(words),), made)
 
-    def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> Step:
+    def time(self, row: PaperRow, batch_size: int, decodes: bool = True) -> RowStep:
         """Return how a row is timed, in turns with its reference."""
         folder = self.folder(row)
         made = folder / ("times.json" if decodes else "training-times.json")
@@ -253,7 +256,7 @@ class Planner:
         )
         return self._on_one("time" if decodes else "time-training", words, made)
 
-    def operators(self, benchmarks: Path) -> Step:
+    def operators(self, benchmarks: Path) -> RowStep:
         """Return how the top-k operators of figures 5 and 6 are timed, by a program in the folder of benchmarks."""
         folder = self.out / "topk"
         words = (
@@ -262,10 +265,15 @@ class Planner:
         )
         return self._on_one("topk", words, folder / "topk.png")
 
-    def _on_one(self, name: str, words: tuple[str, ...], made: Path) -> Step:
+    def _on_one(self, name: str, words: tuple[str, ...], made: Path) -> RowStep:
         """Return a step that computes on the first GPU, if there is any."""
         gpus = min(self.machines.gpus, 1)
-        return Step(name, (Command(words, tuple(range(gpus))),), made.parent, made, gpus=gpus)
+        return _step(name, (Command(words, tuple(range(gpus))),), made, gpus=gpus)
+
+
+def _step(name: str, commands: tuple[Command, ...], made: Path, folder: Path | None = None, **needs: Any) -> RowStep:
+    """Return a step whose log lies in a folder; None for that of what it makes."""
+    return RowStep(name, commands, (made,), (folder or made.parent) / f"{name}.log", **needs)
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

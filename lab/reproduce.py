@@ -16,7 +16,7 @@ from pyramidions.cli.outputs import PATH
 
 if TYPE_CHECKING:
     from lab.catalogue import Job
-    from lab.run import Step
+    from lab.run import RowStep
     from lab.runner import Runner
 
 TARGETS = (
@@ -177,7 +177,7 @@ def reproduce(
     _run(runner, jobs, others, out, configs)
 
 
-def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -> None:
+def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]") -> None:
     # One folder may stand for several corpora.
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
@@ -195,7 +195,7 @@ def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[Step]") -
         _print(step.name, [step])
 
 
-def _run(runner: "Runner", jobs: "list[Job]", others: "list[Step]", out: Path, configs: Path) -> None:
+def _run(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]", out: Path, configs: Path) -> None:
     from lab.report import write_report
 
     out.mkdir(parents=True, exist_ok=True)
@@ -276,15 +276,12 @@ def _metrics(given: str | None) -> tuple[str, ...]:
     return names
 
 
-def _print(title: str, steps: "list[Step]") -> None:
-    from lab.run import printed
-
+def _print(title: str, steps: "list[RowStep]") -> None:
     click.echo(f"# {title}")
     for step in steps:
         if step.is_done:
             click.echo(f"# {step.name}: done before")
             continue
-        for command in step.commands:
-            click.echo(printed(command))
-        if len(step.parts) > 1:
-            click.echo(f"# then the {len(step.parts)} parts are joined to {step.made}")
+        click.echo("\n".join(map(str, step.commands)))
+        if len(step.commands) > 1:
+            click.echo(f"# then the {len(step.commands)} parts are joined to {step.made}")

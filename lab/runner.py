@@ -1,10 +1,8 @@
 """Runs jobs, here or on a cluster, one after the other or side by side."""
 
-import json
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +12,13 @@ from lab.catalogue import Job, PaperRow
 from lab.compose import composed, settings_hash
 from lab.gather import write_result
 from lab.plan import Planner
-from lab.run import Hashes, Say, Step, StepError, is_done, run_step
+from lab.run import RowStep, run_here
 from pyramidions.base.errors import UserError
 from pyramidions.data.manifest import file_hash
 from pyramidions.models.older_releases import FORMAT
+from pyramidions.runs.steps import Say, StepError
 
-#: Runs a step to its end and returns its seconds, as `run_step` does here and `Cluster.run` as a job.
+#: Runs a step to its end and returns its seconds, as `run_here` does here and `Cluster.run` as a job.
 Run = Callable[..., float | None]
 _TIMING = ("time", "time-training")
 
@@ -39,10 +38,10 @@ class Runner:
     planner: Planner
     configs: Path
     say: Say
-    run_one: Run = run_step
+    run_one: Run = run_here
     stop: Callable[[], object] | None = None
 
-    def steps(self, job: Job) -> list[Step]:
+    def steps(self, job: Job) -> list[RowStep]:
         """Return the steps of a job, in order."""
         planner, row = self._planner(job), job.row
         dataset, size = self._settings(job)["dataset"], self._batch_size(job)
@@ -53,7 +52,7 @@ class Runner:
         )
         return [step for step in steps if step.name in job.wanted]
 
-    def start(self, job: Job) -> Step | None:
+    def start(self, job: Job) -> RowStep | None:
         """Return the training that a job begins with, which others may share; None if there is none."""
         return self._planner(job).start(job.row) if "train" in job.wanted else None
 
@@ -65,28 +64,46 @@ class Runner:
         """Return the corpora that jobs read."""
         return list(dict.fromkeys(job.row.corpus for job in jobs if job.reads_corpus))
 
-    def run(self, jobs: list[Job], others: list[Step]) -> list[str]:
+    def run(self, jobs: list[Job], others: list[RowStep]) -> list[str]:
         """Run jobs, and steps that belong to no row; return the names of those that failed."""
-        failed: list[str] = []
-        unprepared: list[str] = []
-        for corpus in self.corpora(jobs):
-            if step := self.planner.prepare(corpus):
-                with self._reporting(corpus, unprepared):
-                    self._step(step, {}, waits=True)
+        unprepared = [
+            corpus
+            for corpus in self.corpora(jobs)
+            if (step := self.planner.prepare(corpus)) and not self._attempt(partial(self._step, step, waits=True))
+        ]
         if self.stop is None:
-            tried: set[Path] = set()
+            failed, tried = [], set[Path]()
             for number, job in enumerate(jobs, 1):
                 self.say(f"{number} of {len(jobs)}: {job.name}")
-                with self._reporting(job.name, failed):
-                    self.run_start(job, unprepared, tried)
-                    self.run_job(job, unprepared)
+                if not self._attempt(partial(self._run_both, job, unprepared, tried)):
+                    failed.append(job.name)
         else:
-            failed += self._run_side_by_side(jobs, unprepared, self.stop)
+            failed = self._run_side_by_side(jobs, unprepared, self.stop)
         for step in others:
             self.say(step.name)
-            with self._reporting(step.name, failed):
-                self._step(step, {})
+            failed += [] if self._attempt(partial(self._step, step)) else [step.name]
         return failed
+
+    def _attempt(self, work: Callable[[], None]) -> bool:
+        """Return whether something went well; nothing that it raises ends what runs after or beside it."""
+        try:
+            work()
+        except UserError as error:
+            self.say(f"  FAILED: {error}")
+        except Exception:
+            # A bug of ours keeps its traceback.
+            self.say(f"  FAILED: {traceback.format_exc()}")
+        else:
+            return True
+        return False
+
+    def _run_both(self, job: Job, unprepared: Sequence[str], tried: set[Path]) -> None:
+        """Run what a job begins with, unless its folder is among those tried, and the job."""
+        start = self.start(job)
+        if start is not None and start.folder not in tried:
+            tried.add(start.folder)
+            self.run_start(job, unprepared)
+        self.run_job(job, unprepared)
 
     def _run_side_by_side(
         self, jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
@@ -106,10 +123,14 @@ class Runner:
         starts: dict[Path, Future[bool]] = {}
         begun: dict[tuple[str, str, int | None], Future[bool]] = {}
 
-        def run_row(here: Runner, job: Job, before: Sequence[Future[bool] | None]) -> None:
-            # Whether one of them failed, the job finds out itself.
+        def attempt(work: Callable[..., None], job: Job, before: Sequence[Future[bool] | None] = ()) -> bool:
+            # Whether one of those before failed, the job finds out itself.
             wait([each for each in before if each])
-            here.run_job(job, unprepared)
+            here = replace(self, say=lambda line: self.say(f"{job.name}: {line.strip()}"))
+            well = here._attempt(partial(work, here, job, unprepared))
+            if well:
+                here.say("finished")
+            return well
 
         # A job may wait for a start in a thread of its own.
         with ThreadPoolExecutor(max_workers=max(1, 2 * len(jobs))) as threads:
@@ -118,11 +139,10 @@ class Runner:
                     before = [begun.get((job.row.data, job.row.starts_from, job.seed))]
                     if start := self.start(job):
                         if start.folder not in starts:
-                            run_start = partial(Runner.run_start, job=job, unprepared=unprepared, tried=set())
-                            starts[start.folder] = threads.submit(self._guarded, job, run_start)
+                            starts[start.folder] = threads.submit(attempt, Runner.run_start, job)
                         before.append(starts[start.folder])
                     key = (job.row.data, job.row.config, job.seed)
-                    begun[key] = threads.submit(self._guarded, job, partial(run_row, job=job, before=before))
+                    begun[key] = threads.submit(attempt, Runner.run_job, job, before)
                 wait(begun.values())
             except BaseException:
                 # The threads end before the pool does.
@@ -130,38 +150,15 @@ class Runner:
                 raise
         return [job.name for job, done in zip(jobs, begun.values(), strict=True) if not done.result()]
 
-    def _guarded(self, job: Job, run: Callable[["Runner"], None]) -> bool:
-        """Run a part of a job and return whether it went well; nothing that it raises ends the others."""
-        here = replace(self, say=lambda line: self.say(f"{job.name}: {line.strip()}"))
-        try:
-            run(here)
-        except (StepError, UserError) as error:
-            here.say(f"FAILED: {error}")
-        except Exception:
-            # A bug of ours keeps its traceback.
-            here.say(f"FAILED: {traceback.format_exc()}")
-        else:
-            here.say("finished")
-            return True
-        return False
-
-    def run_start(self, job: Job, unprepared: Sequence[str], tried: set[Path]) -> None:
-        """Run what a job begins with, unless that was tried.
-
-        Args:
-            job: the job.
-            unprepared: corpora that could not be prepared.
-            tried: folders of such trainings; grows by this one.
+    def run_start(self, job: Job, unprepared: Sequence[str]) -> None:
+        """Run what a job begins with.
 
         Raises:
             StepError: it failed, or cannot begin.
         """
-        start = self.start(job)
-        if start is None or start.folder in tried:
-            return
-        tried.add(start.folder)
         self._check(job, unprepared)
-        self._step(start, self._made_from(job, start))
+        if start := self.start(job):
+            self._step(self._with_origin(job, start))
 
     def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
         """Run the steps of a job after its start, and write its result after each.
@@ -175,15 +172,15 @@ class Runner:
         """
         self._check(job, unprepared)
         start = self.start(job)
-        if start is not None and not is_done(start, self._made_from(job, start)):
+        if start is not None and not self._with_origin(job, start).is_done:
             raise StepError(f"it begins with {start.folder}, which is not trained.")
-        for step in self.steps(job):
+        for planned in self.steps(job):
+            step = self._with_origin(job, planned)
             if step.name == "train" and not step.is_done:
                 self._before_training(job)
-            made_from = self._made_from(job, step)
             if step.name == "score":
-                _score_again(step, made_from)
-            self._step(step, made_from)
+                _score_again(step)
+            self._step(step)
             write_result(self._planner(job), job.row, self._seed(job))
 
     def _check(self, job: Job, unprepared: Sequence[str]) -> None:
@@ -196,40 +193,32 @@ class Runner:
             raise StepError(f"its corpus {job.row.data} could not be prepared.")
         for step in self.steps(job):
             if step.name == "train":
-                is_done(step, self._made_from(job, step))
-
-    @contextmanager
-    def _reporting(self, name: str, failed: list[str]) -> Iterator[None]:
-        try:
-            yield
-        except StepError as error:
-            self.say(f"  FAILED: {error}")
-            failed.append(name)
+                step.state.is_done(self._with_origin(job, step))
 
     def _before_training(self, job: Job) -> None:
-        start = self._planner(job).folder(job.row.model_copy(update={"config": job.row.starts_from}))
-        if job.row.starts_from and not (start / "train.ran.json").is_file():
+        start = self._planner(job).score(job.row.model_copy(update={"config": job.row.starts_from}))
+        if job.row.starts_from and "train" not in start.state.facts["done"]:
             raise StepError(f"it is fine-tuned from {job.row.data}/{job.row.starts_from}, which is not trained.")
         wanted, size = self.planner.scale.documents, self._batch_size(job)
         documents = self.planner.machines.documents_an_update(wanted, size)
         if documents != wanted:
             self.say(f"  an update has {documents} documents: batches of {size} on each GPU do not make {wanted}")
 
-    def _made_from(self, job: Job, step: Step) -> dict[str, str]:
-        """Return hashes of the configs that a step reads and, if it reads documents, of their manifest.
+    def _with_origin(self, job: Job, step: RowStep) -> RowStep:
+        """Return a step with hashes of the configs that it reads and, if it reads documents, of their manifest."""
+        return replace(step, made_from=self._made_from(job, step))
 
-        The format is part of the config: the same settings may have meant another model in an older release.
-        """
-        row, timing = job.row, step.name in _TIMING
-        made_from = {"config": settings_hash([FORMAT, *self._read(row, step)])}
-        if not timing:
-            made_from["data"] = file_hash(self.planner.data(row.corpus) / "manifest.json")
+    def _made_from(self, job: Job, step: RowStep) -> dict[str, str]:
+        # The format is part of the config: the same settings may have meant another model in an older release.
+        made_from = {"config": settings_hash([FORMAT, *self._read(job.row, step)])}
+        if step.name not in _TIMING:
+            made_from["data"] = file_hash(self.planner.data(job.row.corpus) / "manifest.json")
         # What was scored by ROUGE alone before there were other metrics stays done.
         if step.name == "score" and self.planner.metrics != ("rouge",):
             made_from["metrics"] = ",".join(self.planner.metrics)
         return made_from
 
-    def _read(self, row: PaperRow, step: Step) -> list[Any]:
+    def _read(self, row: PaperRow, step: RowStep) -> list[Any]:
         """Return the settings that a step reads, and those of what it began with."""
         if step.name in _TIMING:
             configs = dict.fromkeys((row.reference, row.config))
@@ -239,11 +228,11 @@ class Runner:
         is_start = self.planner.scale.start is not None and step.name == self.planner.scale.start.name
         return began if is_start else [self.planner.settings(row), *began]
 
-    def _step(self, step: Step, made_from: Hashes, *, waits: bool = False) -> None:
+    def _step(self, step: RowStep, *, waits: bool = False) -> None:
         taken = None
-        if not is_done(step, made_from):
+        if not step.is_done:
             self.say(f"  {step.name} ... (log: {step.log})")
-            taken = self.run_one(step, made_from, self.say, waits=waits)
+            taken = self.run_one(step, self.say, waits=waits)
         self.say(f"  {step.name}: {'done before' if taken is None else f'{taken:.0f} s'}")
 
     def _batch_size(self, job: Job) -> int:
@@ -259,9 +248,8 @@ class Runner:
         return composed(self.configs, job.row.overrides).run
 
 
-def _score_again(step: Step, made_from: Hashes) -> None:
+def _score_again(step: RowStep) -> None:
     """Forget that a row is scored if that was by other metrics: its summaries are there."""
-    if step.is_done:
-        before = json.loads(step.mark.read_text()).get("made_from", {})
-        if before.get("metrics") != made_from.get("metrics"):
-            step.mark.unlink()
+    state, wanted = step.state, (step.made_from or {}).get("metrics")
+    if state.facts["done"].get("score", {}).get("made_from", {}).get("metrics") != wanted:
+        state.forget("score")

@@ -1,7 +1,8 @@
 """Steps as SLURM jobs: `submitit` submits them, watches them, and requeues them when their time is up."""
 
 import shutil
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
@@ -9,8 +10,9 @@ from submitit import AutoExecutor
 from submitit.core.utils import FailedJobError, FailedSubmissionError, UncompletedJobError
 from submitit.helpers import Checkpointable, TorchDistributedEnvironment
 
-from lab.run import Hashes, Say, Step, StepError, run_commands, run_step, watch
+from lab.run import RowStep, Teller, run_here
 from pyramidions.base.errors import UserError
+from pyramidions.runs.steps import Say, StepError, run_commands
 
 _MINUTES = 3 * 24 * 60  # of a job; SBATCH_TIMELIMIT overrides it
 _TIMEOUTS = 50  # a job is requeued as often: training goes on from its last checkpoint
@@ -22,8 +24,7 @@ _CPUS_WITHOUT_GPU = 16
 class StepJob(Checkpointable):
     """A step as each machine of a job calls it; the first one locks, joins and marks."""
 
-    step: Step
-    made_from: Hashes
+    step: RowStep
     waits: bool
 
     def __call__(self) -> float | StepError | None:
@@ -35,16 +36,16 @@ class StepJob(Checkpointable):
             "PET_MASTER_PORT": str(job.master_port),
         }
         if job.rank > 0:
-            run_commands(step, step.folder / f"{step.name}.{job.rank}.log", None, print, torchrun)
+            run_commands(replace(step, log=step.folder / f"{step.name}.{job.rank}.log"), torchrun)
             return None
         try:
-            return run_step(step, self.made_from, print, waits=self.waits, environment=torchrun)
+            return run_here(step, print, waits=self.waits, environment=torchrun)
         except StepError as error:
             return error
 
 
 class Cluster:
-    """Runs steps as jobs, as `run_step` runs them here; several threads may each wait for one.
+    """Runs steps as jobs, as `run_here` runs them here; several threads may each wait for one.
 
     Site-specific options come from sbatch's own variables: SBATCH_ACCOUNT, SBATCH_PARTITION, SBATCH_TIMELIMIT...
 
@@ -69,10 +70,10 @@ class Cluster:
         """Make all threads that wait for a job cancel it."""
         self._stopped.set()
 
-    def run(self, step: Step, made_from: Hashes, say: Say, *, waits: bool = False) -> float | None:
+    def run(self, step: RowStep, say: Say, *, waits: bool = False) -> float | None:
         """Submit a step and wait for it.
 
-        The arguments, the seconds returned and a `StepError` are those of `run_step`.
+        The arguments, the seconds returned and a `StepError` are those of `run_here`.
 
         Raises:
             StepError: the step failed, or its job was refused or ended without a result.
@@ -93,20 +94,19 @@ class Cluster:
         )
         step.folder.mkdir(parents=True, exist_ok=True)
         try:
-            job = executor.submit(StepJob(step, made_from, waits))
+            job = executor.submit(StepJob(step, waits))
         except (FailedJobError, FailedSubmissionError) as error:
             raise StepError(f"{step.name} was not submitted: {str(error).strip()}") from None
         say(f"    job {job.job_id}")
         first = job.task(0)
-
-        def is_over() -> bool:
-            if self._stopped.is_set():
-                raise StepError(f"{step.name} was stopped.")
-            return bool(first.done())
-
+        # Beside it others run: no line of a terminal is its own.
+        teller = Teller(step, say, live=False)
         try:
-            # Beside it others run: no line of a terminal is its own.
-            watch(is_over, step.name, step.log, say, pause=1.0, live=False)
+            while not first.done():
+                if self._stopped.is_set():
+                    raise StepError(f"{step.name} was stopped.")
+                teller()
+                time.sleep(1.0)
             result = first.result()
         except UncompletedJobError:
             raise StepError(

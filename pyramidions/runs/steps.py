@@ -67,7 +67,7 @@ class Step:
         outputs: files or folders that are there when it is done.
         log: gets the output of the commands, after that of earlier runs.
         out: gets their standard output instead.
-        folder: in which they run; None for ours.
+        cwd: the folder in which they run; None for ours.
         after: work of ours after the commands.
         watch: what happens while they run.
         saves: a command that is interrupted finishes and saves a piece of its work, for which we wait.
@@ -79,7 +79,7 @@ class Step:
     outputs: tuple[Path, ...]
     log: Path
     out: Path | None = None
-    folder: Path | None = None
+    cwd: Path | None = None
     after: Callable[[], object] | None = None
     watch: Watch | None = None
     saves: bool = False
@@ -226,9 +226,7 @@ def run_commands(step: Step, environment: Mapping[str, str] | None = None) -> No
             for each in commands:
                 try:
                     variables = each.environment(environment or {})
-                    begun = start_process(
-                        each.words, output, variables, errors=log, folder=step.folder, ends_with_us=True
-                    )
+                    begun = start_process(each.words, output, variables, errors=log, folder=step.cwd, ends_with_us=True)
                 except OSError:
                     raise StepError(_not_installed(Path(each.words[0]).name)) from None
                 processes.append(begun)

@@ -127,7 +127,7 @@ class Training:
                 saves=True,
             ),
             self._step("summaries", self.summarize, places.summaries, watch=self._summaries_bar),
-            self._step("scores", self.score, places.table, out=places.table, folder=places.work),
+            self._step("scores", self.score, places.table, out=places.table, cwd=places.work),
             self._step("export", self.export, places.model),
         ]
 

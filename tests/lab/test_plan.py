@@ -7,7 +7,7 @@ from torch.distributed.run import get_args_parser
 
 from lab.catalogue import PaperRow, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import Step
+from lab.run import RowStep
 from lab.scale import SCALES
 from pyramidions.base.errors import UserError
 
@@ -23,7 +23,7 @@ def planner(machines: Machines, prepared: Path | None = None) -> Planner:
     return Planner(Path("/out"), CONFIGS, SCALES["paper"], machines, Path("/plugin"), {"arxiv": prepared})
 
 
-def words(step: Step, number: int = 0) -> list[str]:
+def words(step: RowStep, number: int = 0) -> list[str]:
     """A command without the folder of its program."""
     program, *arguments = step.commands[number].words
     return [Path(program).name, *arguments]
@@ -107,7 +107,7 @@ def test_each_gpu_summarizes_its_share_of_the_test_documents() -> None:
         "--distributed-rank",
         "1",
     ]
-    assert step.parts == tuple(folder / "generate" / shard / "generate-test.txt" for shard in ("0", "1"))
+    assert step.after.args[0] == tuple(folder / "generate" / shard / "generate-test.txt" for shard in ("0", "1"))
     assert words(planner(Machines(0)).generate(row("3"), 8))[-1] == "--cpu"
 
 

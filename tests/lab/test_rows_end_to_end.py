@@ -1,6 +1,5 @@
 """Rows of the paper's tables, run for real in the small size, killed and gone on with."""
 
-import contextlib
 import json
 import os
 import re
@@ -16,9 +15,9 @@ from fairseq_commands import run
 
 from lab.catalogue import read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import Command, Step, run_commands
 from lab.scale import SCALES
 from pyramidions.data.folder import DataFolder
+from pyramidions.runs.steps import Command, Step, run_commands
 from pyramidions.scoring.generate_output import GeneratedSummaries
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +39,6 @@ def kill_in_mid_training(out: Path, row: str) -> str:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     printed, _ = process.communicate()
-    # What runs in a session of its own outlives it, and holds the folder.
-    saves_there = f"checkpoint.save_dir={log.parent / 'checkpoints'}".encode()
-    for words in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if saves_there in words.read_bytes().split(b"\0"):
-                os.kill(int(words.parent.name), signal.SIGKILL)
     return printed
 
 
@@ -97,7 +90,7 @@ def test_a_row_that_fails_is_reported_and_the_rest_go_on(tmp_path: Path) -> None
     rows = [*command(tmp_path)[:-3], "4,15,12", "--out", str(tmp_path)]
     done = subprocess.run(rows, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "FAILED: train failed; the end of" in done.stdout
+    assert "FAILED: fairseq-hydra-train failed: " in done.stdout
     assert "FAILED: it is fine-tuned from arxiv/table2/04_blockwise_2k, which is not trained." in done.stdout
     assert "2 failed: arxiv/table2/04_blockwise_2k, arxiv/table2/15_power_2k_1k_512." in done.stderr
     assert (tmp_path / "arxiv" / "table2" / "12_efficient_512" / "scores.json").exists()
@@ -114,7 +107,7 @@ def test_the_shares_of_two_gpus_are_all_test_documents(data: DataFolder, checkpo
     for command in step.commands:
         done = run(Path(command.words[0]).name, *command.words[1:], "--cpu", "--min-len", "2", "--max-len-b", "8")
         assert done.returncode == 0, done.stdout
-    shares = [part.read_text().splitlines() for part in step.parts]
+    shares = [part.read_text().splitlines() for part in step.after.args[0]]
     assert all(any(line.startswith("H-") for line in share) for share in shares)
     assert len(GeneratedSummaries(shares[0] + shares[1], 10)) == 10
 
@@ -126,16 +119,16 @@ def test_fairseq_starts_as_many_processes_as_planned_on_a_machine_with_eight_gpu
 ) -> None:
     row = next(row for row in read_catalogue(ROOT / "configs") if row.row == "5")
     planner = Planner(tmp_path, ROOT / "configs", SCALES["paper"], Machines(gpus), ROOT / "pyramidions", {})
-    (train,) = planner.train(row, 4).commands
+    (train,) = planner.train(row, 4).argv
     overrides = [word for word in train.words if word.startswith("distributed_training.")]
     script = tmp_path / "train"
     script.write_text(f"#!{sys.executable}\n{LAUNCH}")
     script.chmod(0o755)
-    step = Step("train", (Command((str(script), *overrides), train.gpus),), tmp_path, script)
+    step = Step("train", (Command((str(script), *overrides), train.gpus),), (), tmp_path / "train.log")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in slurm.items():
             patch.setenv(name, value)
-        run_commands(step, step.log, None, print)
+        run_commands(step)
     assert (tmp_path / "train.log").read_text().splitlines()[-1] == f"{processes} {processes}"
 
 

@@ -3,13 +3,27 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lab import run as module
-from lab.run import Command, Step, StepError, _where, check_programs, locked, printed, run_step
+from lab.run import (
+    RowStep,
+    _where,
+    check_programs,
+    joined,
+    locked,
+    resident_peak,
+    run_here,
+    training_memory,
+)
 from pyramidions.base.errors import UserError
+from pyramidions.runs.steps import Command, StepError
+
+HAS_PROC = Path("/proc/self/status").exists()
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +32,17 @@ def hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_hardware", lambda device: {"device": device, "threads": 1})
 
 
-def python(code: str, gpus: tuple[int, ...] | None = None) -> Command:
-    return Command((sys.executable, "-c", code), gpus)
+def python(code: str) -> Command:
+    return Command((sys.executable, "-c", code))
 
 
-def step(folder: Path, *commands: Command, parts: tuple[Path, ...] = ()) -> Step:
+def step(folder: Path, *commands: Command, trains: bool = False) -> RowStep:
     (folder / "made").touch()
-    return Step("work", commands, folder, folder / "made", parts)
+    return RowStep("work", commands, (folder / "made",), folder / "work.log", trains=trains)
 
 
-def run(work: Step) -> float | None:
-    return run_step(work, {}, lambda line: None)
+def run(work: RowStep) -> float | None:
+    return run_here(work, lambda line: None)
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
@@ -38,40 +52,42 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert (tmp_path / "work.log").read_text().count("\nhello\n") == 1
 
 
-def test_a_log_begins_with_the_command(tmp_path: Path) -> None:
-    run(step(tmp_path, python("pass")))
-    assert (tmp_path / "work.log").read_text() == f"$ {sys.executable} -c pass\n"
-
-
-def test_a_failure_shows_the_end_of_the_log_and_leaves_the_step_undone(tmp_path: Path) -> None:
-    work = step(tmp_path, python("import sys; print('first'); sys.exit('no such thing')"))
-    with pytest.raises(StepError, match="(?s)work failed; the end of .*work.log:.*no such thing"):
+def test_a_failure_leaves_the_step_undone(tmp_path: Path) -> None:
+    work = step(tmp_path, python("import sys; sys.exit('no such thing')"))
+    with pytest.raises(StepError, match="failed: no such thing; all of its output is in .*work.log"):
         run(work)
     assert not work.is_done
 
 
-def test_a_mark_says_where_and_by_which_code_a_step_ran(tmp_path: Path) -> None:
+def test_a_step_says_where_and_by_which_code_it_ran(tmp_path: Path) -> None:
     work = step(tmp_path, python("pass"))
     run(work)
-    mark = json.loads(work.mark.read_text())
-    assert mark["seconds"] >= 0 and mark["commit"] and mark["versions"]["python"]
-    assert mark["hardware"]["threads"] >= 1 and (mark["hardware"]["nodes"], mark["hardware"]["gpus"]) == (1, 0)
+    facts = work.state.facts["done"]["work"]
+    assert facts["seconds"] >= 0 and facts["commit"] and facts["versions"]["python"]
+    assert facts["hardware"]["threads"] >= 1 and (facts["hardware"]["nodes"], facts["hardware"]["gpus"]) == (1, 0)
 
 
-def test_what_was_made_without_a_mark_is_made_again(tmp_path: Path) -> None:
+def test_what_was_made_without_being_noted_is_made_again(tmp_path: Path) -> None:
     work = step(tmp_path, python("pass"))
     run(work)
-    work.mark.unlink()
+    work.state.forget("work")
     assert run(work) is not None
 
 
 def test_what_was_made_from_something_else_is_neither_taken_nor_overwritten(tmp_path: Path) -> None:
     work = step(tmp_path, python("pass"))
     for _ in range(2):
-        run_step(work, {"data": "these"}, lambda line: None)
+        run(replace(work, made_from={"data": "these"}))
     with pytest.raises(StepError, match="work was done with other data or another config"):
-        run_step(work, {"data": "those"}, lambda line: None)
-    assert json.loads(work.mark.read_text())["made_from"] == {"data": "these"}
+        run(replace(work, made_from={"data": "those"}))
+    assert work.state.facts["done"]["work"]["made_from"] == {"data": "these"}
+
+
+def test_a_row_of_an_earlier_release_is_known_to_be_made_from_something_else(tmp_path: Path) -> None:
+    work = replace(step(tmp_path, python("pass")), made_from={"config": "ours"})
+    (tmp_path / "work.ran.json").write_text(json.dumps({"seconds": 1.0, "made_from": {"config": "theirs"}}))
+    with pytest.raises(StepError, match="work was done with other data or another config"):
+        run(work)
 
 
 def test_training_is_told_in_words(tmp_path: Path) -> None:
@@ -83,29 +99,14 @@ def test_training_is_told_in_words(tmp_path: Path) -> None:
     assert _where(log) == "two"
 
 
-def test_when_one_of_several_fails_the_others_are_stopped(tmp_path: Path) -> None:
-    sleeper = python("import os, time; print(os.getpid(), flush=True); time.sleep(60)")
-    with pytest.raises(StepError):
-        run(step(tmp_path, sleeper, python("import time; time.sleep(0.5); raise SystemExit(3)")))
-    pid = int((tmp_path / "work.log").read_text().splitlines()[2])
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-
-
 def test_parts_are_joined_in_order(tmp_path: Path) -> None:
     parts = (tmp_path / "one", tmp_path / "two")
     code = "import pathlib, sys; pathlib.Path({!r}).write_text({!r})"
     commands = [python(code.format(str(part), f"{part.name}\n")) for part in parts]
-    run(step(tmp_path, *commands, parts=parts))
+    run(replace(step(tmp_path, *commands), after=partial(joined, parts, tmp_path / "made")))
     assert (tmp_path / "made").read_text() == "one\ntwo\n"
-
-
-@pytest.mark.parametrize("parts", [(), (Path("/nowhere/part"),)])
-def test_a_command_that_does_not_make_what_it_should_has_failed(tmp_path: Path, parts: tuple[Path, ...]) -> None:
-    work = step(tmp_path, python("pass"), parts=parts)
-    work.made.unlink()
-    with pytest.raises(StepError, match="work ended well, but did not write "):
-        run(work)
+    with pytest.raises(StepError, match="generate ended well, but did not write /nowhere/part"):
+        joined([Path("/nowhere/part")], tmp_path / "made")
 
 
 def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> None:
@@ -115,34 +116,45 @@ def test_a_folder_is_held_as_long_as_a_process_works_in_it(tmp_path: Path) -> No
     while not (tmp_path / "work.log").exists():
         pass
     time.sleep(0.3)
-    with pytest.raises(StepError, match=r"another process \(\d+\) still works in"), locked(tmp_path):
+    with pytest.raises(StepError, match="another process still works in"), locked(tmp_path):
         pass
     said: list[str] = []
     with locked(tmp_path, wait=said.append):
         assert not thread.is_alive() or work.is_done
-    assert len(said) == 1 and "waiting for another process (" in said[0]
+    assert said == [f"  waiting for another process that works in {tmp_path}"]
     thread.join()
-
-
-def test_a_gpu_is_chosen_among_those_that_we_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
-    run(step(tmp_path, python("import os; print(os.environ['CUDA_VISIBLE_DEVICES'])", gpus=(1,))))
-    assert (tmp_path / "work.log").read_text().endswith("\n6\n")
-
-
-def test_what_computes_on_the_cpu_sees_no_gpu_and_nothing_sees_slurm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_STEP_NODELIST", "node[1-2]")
-    code = "import os; print([k for k in os.environ if 'SLURM' in k], repr(os.environ['CUDA_VISIBLE_DEVICES']))"
-    run(step(tmp_path, python(code, gpus=())))
-    assert (tmp_path / "work.log").read_text().endswith("\n[] ''\n")
-
-
-def test_a_command_is_printed_as_one_would_type_it() -> None:
-    assert printed(Command(("run", "a b", "[8]"), (3, 5))) == "CUDA_VISIBLE_DEVICES=3,5 run 'a b' '[8]'"
 
 
 def test_a_missing_program_is_named_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no-such-program is not installed"):
         check_programs([step(tmp_path, Command(("no-such-program",)))])
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="Linux tells the peak of a process")
+def test_a_process_has_had_more_than_a_megabyte_and_one_that_has_ended_says_nothing() -> None:
+    assert resident_peak(os.getpid()) > 2**20
+    assert resident_peak(2**30) == 0
+
+
+@pytest.mark.skipif(not HAS_PROC, reason="Linux tells the peak of a process")
+@pytest.mark.parametrize("trains", [True, False])
+def test_a_training_on_the_cpu_notes_its_peak_and_no_other_step_does(tmp_path: Path, trains: bool) -> None:
+    code = "import time; held = bytearray(200 * 2**20); del held; time.sleep(1)"
+    work = step(tmp_path, python(code), trains=trains)
+    run(work)
+    memory = work.state.facts["done"]["work"].get("memory")
+    assert (memory is not None and memory["of"] == "process" and memory["bytes"] > 200 * 2**20) is trains
+
+
+def test_the_peak_is_the_highest_of_all_runs_that_a_training_took(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"$ train\n# peak memory of the process: {peak} B\n" for peak in (300, 200)))
+    assert training_memory(log, 0) == {"bytes": 300, "of": "process"}
+
+
+def test_on_a_gpu_it_is_what_was_allocated_not_what_the_process_had(tmp_path: Path) -> None:
+    log, told = tmp_path / "train.log", "# peak memory of the process: 5 B\n"
+    log.write_text(f'rank 0: total memory = 80.000 GB ; H100\n"gb_free": "60.5", "wall": "1"\ngb_free=64.0\n{told}')
+    assert training_memory(log, 8) == {"bytes": round(19.5 * 2**30), "of": "gpu"}
+    log.write_text(told)
+    assert training_memory(log, 8) is None

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +6,10 @@ import pytest
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import Step, StepError
+from lab.run import RowStep
 from lab.runner import Runner
 from lab.scale import SCALES
+from pyramidions.runs.steps import StepError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -25,13 +25,13 @@ class World:
         monkeypatch.setattr(Runner, "_settings", lambda self, job: settings)
         monkeypatch.setattr(Runner, "_made_from", lambda self, job, step: {})
 
-    def run(self, step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(self, step: RowStep, say: Any, *, waits: bool = False) -> float:
         row = step.folder.name.partition("_")[0]
         self.ran.append((row, step.name))
         if (row, step.name) in self.fails:
             raise StepError("it fails.")
         step.folder.mkdir(parents=True, exist_ok=True)
-        step.mark.write_text("{}")
+        step.state.finish(step)
         return 1.0
 
     def trained(self) -> list[str]:
@@ -79,9 +79,8 @@ def test_where_an_update_has_other_than_256_documents_it_is_said(
 
 def test_other_metrics_score_a_row_again_and_train_it_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Scored(World):
-        def run(self, step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
-            taken = super().run(step, made_from, say, waits=waits)
-            step.mark.write_text(json.dumps({"made_from": made_from}))
+        def run(self, step: RowStep, say: Any, *, waits: bool = False) -> float:
+            taken = super().run(step, say, waits=waits)
             step.made.parent.mkdir(parents=True, exist_ok=True)
             step.made.touch()
             return taken

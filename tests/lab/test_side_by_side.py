@@ -10,9 +10,10 @@ import pytest
 from lab import runner as module
 from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
-from lab.run import Step, StepError
+from lab.run import RowStep
 from lab.runner import Runner
 from lab.scale import SCALES, scaled_configs
+from pyramidions.runs.steps import StepError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -35,9 +36,9 @@ def jobs(rows: list[str], seeds: list[int]) -> list[Any]:
     return jobs_for(read_catalogue(CONFIGS), ["table2"], rows, seeds)
 
 
-def marked(step: Step) -> float:
+def marked(step: RowStep) -> float:
     step.folder.mkdir(parents=True, exist_ok=True)
-    step.mark.write_text("{}")
+    step.state.finish(step)
     return 1.0
 
 
@@ -45,7 +46,7 @@ def test_all_rows_and_seeds_run_at_once(here: Runner) -> None:
     # None goes on before all four have come.
     meeting = threading.Barrier(4, timeout=20)
 
-    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
         if step.name == "train":
             meeting.wait()
         return marked(step)
@@ -57,7 +58,7 @@ def test_all_rows_and_seeds_run_at_once(here: Runner) -> None:
 def test_a_row_waits_for_the_one_of_its_seed_that_it_starts_from(here: Runner) -> None:
     trained = []
 
-    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
         if step.name == "train":
             trained.append((step.folder.parent.name[:2], step.folder.name))
         return marked(step)
@@ -79,15 +80,13 @@ def test_rows_run_what_they_share_once_and_fail_with_it(
     here.stop = here.stop if side_by_side else None
     ran: list[str] = []
 
-    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
         ran.append(step.name)
         if step.name == "copying" and fails:
             raise StepError("it fails.")
         step.made.parent.mkdir(parents=True, exist_ok=True)
         step.made.touch()
-        step.folder.mkdir(parents=True, exist_ok=True)
-        step.mark.write_text('{"made_from": {}}')
-        return 1.0
+        return marked(step)
 
     here.run_one = run
     failed = here.run(jobs(["4", "6"], [1, 2]), [])
@@ -99,7 +98,7 @@ def test_rows_run_what_they_share_once_and_fail_with_it(
 def test_whatever_one_raises_the_others_go_on_and_all_are_told(here: Runner) -> None:
     said: list[str] = []
 
-    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
         row = step.folder.parent.name[:2]
         if row == "04":
             raise StepError("it fails.")
@@ -120,7 +119,7 @@ def test_whatever_one_raises_the_others_go_on_and_all_are_told(here: Runner) -> 
 def test_an_interrupt_stops_what_runs(here: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()
 
-    def run(step: Step, made_from: Any, say: Any, *, waits: bool = False) -> float:
+    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
         assert stopped.wait(20)
         raise StepError("stopped.")
 

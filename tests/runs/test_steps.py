@@ -138,7 +138,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_log_grows_and_the_output_goes_where_it_should(tmp_path: Path) -> None:
     work = step(tmp_path, python("import sys; print('table'); print('bar', file=sys.stderr)"), out=tmp_path / "out")
     for _ in range(2):
-        run_commands(replace(work, folder=tmp_path))
+        run_commands(replace(work, cwd=tmp_path))
     assert (tmp_path / "out").read_text() == "table\n"
     assert (tmp_path / "work.log").read_text().count("\nbar\n") == 2
 
@@ -167,7 +167,7 @@ def test_it_is_stopped_when_we_are(tmp_path: Path) -> None:
 
     code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
     with pytest.raises(KeyboardInterrupt):
-        run_commands(step(tmp_path, python(code), folder=tmp_path, watch=lambda: nullcontext(stop)))
+        run_commands(step(tmp_path, python(code), cwd=tmp_path, watch=lambda: nullcontext(stop)))
     assert_gone(int((tmp_path / "pid").read_text() or 0))
 
 
