@@ -36,6 +36,7 @@ TORCH = ["torch>=2.6,<3"]
 PRETRAINED = [
     *TORCH,
     "tokenizers>=0.23,<0.24",
+    "protobuf>=5,<8",  # what models of sentencepiece are written in
     "huggingface-hub>=1.0,<3",  # names of models on the hub; 1.0 and 2.0 differ in the library of HTTP only
 ]
 

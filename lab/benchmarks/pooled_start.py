@@ -30,9 +30,8 @@ from pyramidions.files.atomic import atomic_file
 from pyramidions.inference.saved_model import SavedModel, load_model
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import config_as
-from pyramidions.pretrained.calibration import calibrate
+from pyramidions.pretrained.calibration import calibrate, spread_scores
 from pyramidions.pretrained.likelihood import truncated
-from pyramidions.pretrained.poolers import spread_scores
 from pyramidions.pretrained.transfer import transferred
 from pyramidions.text.tokenizer import EOS, PAD
 

@@ -1,13 +1,15 @@
-"""Writes a model as transformers reads it: the import, backwards."""
+"""Writes a model and its tokenizer as transformers reads them: the import, backwards."""
 
 import json
 from hashlib import sha256
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.strict_json import parse_json
 from pyramidions.inference.export_folder import HASHES
 from pyramidions.inference.saved_language_model import SavedLanguageModel
 from pyramidions.inference.saved_model import SavedExtractor, SavedModel
@@ -16,9 +18,19 @@ from pyramidions.pretrained.configs import described, family_that_holds, lengths
 from pyramidions.pretrained.families import Family
 from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, SHARED, names_of
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
-from pyramidions.pretrained.tokenizers import SETTINGS
+from pyramidions.pretrained.tokenizers import (
+    OFFSET,
+    SENTENCEPIECE,
+    SETTINGS,
+    read_sentencepiece,
+    reserved,
+    written_sentencepiece,
+)
 from pyramidions.pretrained.transfer import POSITIONS, TIED, extended
-from pyramidions.pretrained.written_tokenizers import written_tokenizer
+from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK, ByteLevelTokenizer, Tokenizer
+
+_MASK = "<mask>"
+_SPECIAL_TOKENS = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token"), SPECIALS, strict=True))
 
 
 def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) -> dict[str, bytes]:
@@ -41,7 +53,7 @@ def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) 
     files = {WEIGHTS[0]: save(weights, metadata={"format": "pt"}), **tokenizer.files}
     hashes = {name: sha256(content).hexdigest() for name, content in files.items() if name != SETTINGS}
     about = {CONFIG: {**found.config, HASHES: hashes}, GENERATION: found.generation}
-    return {**files, **{name: (json.dumps(values, indent=1) + "\n").encode() for name, values in about.items()}}
+    return {**files, **{name: _json(values) for name, values in about.items()}}
 
 
 @torch.no_grad()
@@ -74,3 +86,77 @@ def _positions(model: SavedModel, own: dict[str, Tensor], family: Family) -> dic
             sinusoids = SinusoidalPositions(model.config.embed_dim, 0, "published")
             found[name] = sinusoids(torch.arange(length), length)
     return found
+
+
+class WrittenTokenizer(NamedTuple):
+    """A tokenizer as transformers reads it.
+
+    Attributes:
+        files: by name.
+        order: our id of each of its ids.
+    """
+
+    files: dict[str, bytes]
+    order: list[int]
+
+
+def written_tokenizer(model: SavedModel, family: Family) -> WrittenTokenizer:
+    """Write the tokenizer of a model of a family.
+
+    Raises:
+        UserError: the family has tokenizers of another kind.
+    """
+    tokenizer = model.tokenizer
+    byte_level = isinstance(tokenizer, ByteLevelTokenizer)
+    if byte_level != family.learns_positions:
+        kinds = ("a byte-level BPE", "a sentencepiece model with the reserved pieces of PEGASUS")
+        wanted, found = kinds if family.learns_positions else kinds[::-1]
+        raise _refusal(f"{wanted} in {family.name} of transformers, but is {found.split(' with')[0]}")
+    written = _byte_level(tokenizer) if byte_level else _pegasus(tokenizer, model.config.decoder_start == SPECIALS[BOS])
+    settings = parse_json(written.files[SETTINGS]) | {"model_max_length": model.max_source_positions}
+    return written._replace(files={**written.files, SETTINGS: _json(settings)})
+
+
+def _byte_level(tokenizer: Tokenizer) -> WrittenTokenizer:
+    # The file says all, its ids and what stands around a text among it.
+    settings: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", **_SPECIAL_TOKENS}
+    settings |= {"cls_token": SPECIALS[BOS], "sep_token": SPECIALS[EOS], "clean_up_tokenization_spaces": False}
+    if _MASK in tokenizer.pieces():
+        settings["mask_token"] = _MASK
+    files = {tokenizer.file_name: tokenizer.model_bytes, SETTINGS: _json(settings)}
+    return WrittenTokenizer(files, list(range(tokenizer.vocab_size)))
+
+
+def _pegasus(tokenizer: Tokenizer, from_padding: bool) -> WrittenTokenizer:
+    """Take back what `import_tokenizer` does to a model of PEGASUS.
+
+    Args:
+        tokenizer: of ours.
+        from_padding: their decoder starts from their padding, which is our `<s>` then.
+    """
+    model = read_sentencepiece(tokenizer.model_bytes, "The tokenizer")
+    names = reserved(OFFSET)
+    start = len(SPECIALS)
+    if [piece.piece for piece in model.pieces[start : start + len(names) - 1]] != names[:-1]:
+        raise _refusal("a sentencepiece model with the reserved pieces of PEGASUS, but has none of them")
+    rest = range(start + len(names) - 1, len(model.pieces))
+    # The last of the reserved pieces is the other of the two.
+    first, last = (BOS, PAD) if from_padding else (PAD, BOS)
+    order = [first, EOS, *range(start, rest.start), last, UNK, *rest]
+    pieces = [model.pieces[i] for i in (first, EOS, UNK, *rest)]
+    # What the import put in place of missing pieces is left out.
+    while pieces[-1].piece.startswith("<unused_"):
+        pieces.pop()
+    pieces[0].piece = SPECIALS[PAD]
+    data = written_sentencepiece(model, pieces, (-1, 0, 1, 2))
+    settings = {"tokenizer_class": "PegasusTokenizer", "offset": OFFSET, **_SPECIAL_TOKENS}
+    del settings["bos_token"]
+    return WrittenTokenizer({SENTENCEPIECE: data, SETTINGS: _json(settings)}, order)
+
+
+def _refusal(rule: str) -> UserError:
+    return UserError(f"The tokenizer must be {rule}; --to pyramidions, the default, holds it.")
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    return (json.dumps(values, indent=1) + "\n").encode()

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import shown
@@ -24,99 +23,49 @@ MODEL, DICTIONARY = "model.pt", "dict.txt"
 _ENCODER, _MERGES = "encoder.json", "vocab.bpe"
 _LIMITS = {MODEL: 1 << 15, DICTIONARY: 64, _ENCODER: 64, _MERGES: 64}  # of a packed file, in MiB
 _SUFFIXES = (".tar.gz", ".tgz", ".tar")
-_MASK = "<mask>"
-# fairseq's names of settings, and transformers'.
+# Settings that have the same name in transformers, and those that have another one.
+_SAME = (
+    *("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"),
+    *("dropout", "attention_dropout", "activation_dropout"),
+)
 _SETTINGS = {
+    **{name: name for name in _SAME},
     "encoder_embed_dim": "d_model",
-    "encoder_layers": "encoder_layers",
-    "decoder_layers": "decoder_layers",
-    "encoder_attention_heads": "encoder_attention_heads",
-    "decoder_attention_heads": "decoder_attention_heads",
     "encoder_ffn_embed_dim": "encoder_ffn_dim",
     "decoder_ffn_embed_dim": "decoder_ffn_dim",
     "max_source_positions": "max_position_embeddings",
     "activation_fn": "activation_function",
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "activation_dropout": "activation_dropout",
 }
 # What all of its BARTs are.
 _ALWAYS: Mapping[str, Any] = {
-    "encoder_normalize_before": False,
-    "decoder_normalize_before": False,
-    "encoder_learned_pos": True,
-    "decoder_learned_pos": True,
-    "layernorm_embedding": True,
-    "share_all_embeddings": True,
-    "cross_self_attention": False,
-    "no_cross_attention": False,
-    "adaptive_input": False,
+    **dict.fromkeys(
+        ("encoder_learned_pos", "decoder_learned_pos", "layernorm_embedding", "share_all_embeddings"), True
+    ),
+    **dict.fromkeys(("encoder_normalize_before", "decoder_normalize_before", "cross_self_attention"), False),
+    **dict.fromkeys(("no_cross_attention", "adaptive_input"), False),
     "adaptive_softmax_cutoff": None,
 }
-_BESIDE = ("max_target_positions", "decoder_embed_dim", "no_scale_embedding")
+_EQUAL = {"max_source_positions": "max_target_positions", "encoder_embed_dim": "decoder_embed_dim"}
 _ACTIVATIONS = {"gelu_accurate": "gelu_new", "gelu_fast": "gelu_new"}  # fairseq's own approximate it by tanh
+_RENAMED = {
+    "encoder.embed_tokens.weight": "shared.weight",
+    "decoder.output_projection.weight": "lm_head.weight",
+}
 _COUNTERS = ("encoder.version", "decoder.version")
 
 
-class Archive:
+class Archive(NamedTuple):
     """A model of fairseq, in the terms of transformers.
-
-    Args:
-        folder: of its files.
-        name: what errors call it.
 
     Attributes:
         config: what a config.json would say.
         weights: by the names that transformers has for them.
         vocabulary: of its texts.
-
-    Raises:
-        UserError: a file is missing or damaged, or it is no BART.
     """
 
-    def __init__(self, folder: Path, name: Path) -> None:
-        self._name = name
-        state = load_safely(folder / MODEL, Namespace)
-        settings, weights = _parts(state, name)
-        check_weights(weights, name / MODEL)
-        self.weights = _renamed(weights, name)
-        embedding = self.weights.get("shared.weight", torch.empty(0, 0))
-        if embedding.dim() != 2:
-            raise UserError(f"The embedding of {name} must have two dimensions, but has {embedding.dim()}.")
-        rows = len(embedding)
-        self.config = self._config(settings) | {"vocab_size": rows}
-        self.vocabulary = _vocabulary(folder, name, rows)
-
-    def _config(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        for name in (name for name in (*_ALWAYS, *_SETTINGS, *_BESIDE) if name in settings):
-            if not isinstance(settings[name], bool | int | float | str | None):
-                raise UserError(f"`{name}` of {self._name} must be a number or a word, but is {shown(settings[name])}.")
-        for name, expected in _ALWAYS.items():
-            if settings.get(name, expected) != expected:
-                raise UserError(
-                    f"`{name}` of {self._name} must be {expected}, but is {shown(settings[name])}: it is no BART."
-                )
-        for name, other in (
-            ("max_source_positions", "max_target_positions"),
-            ("encoder_embed_dim", "decoder_embed_dim"),
-        ):
-            if settings.get(name) != settings.get(other, settings.get(name)):
-                raise UserError(
-                    f"`{name}` and `{other}` of {self._name} must be equal, but are {shown(settings.get(name))} and "
-                    f"{shown(settings.get(other))}."
-                )
-        found = {theirs: settings[name] for name, theirs in _SETTINGS.items() if name in settings}
-        activation = found.get("activation_function")
-        return {
-            **found,
-            "model_type": "bart",
-            "activation_function": _ACTIVATIONS.get(str(activation), activation),
-            "scale_embedding": not settings.get("no_scale_embedding", False),
-            "bos_token_id": BOS,
-            "pad_token_id": PAD,
-            "eos_token_id": EOS,
-            "decoder_start_token_id": EOS,
-        }
+    config: dict[str, Any]
+    weights: dict[str, Tensor]
+    vocabulary: Vocabulary
 
 
 def is_archive(path: Path) -> bool:
@@ -136,27 +85,34 @@ def read_archive(path: Path) -> Archive:
     """Read an archive.
 
     Raises:
-        UserError: as of `Archive`, or it cannot be unpacked.
+        UserError: it cannot be unpacked; a file is missing or damaged; or it is no BART.
     """
-    if path.is_dir():
-        return Archive(path, path)
     with _unpacked(path) as folder:
-        return Archive(folder, path)
+        state = load_safely(folder / MODEL, Namespace)
+        settings, weights = _parts(state, path)
+        check_weights(weights, path / MODEL)
+        weights = _renamed(weights, path)
+        embedding = weights.get("shared.weight")
+        if embedding is not None and embedding.dim() != 2:
+            raise UserError(f"The embedding of {path} must have two dimensions, but has {embedding.dim()}.")
+        rows = 0 if embedding is None else len(embedding)
+        return Archive(_config(settings, path) | {"vocab_size": rows}, weights, _vocabulary(folder, path, rows))
 
 
 @contextmanager
 def _unpacked(path: Path) -> Iterator[Path]:
-    """Yield a folder with the files of a packed archive that are read; it is removed afterwards."""
+    """Yield a folder with the files of an archive that are read; that of a packed one is removed afterwards."""
+    if path.is_dir():
+        yield path
+        return
     with TemporaryDirectory(prefix="pyramidions-") as folder:
         try:
             with tarfile.open(path) as archive:
                 for member in archive:
                     name = PurePosixPath(member.name).name
                     # Only names that we know, and no links: nothing leads out of the folder.
-                    if member.isfile() and name in _LIMITS:
+                    if member.isfile() and name in _LIMITS and (content := archive.extractfile(member)):
                         require_at_most(_LIMITS[name], member.size, f"{name} in {path}")
-                        content = archive.extractfile(member)
-                        assert content is not None
                         with content, (Path(folder) / name).open("wb") as file:
                             shutil.copyfileobj(content, file, 1 << 20)
         except (tarfile.TarError, EOFError, OSError) as error:
@@ -172,12 +128,10 @@ def _unpacked(path: Path) -> Iterator[Path]:
 def _parts(state: Any, name: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
     """Return the settings and the weights of what fairseq saved."""
     found = state if isinstance(state, dict) else {}
-    config = found.get("cfg")
-    settings = found.get("args")
+    config, settings, weights = found.get("cfg"), found.get("args"), found.get("model")
     if settings is None and isinstance(config, dict):
         settings = config.get("model")
     settings = vars(settings) if isinstance(settings, Namespace) else settings
-    weights = found.get("model")
     if not isinstance(settings, dict) or not isinstance(weights, dict):
         raise UserError(f"{name / MODEL} must be a checkpoint of fairseq, but lacks its settings or weights.")
     if not all(isinstance(key, str) and isinstance(value, Tensor) for key, value in weights.items()):
@@ -185,29 +139,50 @@ def _parts(state: Any, name: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]
     return settings, weights
 
 
+def _config(settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    for name in (name for name in (*_ALWAYS, *_SETTINGS, *_EQUAL.values(), "no_scale_embedding") if name in settings):
+        if not isinstance(settings[name], bool | int | float | str | None):
+            raise UserError(f"`{name}` of {path} must be a number or a word, but is {shown(settings[name])}.")
+    for name, expected in _ALWAYS.items():
+        if settings.get(name, expected) != expected:
+            raise UserError(f"`{name}` of {path} must be {expected}, but is {shown(settings[name])}: it is no BART.")
+    for name, other in _EQUAL.items():
+        first = settings.get(name)
+        if first != (second := settings.get(other, first)):
+            raise UserError(
+                f"`{name}` and `{other}` of {path} must be equal, but are {shown(first)} and {shown(second)}."
+            )
+    found = {theirs: settings[name] for name, theirs in _SETTINGS.items() if name in settings}
+    activation = found.get("activation_function")
+    return {
+        **found,
+        "model_type": "bart",
+        "activation_function": _ACTIVATIONS.get(str(activation), activation),
+        "scale_embedding": not settings.get("no_scale_embedding", False),
+        "bos_token_id": BOS,
+        "pad_token_id": PAD,
+        "eos_token_id": EOS,
+        "decoder_start_token_id": EOS,
+    }
+
+
 def _renamed(weights: dict[str, Tensor], name: Path) -> dict[str, Tensor]:
     """Return weights as transformers has them, without what is there twice."""
     found = {key: value for key, value in weights.items() if key not in _COUNTERS and ".in_proj_" not in key}
     for key, value in weights.items():
         head, is_stacked, kind = key.partition("in_proj_")
-        if is_stacked:
-            # Older releases stack the projections; some files of later ones have them twice.
-            if value.dim() == 0 or len(value) % 3 or not len(value):
-                raise UserError(
-                    f"{key} of {name} must stack the rows of three projections, but its shape is {tuple(value.shape)}."
-                )
-            for part, own in zip("qkv", value.chunk(3), strict=True):
-                single = f"{head}{part}_proj.{kind}"
-                other = found.setdefault(single, own)
-                if other.dtype != own.dtype or not other.equal(own):
-                    raise UserError(f"The weights of {name} must have one value each, but {single} differs from {key}.")
-    for key, theirs in (
-        ("encoder.embed_tokens.weight", "shared.weight"),
-        ("decoder.output_projection.weight", "lm_head.weight"),
-    ):
-        if key in found:
-            found[theirs] = found.pop(key)
-    return found
+        if not is_stacked:
+            continue
+        # Older releases stack the projections; some files of later ones have them twice.
+        if value.dim() == 0 or len(value) % 3 or not len(value):
+            raise UserError(
+                f"{key} of {name} must stack the rows of three projections, but its shape is {tuple(value.shape)}."
+            )
+        for part, own in zip("qkv", value.chunk(3), strict=True):
+            other = found.setdefault(single := f"{head}{part}_proj.{kind}", own)
+            if other.dtype != own.dtype or not other.equal(own):
+                raise UserError(f"The weights of {name} must have one value each, but {single} differs from {key}.")
+    return {_RENAMED.get(key, key): value for key, value in found.items()}
 
 
 def _vocabulary(folder: Path, name: Path, rows: int) -> Vocabulary:
@@ -225,17 +200,17 @@ def _vocabulary(folder: Path, name: Path, rows: int) -> Vocabulary:
         lines = (folder / DICTIONARY).read_text(encoding="utf-8").splitlines()
         symbols = [line.rsplit(" ", 1)[0] for line in lines]
         header, *merges = (folder / _MERGES).read_text(encoding="utf-8").splitlines()
-        pairs = [tuple(line.split(" ")) for line in merges if line]
-        if not header.startswith("#version") or any(len(pair) != 2 for pair in pairs):
+        if not header.startswith("#version"):
             raise ValueError
+        pairs = [(first, second) for first, second in (line.split(" ") for line in merges if line)]
     except (ValueError, AttributeError):
         raise UserError(f"{DICTIONARY}, {_ENCODER} and {_MERGES} of {name} must be those of fairseq's BART.") from None
     names = [*SPECIALS, *(spellings.get(symbol, symbol) for symbol in symbols)]
     if len(names) == rows - 1:
         # The task adds it behind the others.
-        names.append(_MASK)
+        names.append("<mask>")
     if len(set(names)) < len(names):
         raise UserError(f"{DICTIONARY} of {name} must have each symbol once, but repeats one.")
     if not any(symbol in spellings for symbol in symbols):
         raise UserError(f"{DICTIONARY} of {name} must hold GPT-2's ids, but holds other symbols.")
-    return Vocabulary({piece: i for i, piece in enumerate(names)}, [(first, second) for first, second in pairs])
+    return Vocabulary({piece: i for i, piece in enumerate(names)}, pairs)

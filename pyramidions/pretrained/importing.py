@@ -15,8 +15,8 @@ from pyramidions.models.config import check_lengths, config_as, part_fields
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
+from pyramidions.pretrained.calibration import spread_scores
 from pyramidions.pretrained.families import Shape, shape_of
-from pyramidions.pretrained.poolers import spread_scores
 from pyramidions.pretrained.source import Source, read_source
 from pyramidions.pretrained.tokenizers import SpecialIds, from_vocabulary, import_tokenizer
 from pyramidions.pretrained.transfer import Transfer, pretrained_weights, transferred

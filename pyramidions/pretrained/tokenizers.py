@@ -6,23 +6,14 @@ embeddings in another order, and its tokenizer gets the same ids: no table has t
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from struct import pack
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
+from pyramidions.base.optional import optional_library
 from pyramidions.base.strict_json import parse_json
 from pyramidions.files.bounded import read_regular
-from pyramidions.pretrained.sentencepiece_file import (
-    CONTROL,
-    NORMAL,
-    UNKNOWN,
-    ModelPiece,
-    normalisation,
-    read_model,
-    write_model,
-)
 from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 from pyramidions.text.tokenizer.byte_level import library, load
 
@@ -101,34 +92,76 @@ def import_tokenizer(folder: Path, vocab_size: int, said: SpecialIds) -> Importe
     )
 
 
+def read_sentencepiece(data: bytes = b"", name: object = "") -> Any:
+    """Return a sentencepiece model as its protocol buffer; an empty one without data.
+
+    Raises:
+        UserError: it is none, where ``name`` is what the error calls it; or a library is missing.
+    """
+    protobuf = optional_library("google.protobuf", "A tokenizer of PEGASUS", "message")
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    try:
+        model = ModelProto.FromString(data)
+    except protobuf.message.DecodeError:
+        model = ModelProto()
+    if name and not model.pieces:
+        raise UserError(f"{name} must be a sentencepiece model, but is none.")
+    return model
+
+
+def control_pieces(model: Any, names: Iterable[str]) -> list[Any]:
+    """Return new pieces, for a model, that no text has."""
+    kind = type(model).SentencePiece
+    return [kind(piece=name, type=kind.CONTROL) for name in names]
+
+
+def written_sentencepiece(model: Any, pieces: Sequence[Any], ids: Sequence[int] = range(len(SPECIALS))) -> bytes:
+    """Return a model as bytes, with other pieces.
+
+    Args:
+        model: says all else.
+        pieces: in the order of their ids.
+        ids: of `<s>`, `<pad>`, `</s>` and `<unk>`; -1 for one that the model has not.
+    """
+    made = type(model)()
+    made.CopyFrom(model)
+    del made.pieces[:]
+    made.pieces.extend(pieces)
+    for role, i, name in zip(("bos", "pad", "eos", "unk"), ids, SPECIALS, strict=True):
+        setattr(made.trainer_spec, f"{role}_id", i)
+        setattr(made.trainer_spec, f"{role}_piece", name)
+    return bytes(made.SerializeToString(deterministic=True))
+
+
 def _from_sentencepiece(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
-    model = read_model((folder / SENTENCEPIECE).read_bytes(), SENTENCEPIECE)
-    offset = _offset(folder)
-    pieces = [*model.pieces[:2], *map(ModelPiece, reserved(offset)), *model.pieces[2:]]
-    return _sentencepiece(pieces, model.others, vocab_size, said)
+    model = read_sentencepiece((folder / SENTENCEPIECE).read_bytes(), SENTENCEPIECE)
+    hidden = control_pieces(model, reserved(_offset(folder)))
+    return _sentencepiece(model, [*model.pieces[:2], *hidden, *model.pieces[2:]], vocab_size, said)
 
 
-def _sentencepiece(pieces: list[ModelPiece], others: bytes, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
+def _sentencepiece(model: Any, pieces: list[Any], vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
     """Return a sentencepiece tokenizer.
 
     Args:
+        model: as of `read_sentencepiece`.
         pieces: by their old ids.
-        others: all other fields of the model.
         vocab_size: as in `import_tokenizer`.
         said: likewise.
     """
+    kind = type(model).SentencePiece
     unused = _unused(len(pieces), vocab_size)
-    pieces = [*pieces, *map(ModelPiece, unused)]
+    pieces = [*pieces, *control_pieces(model, unused)]
     # The unknown piece may have any name.
-    found = {SPECIALS[3] if piece.kind == UNKNOWN else piece.text: i for i, piece in enumerate(pieces)}
+    found = {SPECIALS[3] if piece.type == kind.UNKNOWN else piece.piece: i for i, piece in enumerate(pieces)}
     # PEGASUS has no <s>: what its decoder starts from stands in, or a row that no text has, the last before <unk>.
     starts = said.start if said.start not in (said.pad, said.eos) else None
     rows = _order(found, said, vocab_size, spare=found.get(f"<unk_{OFFSET - 1}>") if starts is None else starts)
-    special = [
-        pieces[row]._replace(text=name, kind=UNKNOWN if name == SPECIALS[3] else CONTROL)
-        for row, name in zip(rows, SPECIALS, strict=False)
-    ]
-    data = write_model([*special, *(pieces[row] for row in rows[len(SPECIALS) :])], others)
+    special = control_pieces(model, SPECIALS)
+    special[3].type = kind.UNKNOWN
+    for row, piece in zip(rows, special, strict=False):
+        piece.score = pieces[row].score
+    data = written_sentencepiece(model, [*special, *(pieces[row] for row in rows[len(SPECIALS) :])])
     return ImportedTokenizer(Tokenizer.from_bytes(data), rows, len(unused))
 
 
@@ -178,14 +211,15 @@ def _from_unigram(data: bytes, vocab_size: int, said: SpecialIds) -> ImportedTok
     if kinds or before != "Metaspace" or model["byte_fallback"] or around != [SPECIALS[2]]:
         raise UserError(f"{JSON} of Unigram must be as that of PEGASUS is, but does other things to a text.")
     special = {token["content"] for token in about["added_tokens"] if token["special"]}
-    kind_of = {model["unk_id"]: UNKNOWN}
-    pieces = [
-        ModelPiece(text, kind_of.get(i, CONTROL if text in special else NORMAL), pack("<f", score))
-        for i, (text, score) in enumerate(model["vocab"])
-    ]
-    characters = [step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled"]
-    others = normalisation(b64decode(characters[0])) if characters else normalisation(b"")
-    return _sentencepiece(pieces, others, vocab_size, said)
+    proto = read_sentencepiece()
+    for step in steps:
+        if step["type"] == "Precompiled":
+            proto.normalizer_spec.precompiled_charsmap = b64decode(step["precompiled_charsmap"])
+    kind = type(proto).SentencePiece
+    for i, (text, score) in enumerate(model["vocab"]):
+        is_a = kind.UNKNOWN if i == model["unk_id"] else kind.CONTROL if text in special else kind.NORMAL
+        proto.pieces.add(piece=text, score=score, type=is_a)
+    return _sentencepiece(proto, list(proto.pieces), vocab_size, said)
 
 
 def _from_vocabulary(folder: Path, vocab_size: int, said: SpecialIds) -> ImportedTokenizer:
