@@ -10,18 +10,19 @@ import json
 import shlex
 import statistics
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pyramidions.base.environment import commit, hardware, versions
-from pyramidions.runs.measure.timing import Timed, clock
+from pyramidions.runs.measure import timing
+from pyramidions.runs.measure.timing import EOS, FIRST, PAD, Timed, clock, texts
 
-PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; synthetic tokens begin at FIRST
+__all__ = ["EOS", "FIRST", "PAD", "Timed", "clock", "texts"]
 #: Multiplications of a turn of matrix products: a GPU makes in 0.1 ms what takes a CPU a second.
 _MULTIPLICATIONS = {"cpu": 40e9, "cuda": 4e12}
 #: Shapes of matrix products from which the machine's rate is taken, the best of them: (rows, inner, columns).
@@ -65,19 +66,12 @@ def take_turns(
     contenders: Mapping[str, Callable[[], object]], repeats: int, warmup: int = 1, device: str = "cpu"
 ) -> dict[str, Timed]:
     """Time each contender ``repeats`` times, in turns; what the ``warmup`` turns before them took is not counted."""
-    taken: dict[str, list[tuple[float, int | None]]] = {name: [] for name in contenders}
-    for turn in range(warmup + repeats):
-        for name, work in contenders.items():
-            begin = time.perf_counter()
-            print(f"turn {turn + 1} of {warmup + repeats}: {name} ", end="", file=sys.stderr, flush=True)
-            result = clock(work, device)
-            print(f"{time.perf_counter() - begin:.2f} s", file=sys.stderr, flush=True)
-            if turn >= warmup:
-                taken[name].append(result)
-    return {
-        name: Timed([seconds for seconds, _ in turns], max((peak for _, peak in turns if peak), default=None))
-        for name, turns in taken.items()
-    }
+
+    def tell(turn: int, name: str, seconds: float) -> None:
+        print(f"turn {turn} of {warmup + repeats}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
+
+    works = {name: partial(clock, work, device) for name, work in contenders.items()}
+    return timing.take_turns(works, repeats, warmup, tell)
 
 
 def ratio(name: str, slow: Timed, fast: Timed, target: float | None = None) -> Figure:
@@ -141,13 +135,6 @@ class MatrixProducts:
         """Take a turn."""
         for _ in range(self._times):
             torch.mm(self._a, self._b)
-
-
-def texts(count: int, length: int, vocab_size: int, device: str = "cpu", seed: int = 1) -> torch.Tensor:
-    """Return ``count`` synthetic texts of ``length`` tokens, the end included: (count, length)."""
-    drawn = torch.randint(FIRST, vocab_size, (count, length), generator=torch.Generator().manual_seed(seed))
-    drawn[:, -1] = EOS
-    return drawn.to(device)
 
 
 def parser(text: str | None, name: str, repeats: int = 5, *, devices: bool = True) -> argparse.ArgumentParser:

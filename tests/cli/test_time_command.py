@@ -38,7 +38,7 @@ TINY_PRESET = [
 
 
 def test_a_cpu_takes_small_batches_of_a_preset_and_says_beforehand_what_and_how_long(run, monkeypatch):
-    monkeypatch.setattr("pyramidions.runs.measure.timing.contender.Contender.seconds_a_turn", lambda self: 600.0)
+    monkeypatch.setattr("pyramidions.runs.measure.timing.Contender.seconds_a_turn", lambda self: 600.0)
     result = run("time", *TINY_PRESET)
     assert result.exit_code == 0, result.output
     assert result.stderr.splitlines()[:2] == [

@@ -14,7 +14,8 @@ from tables import for_each
 from pyramidions.models import build, preset
 from pyramidions.models.experiment import Experiment
 from pyramidions.nn import BeamSearch, Decoder, Encoder, Transformer
-from pyramidions.runs.measure.timing import Plan, Timed, add_gradients, clock, contender, report, stopwatch, time_models
+from pyramidions.runs.measure import timing
+from pyramidions.runs.measure.timing import Plan, Timed, add_gradients, clock, report, time_models
 
 
 def experiment(name: str = "tiny", run: dict[str, Any] | None = None, **overrides: Any) -> Experiment:
@@ -52,7 +53,7 @@ def test_gradients_of_pieces_add_up_to_those_of_the_batch(micro_batch: int) -> N
 
 def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = iter(range(1, 100))
-    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (float(next(turns)), None))
+    monkeypatch.setattr(timing, "clock", lambda work, device: (float(next(turns)), None))
     first, second = time_models([experiment(), experiment()], plan(warmup=1, repeats=3))
     # Turns 1 and 2 are the warm-up of both, 3 is the first one's again.
     assert (first["decode_4"].seconds, second["decode_4"].seconds) == ([3, 5, 7], [4, 6, 8])
@@ -62,10 +63,10 @@ def test_configs_take_turns_and_the_warm_up_is_not_counted(monkeypatch: pytest.M
 
 
 def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contender, "_SHORT_SOURCE", 8)
-    monkeypatch.setattr(contender, "_SHORT_TARGET", 3)
+    monkeypatch.setattr(timing, "_SHORT_SOURCE", 8)
+    monkeypatch.setattr(timing, "_SHORT_TARGET", 3)
     # Twice as much work a token of a document, and as much a token of a summary.
-    monkeypatch.setattr(contender.Contender, "_work", lambda self, source, target: 2 * source + target)
+    monkeypatch.setattr(timing.Contender, "_work", lambda self, source, target: 2 * source + target)
     # Of each model: a step of one document of 8 tokens to 3, then 2 and 6 written tokens.
     small = iter([(19.0, None), (1.0, None), (3.0, None)] * 2)
     clocked: list[str] = []
@@ -75,7 +76,7 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
         clocked.append(device)
         return next(small, (1.0, None))
 
-    monkeypatch.setattr(stopwatch, "clock", pretend)
+    monkeypatch.setattr(timing, "clock", pretend)
     sizes = plan(train_batch=4, decode_batch=3, decode_tokens=(4, 8), warmup=1, repeats=2)
     time_models([experiment(), experiment()], sizes, forecast=lambda seconds: told.append((seconds, len(clocked))))
     # 1 s a piece of work, a third of it forward; half a second a token. Documents have 24 tokens, summaries 7.
@@ -84,10 +85,10 @@ def test_small_turns_tell_beforehand_how_long_all_will_take(monkeypatch: pytest.
 
 
 def test_a_forecast_follows_the_multiplications_of_the_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (work(), (1.0, None))[1])
+    monkeypatch.setattr(timing, "clock", lambda work, device: (work(), (1.0, None))[1])
     vanilla = experiment(self_attention="full", pooling_lengths=None)
-    monkeypatch.setattr(contender, "_SHORT_SOURCE", 24)
-    monkeypatch.setattr(contender, "_SHORT_TARGET", 7)
+    monkeypatch.setattr(timing, "_SHORT_SOURCE", 24)
+    monkeypatch.setattr(timing, "_SHORT_TARGET", 7)
     told: list[float] = []
     for source in (24, 2400):
         long = vanilla._replace(max_source_positions=source)
@@ -179,7 +180,7 @@ def test_a_training_step_changes_every_weight(monkeypatch: pytest.MonkeyPatch) -
         models.append(build(*arguments))
         return models[-1]
 
-    monkeypatch.setattr(contender, "build", keep)
+    monkeypatch.setattr(timing, "build", keep)
     time_models([experiment()], plan())
     torch.manual_seed(1)
     fresh = build(experiment().model, 40)
@@ -220,30 +221,22 @@ def test_bf16_computes_in_bfloat16_and_keeps_parameters_in_float32(
     assert seen == {(True, dtype, torch.float32), (False, dtype, torch.float32)}
 
 
-def test_a_gpu_is_idle_before_and_after_what_its_events_enclose(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_idle_before_and_after_what_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     log: list[str] = []
 
-    class Event:
-        def __init__(self, enable_timing: bool) -> None:
-            assert enable_timing
+    def waits_for_the_gpu() -> float:
+        log.append("wait")
+        return 1.5 * len(log)
 
-        def record(self) -> None:
-            log.append("event")
-
-        def elapsed_time(self, other: "Event") -> float:
-            assert self is not other
-            return 1500.0
-
-    monkeypatch.setattr(torch.cuda, "Event", Event)
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("synchronize"))
+    monkeypatch.setattr(timing, "timer", waits_for_the_gpu)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: log.append("reset"))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 7)
-    assert clock(lambda: log.append("work"), "cuda") == (1.5, 7)
-    assert log == ["reset", "synchronize", "event", "work", "event", "synchronize"]
+    assert clock(lambda: log.append("work"), "cuda") == (3.0, 7)
+    assert log == ["reset", "wait", "work", "wait"]
 
 
 def test_peak_memory_leaves_out_what_lies_there_for_other_configs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopwatch, "clock", lambda work, device: (1.0, 10**9))
+    monkeypatch.setattr(timing, "clock", lambda work, device: (1.0, 10**9))
     alone = time_models([experiment()], plan())[0]["decode_4"].peak_bytes
     beside = time_models([experiment(), experiment(embed_dim=64)], plan())[0]["decode_4"].peak_bytes
     # Weights of the other one, and its texts: 3 documents of 24 tokens and 3 summaries of 7, of 8 bytes each.
@@ -309,7 +302,7 @@ def test_memory_that_runs_out_is_told_with_the_option_that_helps(
     work: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(ValueError) as refused:
-        patch.setattr(contender, "add_gradients", work)
+        patch.setattr(timing, "add_gradients", work)
         time_models([experiment()], plan(micro_batch=2))
     assert str(refused.value) == (
         "Memory ran out in a training step of tiny that takes 2 documents at a time (--micro-batch)."

@@ -1,0 +1,399 @@
+"""Seconds of a training step and of decoding, as table 10 of Pietruszka et al. 2022 has them; needs torch only.
+
+Models take turns, so that whatever slows the machine for a while slows all of them.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.benchmark.utils.timer import timer
+
+from pyramidions.base.environment import commit, hardware, versions, why_no_gpu
+from pyramidions.base.errors import UserError
+from pyramidions.models.builder import build
+from pyramidions.models.experiment import Experiment
+from pyramidions.nn import BeamSearch, Transformer
+from pyramidions.runs.measure.cost import Lengths, cost_of
+
+PAD, EOS, FIRST = 1, 2, 4  # as in prepared data; synthetic tokens begin at FIRST
+_MARKER, _SENTENCE = FIRST, 32  # tokens of a sentence, for models that read markers
+_CLIP_NORM, _LR = 1.0, 5e-4
+_SHORT_SOURCE, _SHORT_TARGET = 1024, 128  # tokens of the document that tells beforehand how long all turns will take
+#: Takes the name of what is timed and how often decoders will be called; gives what is called after each of the calls.
+Watch = Callable[[str, int], AbstractContextManager[Callable[[], object]]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is timed, and how.
+
+    Attributes:
+        train_batch: documents of a training step.
+        micro_batch: documents of it that are in memory at a time, their gradients added up; None for all of them.
+        target_tokens: of a synthetic summary in the training step; None for the longest that a config allows.
+        decode_batch: documents that are decoded together.
+        decode_tokens: how many tokens each beam is forced to write, the end included, in one timing each; none to
+            time training alone.
+        repeats: timings of each kind, at least 2.
+        warmup: turns before them that are not counted.
+        vocab_size: V, specials included.
+        seed: of weights, documents and dropout.
+        device: cpu or cuda, the current GPU.
+        precision: fp32, or bf16: autocast to bfloat16 in training and in decoding, while parameters, gradients and
+            Adam's moments stay in float32.
+
+    Raises:
+        UserError: a value that breaks a rule, or a device that is not there.
+    """
+
+    train_batch: int = 64
+    micro_batch: int | None = None
+    target_tokens: int | None = None
+    decode_batch: int = 8
+    decode_tokens: tuple[int, ...] = (256, 512)
+    repeats: int = 5
+    warmup: int = 2
+    vocab_size: int = 32768
+    seed: int = 1
+    device: str = "cpu"
+    precision: str = "fp32"
+
+    def __post_init__(self) -> None:
+        least = {"train_batch": 1, "micro_batch": 1, "target_tokens": 1, "decode_batch": 1, "repeats": 2, "warmup": 0}
+        for name, bound in {**least, "vocab_size": FIRST + 1}.items():
+            value = getattr(self, name)
+            if value is not None and value < bound:
+                raise UserError(f"`{name}` must be at least {bound}, but is {value}.")
+        if self.at_a_time > self.train_batch:
+            raise UserError(
+                f"`micro_batch` must be at most `train_batch`, {self.train_batch}, but is {self.micro_batch}."
+            )
+        tokens = self.decode_tokens
+        if (tokens and min(tokens) < 1) or len(set(tokens)) < len(tokens):
+            raise UserError(f"`decode_tokens` must be positive and differ, but are {tokens}.")
+        for name, known in (("device", ("cpu", "cuda")), ("precision", ("fp32", "bf16"))):
+            if getattr(self, name) not in known:
+                raise UserError(f"`{name}` must be one of {', '.join(known)}, but is {getattr(self, name)!r}.")
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise UserError(f"`device` must be cpu, but is cuda: {why_no_gpu()}.")
+
+    @property
+    def at_a_time(self) -> int:
+        """Documents of a training step that are in memory at a time."""
+        return self.micro_batch or self.train_batch
+
+    @property
+    def pieces(self) -> int:
+        """Pieces that a training step consists of."""
+        return -(-self.train_batch // self.at_a_time)
+
+    @property
+    def turns(self) -> int:
+        """Turns of each kind, the warm-up included."""
+        return self.warmup + self.repeats
+
+    def autocast(self) -> torch.autocast:
+        """Return a context of this precision."""
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bf16")
+
+
+class Timed(NamedTuple):
+    """What one thing took, turn by turn.
+
+    Attributes:
+        seconds: of each turn after the warm-up.
+        peak_bytes: the most GPU memory that tensors took in a turn, without those of other configs; None on a CPU.
+    """
+
+    seconds: list[float]
+    peak_bytes: int | None
+
+    @property
+    def mean(self) -> float:
+        """Mean, in seconds."""
+        return statistics.mean(self.seconds)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a sample, in seconds."""
+        return statistics.stdev(self.seconds)
+
+    @property
+    def median(self) -> float:
+        """Median, in seconds."""
+        return statistics.median(self.seconds)
+
+    def ratio_to(self, other: "Timed") -> dict[str, float]:
+        """Return the ratio of medians, and the lowest and highest ratio of two neighbouring turns."""
+        ratios = [mine / theirs for mine, theirs in zip(self.seconds, other.seconds, strict=True)]
+        return {"medians": self.median / other.median, "low": min(ratios), "high": max(ratios)}
+
+    def as_json(self, first: "Timed") -> dict[str, Any]:
+        """Return all figures as plain values, with the ratio to another thing."""
+        figures = {"mean": self.mean, "standard_deviation": self.deviation, "median": self.median}
+        return {**self._asdict(), **figures, "ratio_to_first": self.ratio_to(first)}
+
+
+def clock(work: Callable[[], object], device: str) -> tuple[float, int | None]:
+    """Do something on a device that is idle before and after; return its seconds and, of a GPU, the peak in bytes."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    # It waits for a GPU.
+    begin = timer()
+    work()
+    seconds = timer() - begin
+    return seconds, torch.cuda.max_memory_allocated() if device == "cuda" else None
+
+
+def take_turns(
+    contenders: Mapping[str, Callable[[], tuple[float, int | None]]],
+    repeats: int,
+    warmup: int,
+    tell: Callable[[int, str, float], object] = lambda turn, name, seconds: None,
+) -> dict[str, Timed]:
+    """Time contenders in turns.
+
+    Args:
+        contenders: by name, what takes a turn and returns its seconds and its peak, as `clock` does.
+        repeats: turns that count.
+        warmup: turns before them.
+        tell: takes the number of the turn, from 1, the name and the seconds of each.
+    """
+    taken: dict[str, list[tuple[float, int | None]]] = {name: [] for name in contenders}
+    for turn in range(1, warmup + repeats + 1):
+        for name, work in contenders.items():
+            taken[name].append(work())
+            tell(turn, name, taken[name][-1][0])
+    return {
+        name: Timed([seconds for seconds, _ in turns[warmup:]], max((p for _, p in turns[warmup:] if p), default=None))
+        for name, turns in taken.items()
+    }
+
+
+@contextmanager
+def naming_what_took_memory(what: str) -> Iterator[None]:
+    """Raise a UserError that names the work where memory runs out."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # torch has a class for a GPU's memory only.
+        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error):
+            raise UserError(f"Memory ran out in {what}.") from None
+        raise
+
+
+def texts(count: int, length: int, vocab_size: int, device: str = "cpu", seed: int = 1) -> Tensor:
+    """Return ``count`` synthetic texts of ``length`` tokens, the end included: (count, length)."""
+    drawn = torch.randint(FIRST, vocab_size, (count, length), generator=torch.Generator().manual_seed(seed))
+    drawn[:, -1] = EOS
+    return drawn.to(device)
+
+
+def add_gradients(
+    model: Transformer, source: Tensor, target: Tensor, micro_batch: int, autocast: Callable[[], torch.autocast]
+) -> None:
+    """Add up the gradients of the mean cross entropy over all positions of a batch, piece by piece.
+
+    Args:
+        model: in training mode.
+        source: (B, L), the documents.
+        target: (B, T), their summaries, without padding.
+        micro_batch: documents of a piece; the last one may have fewer.
+        autocast: the context of the forward passes.
+    """
+    for documents, summaries in zip(source.split(micro_batch), target.split(micro_batch), strict=True):
+        prefix = F.pad(summaries[:, :-1], (1, 0), value=EOS)
+        with autocast():
+            # (B, T, V) -> (BT, V)
+            logits = model(documents, prefix).flatten(0, 1).float()
+            loss = F.cross_entropy(logits, summaries.flatten(), reduction="sum") / target.numel()
+        loss.backward()
+
+
+class Contender:
+    """A freshly built model with synthetic texts of its full length, on the device.
+
+    Args:
+        experiment: the model and its lengths.
+        plan: what is timed.
+    """
+
+    def __init__(self, experiment: Experiment, plan: Plan) -> None:
+        self.experiment = experiment
+        self.plan = plan
+        torch.manual_seed(plan.seed)
+        longest = max(experiment.max_target_positions, plan.target_tokens or 0)
+        self.model = build(experiment.model, plan.vocab_size, PAD, _MARKER, longest).to(plan.device)
+        lr = experiment.run.get("optimization", {}).get("lr", _LR)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=float(lr[0] if isinstance(lr, list) else lr))
+        self.source = self._texts(max(plan.train_batch, plan.decode_batch), experiment.max_source_positions)
+        self.target = self._texts(plan.train_batch, plan.target_tokens or experiment.max_target_positions)
+
+    def _texts(self, count: int, length: int) -> Tensor:
+        made = texts(count, length, self.plan.vocab_size, self.plan.device, self.plan.seed)
+        made[:, :-1:_SENTENCE] = _MARKER
+        return made
+
+    def clock(self, tokens: int | None, work: Callable[[], object]) -> tuple[float, int | None]:
+        """Return the seconds, and the peak of all memory on a GPU, of decoding ``tokens`` or, where None, of training.
+
+        Raises:
+            UserError: memory ran out.
+        """
+        name = self.experiment.name
+        if tokens is None:
+            what = f"a training step of {name} that takes {self.plan.at_a_time} documents at a time (--micro-batch)"
+        else:
+            limit = f"{self.plan.decode_batch} documents at a time (--decode-batch)"
+            what = f"decoding {tokens} tokens with {name}, which takes {limit}"
+        self.model.train(tokens is None)
+        try:
+            with naming_what_took_memory(what):
+                return clock(work, self.plan.device)
+        finally:
+            self.optimizer.zero_grad()
+
+    def take_turn(self, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
+        """Decode ``tokens`` or, where None, make a training step; call ``tick`` whenever the decoder was called."""
+        documents = self.source[: self.plan.decode_batch]
+
+        def called(*_: object) -> None:
+            tick()
+
+        hook = self.model.decoder.register_forward_hook(called)
+        try:
+            return self.clock(tokens, self.train if tokens is None else lambda: self.decode(tokens, documents))
+        finally:
+            hook.remove()
+
+    def train(self) -> None:
+        """Make a training step."""
+        self.optimizer.zero_grad()
+        source = self.source[: self.plan.train_batch]
+        add_gradients(self.model, source, self.target, self.plan.at_a_time, self.plan.autocast)
+        nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP_NORM)
+        self.optimizer.step()
+
+    def decode(self, tokens: int, documents: Tensor) -> None:
+        """Write exactly so many tokens for documents, (B, L), the end included."""
+        config = self.experiment.model
+        search = BeamSearch(
+            config.decoding_beam, tokens - 1, tokens - 1, config.decoding_length_penalty, eos=EOS, best=1
+        )
+        with self.plan.autocast():
+            search(self.model, documents)
+
+    def seconds_a_turn(self) -> float:
+        """Return about how many seconds a turn of each kind takes together on the CPU.
+
+        One short document is trained on and decoded; multiplications tell how much more work all of it is.
+        """
+        plan, longest = self.plan, self.experiment.max_source_positions
+        source, target = self.source[:1, :_SHORT_SOURCE], self.target[:1, :_SHORT_TARGET]
+        seconds, _ = self.clock(None, lambda: add_gradients(self.model, source, target, 1, plan.autocast))
+        each = seconds / self._work(source.size(1), target.size(1))
+        total = each * self._work(longest, self.target.size(1)) * plan.train_batch
+        if plan.decode_tokens:
+            # A third of a training step is its forward pass.
+            encoding = each / 3 * self._work(longest, 1) * plan.decode_batch
+            documents = self.source[: plan.decode_batch, :_SHORT_SOURCE]
+            few, more = (self.clock(n, partial(self.decode, n, documents))[0] for n in (2, 6))
+            writing = max(0.0, more - few) / 4
+            total += sum(encoding + writing * tokens for tokens in plan.decode_tokens)
+        return total
+
+    def _work(self, source: int, target: int) -> int:
+        """Return the multiplications of a document and its summary."""
+        return cost_of(self.experiment.model, Lengths(source, target, 1, self.plan.vocab_size)).total()
+
+    def bytes_between_turns(self) -> int:
+        """Return what lies on the device all the time: weights, moments and texts."""
+        states = [value for state in self.optimizer.state.values() for value in state.values()]
+        tensors = [*self.model.parameters(), *self.model.buffers(), *states, self.source, self.target]
+        return sum(tensor.nbytes for tensor in tensors if tensor.device.type == self.plan.device)
+
+
+def time_models(
+    experiments: Sequence[Experiment],
+    plan: Plan,
+    watch: Watch = lambda phase, calls: nullcontext(lambda: None),
+    forecast: Callable[[float], object] | None = None,
+) -> list[dict[str, Timed]]:
+    """Time models that take turns.
+
+    A training step is forward, cross entropy over all positions, backward, clipping and Adam, with dropout as
+    configured; decoding is encoder and beam search with the config's beam and length penalty, of exactly as many
+    tokens as steps. All documents are as long as the config allows. All models stay in memory throughout.
+
+    Args:
+        experiments: the models.
+        plan: what is timed.
+        watch: is told of progress.
+        forecast: takes an estimate of the seconds that all turns will take, before the first; None for no estimate.
+            Small turns on the CPU give it.
+
+    Returns:
+        Of each model "train_step" and "decode_N" for each number of tokens N.
+
+    Raises:
+        UserError: a config that breaks a rule, or memory that ran out.
+    """
+    with naming_what_took_memory("building the models and their synthetic texts"):
+        contenders = {str(number): Contender(experiment, plan) for number, experiment in enumerate(experiments)}
+    if forecast is not None:
+        forecast(plan.turns * sum(contender.seconds_a_turn() for contender in contenders.values()))
+
+    def turn(contender: Contender, tokens: int | None, tick: Callable[[], object]) -> tuple[float, int | None]:
+        """Return the seconds, and the peak of memory without what lies there for the others."""
+        others = sum(other.bytes_between_turns() for other in contenders.values() if other is not contender)
+        seconds, peak = contender.take_turn(tokens, tick)
+        return seconds, None if peak is None else peak - others
+
+    results: list[dict[str, Timed]] = [{"train_step": Timed([], None)} for _ in contenders]
+    # Training comes last: it changes the weights.
+    for tokens in (*plan.decode_tokens, None):
+        phase = "train_step" if tokens is None else f"decode_{tokens}"
+        calls = plan.turns * len(contenders) * (plan.pieces if tokens is None else tokens)
+        with watch(phase, calls) as tick:
+            turns = {name: partial(turn, contender, tokens, tick) for name, contender in contenders.items()}
+            timed = take_turns(turns, plan.repeats, plan.warmup)
+        for result, found in zip(results, timed.values(), strict=True):
+            result[phase] = found
+    return results
+
+
+def report(
+    experiments: Sequence[Experiment], plan: Plan, results: list[dict[str, Timed]], overrides: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the timings, with the plan, the code and the machine.
+
+    Args:
+        experiments: the models.
+        plan: how they were timed.
+        results: what `time_models` returned.
+        overrides: with which the experiments were read.
+    """
+    return {
+        "overrides": list(overrides),
+        "commit": commit(),
+        "versions": versions(),
+        "hardware": hardware(plan.device),
+        **asdict(plan),
+        "configs": [
+            {
+                "config": experiment.name,
+                "source_tokens": experiment.max_source_positions,
+                "target_tokens": plan.target_tokens or experiment.max_target_positions,
+                "beam": experiment.model.decoding_beam,
+                **{phase: timed.as_json(results[0][phase]) for phase, timed in result.items()},
+            }
+            for experiment, result in zip(experiments, results, strict=True)
+        ],
+    }
