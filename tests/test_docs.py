@@ -17,6 +17,7 @@ import pytest
 from fairseq import options
 from hydra import compose, initialize_config_dir
 from tables import for_each
+from test_layering import MAY_IMPORT
 
 import pyramidions.plugin  # noqa: F401  (registers with fairseq, which may be imported later than pyramidions)
 from lab.cli import main as lab
@@ -224,13 +225,35 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / "repository" / "pyramidions" / "base" / "registry.py").is_file()
 
 
-def test_the_architecture_names_every_kind_and_field() -> None:
-    named = set(spans("docs/architecture.md"))
+def test_models_names_every_kind_and_field() -> None:
+    named = set(spans("docs/models.md"))
     for registry in REGISTRIES:
         assert set(registry.names) <= named, registry.axis
     numbers = {"embed_dim", "ffn_embed_dim", "num_heads", "encoder_layers", "decoder_layers", "max_source_positions"}
     fields = {name for name in vars(PyramidionConfig()) if not name.endswith("dropout") and "decoding" not in name}
     assert fields - numbers <= named
+
+
+def test_the_architecture_says_what_each_room_imports() -> None:
+    table = text("docs/architecture.md").partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", table, re.MULTILINE)
+    said = {room: set(re.findall(r"\w+", imports)) for room, imports in rows}
+    may: dict[str, set[str]] = {}
+    for layer, imports in MAY_IMPORT.items():
+        if "." in layer and "__" not in layer:
+            room = layer.split(".")[1]
+            may.setdefault(room, set()).update({name.split(".")[0] for name in imports} - {room})
+    rooms = set(may)
+    assert said.pop("cli") - {"all", "but", "and"} == rooms - {"cli"} - may.pop("cli")
+    assert said == may
+
+
+def test_the_walks_of_the_architecture_are_what_the_code_calls() -> None:
+    steps = re.findall(r"^\d+\. `([\w.]+)` \(\[[^\]]+\]\(\.\./([^)]+)\)", text("docs/architecture.md"), re.MULTILINE)
+    assert len(steps) > 30
+    for name, file in steps:
+        for part in name.split("."):
+            assert re.search(rf"(def|class) {part}\b", text(file)), name
 
 
 @pytest.fixture
