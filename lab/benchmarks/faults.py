@@ -28,14 +28,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
-from fault_bad_input import BAD_INPUT, bad_input, counted_cases
-from fault_campaign import Campaign
-from fault_commands import commands
-from fault_materials import Materials
-from fault_subjects import COMMANDS, Subject
-from fault_trainings import FAMILIES, trainings
-from fault_tries import DIFFERS, HALF, LEFT, NOT_TRIED, STUCK, Try, plan
+import pandas as pd
+from fault_campaign import DIFFERS, HALF, LEFT, NOT_TRIED, STUCK, Campaign, Try, plan
+from fault_commands import FAMILIES, commands, trainings
+from fault_subjects import COMMANDS, ROOT, Materials, Subject, run
 from side_by_side import parser, record
 
 from pyramidions.base.environment import commit, versions
@@ -43,6 +42,9 @@ from pyramidions.files.atomic import hold_folder, write_file
 
 TRAININGS = "trainings"
 ALL = "all"
+BAD_INPUT = "bad-input"
+_FOLDER = ROOT / "tests" / "bad_input"
+_TEST = "test_bad_input_ends_in_one_sentence_and_leaves_nothing["
 
 
 def chosen(names: Sequence[str] | None, subjects: Sequence[Subject]) -> list[Subject]:
@@ -83,31 +85,64 @@ def check_work(folder: Path, seed: int) -> None:
 
 def table(tries: Sequence[Try]) -> str:
     """Return a Markdown table of how many tries held: by command and harm; of trainings by family and harm."""
-    rows = [(each.group if each.group in FAMILIES else each.command, each.harm) for each in tries]
-    kinds = Counter(rows)
-    held = Counter(row for row, each in zip(rows, tries, strict=True) if each.wrong is None)
-    lines = ["| command, or family of trainings | harm | held | of |", "|---|---|---|---|"]
-    lines += [f"| {row} | {harm} | {held[row, harm]} | {count} |" for (row, harm), count in kinds.items()]
-    return "\n".join(lines)
+    rows = pd.DataFrame([(_row(each), each.harm, each.wrong is None) for each in tries])
+    rows.columns = ["command, or family of trainings", "harm", "held"]
+    counts = rows.groupby([*rows.columns[:2]], sort=False).held.agg(held="sum", of="size").reset_index()
+    return str(counts.to_markdown(index=False))
+
+
+def _row(each: Try) -> str:
+    return each.group if each.group in FAMILIES else each.command
 
 
 def groups(tries: Sequence[Try]) -> str:
     """Return a Markdown table with a line for each group: what was harmed, kills, tries, and what did not hold."""
-    lines = [
-        "| group | commands or presets | kills | tries | held | parts that look whole | silent differences |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for group in (*dict.fromkeys(each.group for each in tries), ALL):
         of = [each for each in tries if group in (each.group, ALL)]
         kinds = Counter(each.kind for each in of)
-        counts = (len({each.command for each in of}), kills(of), len(of), kinds[None], kinds[HALF], kinds[DIFFERS])
-        lines.append(f"| {group} | {' | '.join(map(str, counts))} |")
-    return "\n".join(lines)
+        counts = {"commands or presets": len({each.command for each in of}), "kills": kills(of), "tries": len(of)}
+        wrong = {"held": kinds[None], "parts that look whole": kinds[HALF], "silent differences": kinds[DIFFERS]}
+        lines.append({"group": group, **counts, **wrong})
+    return str(pd.DataFrame(lines).to_markdown(index=False))
 
 
 def kills(tries: Sequence[Try]) -> int:
     """Return how many were killed, and did not end before."""
     return sum(each.harm.startswith("killed") and each.kind != NOT_TRIED for each in tries)
+
+
+def counted_cases() -> int:
+    """Return how many cases there are."""
+    return len((_FOLDER / "cases.jsonl").read_text().splitlines())
+
+
+def bad_input(folder: Path) -> dict[str, Any]:
+    """Run the cases as the tests do; return how many there are, how many held, and the names of the others.
+
+    Args:
+        folder: where what came out is kept, and not found again.
+    """
+    kept = folder / "bad-input.json"
+    if not kept.exists():
+        print(f"running {counted_cases()} bad inputs", flush=True)
+        with tempfile.TemporaryDirectory() as made:
+            report = Path(made) / "report.xml"
+            done = run(["python", "-m", "pytest", "-q", "-n", "0", f"--junitxml={report}", str(_FOLDER)])
+            if not report.exists():
+                sys.exit(f"The cases of bad input do not run:\n{done.output}")
+            found = outcomes(report)
+        if found["cases"] != counted_cases():
+            sys.exit(f"{found['cases']} of {counted_cases()} bad inputs were run:\n{done.output}")
+        write_file(kept, json.dumps(found).encode())
+    return dict(json.loads(kept.read_text()))
+
+
+def outcomes(report: Path) -> dict[str, Any]:
+    """Return what a JUnit file of pytest says of the cases; one that was skipped did not hold."""
+    cases = [each for each in ElementTree.parse(report).iter("testcase") if each.get("name", "").startswith(_TEST)]
+    wrong = [each.get("name", "").removeprefix(_TEST)[:-1] for each in cases if len(each.findall("*"))]
+    return {"cases": len(cases), "held": len(cases) - len(wrong), "wrong": wrong}
 
 
 def main() -> None:
