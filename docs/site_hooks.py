@@ -1,16 +1,22 @@
-"""A hook of mkdocs: pages link to files of the repository as on GitHub, and the site carries these files itself.
+"""Hooks of mkdocs: pages link to files of the repository as on GitHub, and examples in the help of commands are code.
 
 A file outside docs/ that a page links to lies under `repository/` in the site: pages of Markdown as pages, others as
 they are.
 """
 
+import inspect
 import os
 import re
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from pyramidions.cli import main
 
 ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)#\s]*)([^)\s]*)(?=\))")
@@ -54,3 +60,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return os.path.relpath(_place(target), Path(page.file.src_uri).parent) + found[2]
 
     return LINK.sub(moved, markdown)
+
+
+def on_pre_build(config: MkDocsConfig) -> None:
+    """Turn what click prints as it stands, lines of examples behind a \\b, into blocks of code."""
+    for name in main.list_commands(click.Context(main)):
+        command: Any = main.get_command(click.Context(main), name)
+        command.help = re.sub(r"\x08\n(.*:)\n((?: .*\n?)+)", _example, inspect.cleandoc(command.help))
+
+
+def _example(found: re.Match[str]) -> str:
+    code = textwrap.dedent(found[2]).rstrip()
+    return f"**{found[1]}**\n\n```bash\n{code}\n```\n"
