@@ -118,7 +118,7 @@ setup(
     package_data={
         "pyramidions": [
             *("py.typed", "__init__.pyi", "data/section_types.json"),
-            *(f"{room}/*.{ending}" for room in ("inference", "pages", "scoring") for ending in ("html", "css", "js")),
+            *(f"pages/*.{ending}" for ending in ("html", "css", "js")),
         ]
     },
     install_requires=BASE,

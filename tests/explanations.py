@@ -33,8 +33,15 @@ def page_data(page: str) -> dict:
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
-def only_piece(page: str) -> dict:
-    """Return the figures of the only piece of the only document of a page."""
+def only_document(page: str) -> dict:
+    """Return the only document of a page."""
     (document,) = page_data(page)["documents"]
-    (piece,) = document["pieces"]
-    return piece
+    return document
+
+
+def texts_of(document: dict) -> list[str]:
+    """Return the text of each piece of a document on a page, without marks."""
+    ends = set(document["marks"]["mark"])
+    texts = ["" if place in ends else text for place, text in enumerate(document["segments"])]
+    cuts = [start for tag, start, _ in document["blocks"] if tag == "h2"] or [0]
+    return ["".join(texts[start:end]) for start, end in zip(cuts, [*cuts[1:], len(texts)], strict=True)]

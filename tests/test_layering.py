@@ -75,7 +75,7 @@ MAY_IMPORT = {
     "pyramidions.nn": ("nn", "base.registry"),
     "pyramidions.models": ("base", "nn", "models"),
     "pyramidions.files": ("base", "files"),
-    "pyramidions.pages": ("pages",),
+    "pyramidions.pages": ("base", "pages"),
     "pyramidions.text": ("base", "text"),
     "pyramidions.extract": ("base", "files.hub", "text", "extract"),
     "pyramidions.documents": ("base", "files", "text", "documents"),
@@ -101,8 +101,8 @@ MAY_IMPORT = {
     "pyramidions.plugin": ("base", "data", "extract", "files", "models", "nn", "scoring", "text", "plugin"),
     "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
-        *("base", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs", "scoring"),
-        *("text", "cli"),
+        *("base", "data", "documents", "extract", "files", "inference", "models", "pages", "pretrained", "runs"),
+        *("scoring", "text", "cli"),
     ),
 }
 STANDARD_AND_TORCH = {"torch"}

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from conftest import SAMPLE
 from documents import pdf
-from explanations import only_piece
+from explanations import only_document, texts_of
 from fairseq import options
 from fairseq_commands import TINY, run
 from hydra import compose, initialize_config_dir
@@ -114,7 +114,7 @@ def test_own_documents_from_preparation_to_scores(folder: Path) -> None:
     assert "pieces, summarized one by one" in run_in(folder, ["8" if word == "300" else word for word in summarize])
     (folder / "paper.pdf").write_bytes(pdf("One two three."))
     run_in(folder, command("explaining", "pyramidions", "summarize", "checkpoints", "paper.pdf"))
-    assert "".join(only_piece((folder / "page.html").read_text())["document"]).strip() == "One two three."
+    assert [text.strip() for text in texts_of(only_document((folder / "page.html").read_text()))] == ["One two three."]
     run_in(folder, command("tutorial", "pyramidions", "export"))
     assert "n=4" in (folder / "my-summarizer" / "README.md").read_text()
     ((example,), (explained,)) = (python_examples(page) for page in ("summarizing", "explaining"))
@@ -268,8 +268,8 @@ def test_a_pretrained_model_writes(tmp_path: Path) -> None:
     (tmp_path / "paper.pdf").write_bytes(pdf("One two three."))
     run_in(tmp_path, command("README", "pyramidions", "import"))
     run_in(tmp_path, command("README", "pyramidions", "summarize", "led.pt"))
-    page = only_piece((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert "".join(page["document"]).strip() == "One two three."
+    document = only_document((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert [text.strip() for text in texts_of(document)] == ["One two three."]
 
 
 def test_every_preset_is_named() -> None:

@@ -143,7 +143,7 @@ class Job:
     @contextmanager
     def _output(self, engine: "Engine", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
         from pyramidions.files.atomic import atomic_file, written_together
-        from pyramidions.inference.document_page import full
+        from pyramidions.pages.page import page_is_full
 
         asked, ids = self._asked, _Ids(self._source.paths, kept)
         if kept is not None:
@@ -165,7 +165,7 @@ class Job:
             if page is not None and worker is not None and worker.page is not None:
                 page.write(worker.page.html().encode())
         if worker is not None and worker.page is not None and asked.page is not None and worker.page.left_out:
-            self.report.fail(full(asked.page, worker.page.left_out, worker.most_shown))
+            self.report.fail(page_is_full(asked.page, worker.page.left_out, worker.most_shown))
 
     def _show(self, ids: "_Ids", result: Result) -> None:
         with self.report.bar_aside():

@@ -2,28 +2,53 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import groupby
+from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from pyramidions.base.arguments import CountOrZero, checked
-from pyramidions.inference.document_page import DocumentPage
 from pyramidions.inference.explanation import Explanation, LayerTrace
 from pyramidions.inference.summary import Summary
 from pyramidions.inference.supported_sentences import SummarySentence, Supporting
-from pyramidions.pages.frame import MOST, as_json
+from pyramidions.pages.page import MOST, Document, DocumentPage, Item, Kind, Layer, Link, Sentence, Support
 from pyramidions.text.words import UNSPACED
 
 #: document tokens that the page lists for each word of the summary, those with the largest shares
 TOKENS_A_WORD = 64
 #: most tokens of a document on a page that browsers draw at once
 MOST_TOKENS = 2**18
-_PARTS = ("explanation_comparison", "explanation_memories", "explanation_support")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+_KIND: Kind = {
+    "layout": "words",
+    "title": "Documents and their summaries",
+    "unit": "token",
+    "heading": "Summary",
+    "table": "Layer by layer",
+    "chart": "How much is left along the document, and where the attention of a word goes",
+    "caption": "left of a token (mean)",
+    "help": "Tap or point at a word, or move with the arrow keys, to see what it drew on. A click or Enter keeps it "
+    "and goes to the strongest token; Escape or another click lets it go. A click on a token names the words that drew "
+    "on it.",
+    "legend": [
+        (0.25, "a sixteenth", "alone"),
+        (0.5, "a quarter", "alone"),
+        (1.0, "all of a token is left", "alone"),
+        ("linked", "a summary word drew on it"),
+        ("ours", "more is left for this query", "compared"),
+        ("theirs", "more is left for the other query", "compared"),
+        ("global", "global: it sees all tokens, and all see it", "global"),
+        ("", "¶ marks the end and, in some vocabularies, sentences"),
+    ],
+    "figure": "Blue: how much is left of a token.",
+    "how": "Followed are the vectors that pooling selects and mixes, and the decoder's attention to them (mean of its "
+    "layers and heads). The encoder's attention mixes tokens, too, and is not followed: a vector may know more than "
+    "the tokens that it is made of.",
+    "gamma": 0.5,
+}
 
 
-class ExplanationPage:
+class ExplanationPage(DocumentPage):
     """A page of documents and their summaries, gathered one by one.
 
     Beside a document, each token shaded by how much of it is left after a layer, stands the summary; a word of it
@@ -38,14 +63,7 @@ class ExplanationPage:
 
     @checked
     def __init__(self, model: str = "", most: CountOrZero = MOST) -> None:
-        self._model = model
-        self._page = DocumentPage("explanation_page", most, _PARTS)
-        self._settings: dict[str, str] = {}
-
-    @property
-    def left_out(self) -> int:
-        """The number of documents that are not on the page, or not to their end."""
-        return self._page.left_out
+        super().__init__(_KIND, {"model": model} if model else {}, most)
 
     @checked
     def add(self, name: str, explanations: Iterable[Explanation], query: str | None = None) -> list[Summary]:
@@ -59,30 +77,25 @@ class ExplanationPage:
         Returns:
             The summaries of all pieces, of those that are left out as well.
         """
-        kept: list[str] = []
+        kept: list[_Piece] = []
         summaries: list[Summary] = []
-        tokens = 0
+        tokens = reserved = 0
         for explanation in explanations:
             summaries.append(explanation.summary)
             if len(kept) < len(summaries) - 1:
                 continue
-            self._settings = self._settings or dict(explanation.settings)
-            piece = as_json(_piece(explanation))
+            self.settings |= explanation.settings
+            piece = _piece(explanation, tokens)
             tokens += len(explanation.document)
-            if tokens <= MOST_TOKENS and self._page.reserve(piece):
+            # What no layer changes is written once.
+            written = piece.shown, [values for values, _ in groupby(piece.reached)]
+            if tokens <= MOST_TOKENS and (size := self.room.reserve(written)):
                 kept.append(piece)
-        missing = len(summaries) - len(kept)
-        self._page.left_out += missing > 0
+                reserved += size
+        self.left_out += len(kept) < len(summaries)
         if kept:
-            asked = {} if query is None else {"query": query}
-            about = as_json({"name": name, "missing": missing, **asked})
-            self._page.add(f'{about[:-1]},"pieces":[{",".join(kept)}]}}')
+            self.keep(_joined(name, query, kept, len(summaries)), reserved)
         return summaries
-
-    def html(self) -> str:
-        """Return the page: one file that needs no network."""
-        named = {"model": self._model} if self._model else {}
-        return self._page.html({"settings": {**named, **self._settings}})
 
 
 @checked
@@ -99,54 +112,148 @@ def html_page(explanation: Explanation, name: str, model: str = "") -> str:
     return page.html()
 
 
-def _piece(explanation: Explanation) -> dict[str, Any]:
-    # Layers that do not pool repeat the shares of the layer before: each list is written once.
-    reached: list[list[int]] = []
-    last: Tensor | None = None
-    layers = []
-    for layer in explanation.trace.layers:
-        if layer.reached is not None and (last is None or not torch.equal(last, layer.reached)):
-            reached.append(_rounded(layer.reached.clamp(min=0), 1000))
-        last = layer.reached
-        layers.append(_layer(layer, None if last is None else len(reached) - 1))
-    traced = explanation.trace
-    memories = [{"layer": each.layer, "vectors": each.vectors, "traced": each.is_traced} for each in traced.memories]
-    seen = traced.seen_by_all
+class _Piece(NamedTuple):
+    """A document that was read in one go, or a piece of one, without the tensors that its page needs no more.
+
+    Attributes:
+        shown: what the page shows; places are counted from the beginning of the document.
+        summary: of the piece.
+        layers: what they did.
+        reached: for each of them, what is left of each token, in thousandths; None where that is unknown.
+        memories: the layer, the number of vectors, and whether it is traced, of each that the decoder reads.
+    """
+
+    shown: Document
+    summary: Summary
+    layers: list[LayerTrace]
+    reached: list[list[int] | None]
+    memories: list[tuple[int | None, int, bool]]
+
+
+def _piece(explanation: Explanation, start: int) -> _Piece:
+    """Return what a page shows of a piece, behind ``start`` tokens of the document."""
+    trace, asked = explanation.trace, explanation.asked
+    texts = list(enumerate(explanation.document))
+    shown: Document = {
+        # The end of a query is the end of its paragraph.
+        "segments": [text or ("" if place < asked else " ¶") for place, text in texts],
+        "blocks": [
+            ("query" if place < asked else "p", start + place, "")
+            for place, text in texts
+            if place in (0, asked) or text.startswith("\n\n")
+        ],
+        "marks": {
+            "mark": [start + place for place, text in texts if not text and place >= asked],
+            "global": [] if trace.seen_by_all is None else (trace.seen_by_all.nonzero()[:, 0] + start).tolist(),
+        },
+        "items": [_item(explanation, *place, start) for place in words(explanation.written)],
+        "sentences": [_sentence(sentence, start) for sentence in explanation.sentences],
+    }
+    reached = [None if layer.reached is None else _rounded(layer.reached.clamp(min=0), 1000) for layer in trace.layers]
+    memories = [(each.layer, each.vectors, each.is_traced) for each in trace.memories]
+    return _Piece(shown, explanation.summary, trace.layers, reached, memories)
+
+
+def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: int) -> Document:
+    """Join the pieces of a document that are shown."""
+    segments: list[str] = []
+    blocks: list[tuple[str, int, str]] = []
+    items: list[Item] = []
+    sentences: list[Sentence] = []
+    parts: list[tuple[str, int]] = []
+    marks: dict[str, list[int]] = {"mark": [], "global": []}
+    for number, piece in enumerate(pieces, 1):
+        if len(pieces) > 1:
+            title = f"Piece {number} of {len(pieces)}"
+            blocks.append(("h2", len(segments), title))
+            parts.append((title, len(items)))
+        segments += piece.shown["segments"]
+        blocks += piece.shown["blocks"]
+        items += piece.shown["items"]
+        sentences += piece.shown["sentences"]
+        for mark, found in marks.items():
+            found += piece.shown["marks"][mark]
+    read = sum(piece.summary.read_tokens for piece in pieces)
+    shades: list[list[int]] = []
+    stops: list[Layer] = [{"label": f"The input: {_vectors(read)}", "shades": "all"}]
+    rows = []
+    for number, layers in enumerate(zip(*(piece.layers for piece in pieces), strict=True), 1):
+        received, handed_on = (sum(getattr(layer, key) for layer in layers) for key in ("received", "handed_on"))
+        sharpness = _mean((layer.sharpness, layer.handed_on) for layer in layers)
+        half = _mean((layer.share_for_half, layer.received) for layer in layers)
+        kept = f"{handed_on / received:.1%}"
+        rows.append([str(number), f"{received:,}", f"{handed_on:,}", kept, sharpness, half])
+        reached = [piece.reached[number - 1] for piece in pieces]
+        values = [value for of_piece in reached for value in of_piece or ()]
+        # Layers that do not pool repeat the shares of the layer before: each list is written once.
+        if None not in reached and shades[-1:] != [values]:
+            shades.append(values)
+        label = f"After layer {number} of {len(pieces[0].layers)}: {_vectors(handed_on)}"
+        stops.append({"label": label, "shades": None if None in reached else len(shades) - 1})
+    memories = list(zip(*(piece.memories for piece in pieces), strict=True))
+    traced = [all(is_traced for _, _, is_traced in of_memory) for of_memory in memories]
+    views = [_view(of_memory[0][0], sum(vectors for _, vectors, _ in of_memory)) for of_memory in memories]
     return {
-        "tokens": explanation.summary.document_tokens,
-        "read": explanation.summary.read_tokens,
-        "asked": explanation.asked,
-        "document": explanation.document,
-        "layers": layers,
-        "reached": reached,
-        "traced": all(memory.is_traced for memory in traced.memories),
-        **({"memories": memories} if traced.further else {}),
-        **({} if seen is None else {"seen_by_all": seen.nonzero()[:, 0].tolist()}),
-        "sentences": [_sentence(sentence) for sentence in explanation.sentences],
-        "words": [_word(explanation, start, end) for start, end in words(explanation.written)],
+        "name": name,
+        "query": query,
+        "about": _about(pieces, all_pieces, query is not None),
+        "segments": segments,
+        "blocks": blocks,
+        "shades": shades,
+        "layers": stops,
+        "marks": marks,
+        "items": items,
+        "parts": parts,
+        "views": ["all that the decoder reads (mean)", *views] if len(views) > 1 else [],
+        "known": [all(traced), *traced],
+        "sentences": sentences,
+        "table": {
+            "head": ["layer", "vectors in", "handed on", "kept", "strongest in each", "tokens that make up half"],
+            "rows": rows,
+        },
     }
 
 
-def _sentence(sentence: SummarySentence) -> dict[str, Any]:
-    def places(supporting: Sequence[Supporting]) -> list[tuple[int, int, float]]:
-        return [(each.start, each.end, round(each.share, 4)) for each in supporting]
+def _view(layer: int | None, vectors: int) -> str:
+    name = "the encoder's output" if layer is None else f"layer {layer}"
+    return f"{name} ({_vectors(vectors)})"
 
+
+def _about(pieces: Sequence[_Piece], all_pieces: int, has_query: bool) -> str:
+    if len(pieces) < all_pieces:
+        return f"The first {len(pieces)} of {all_pieces} pieces are shown: the page is full."
+    tokens, read = (sum(getattr(x.summary, f"{key}_tokens") for x in pieces) for key in ("document", "read"))
+    about = f"The first {read:,} of {tokens:,} tokens were read; the rest was cut off."
+    if read == tokens:
+        how = f", in {len(pieces)} pieces that were summarized one by one" if len(pieces) > 1 else ""
+        about = f"All {tokens:,} tokens were read{how}."
+    return f"{about}{' Those of the query are among them.' if has_query else ''}"
+
+
+def _vectors(count: int) -> str:
+    return f"{count:,} vector{'' if count == 1 else 's'}"
+
+
+def _mean(weighted: Iterable[tuple[float | None, int]]) -> str:
+    known = [(value, weight) for value, weight in weighted if value is not None]
+    total = sum(weight for _, weight in known)
+    return f"{sum(value * weight for value, weight in known) / total:.1%}" if total else "–"
+
+
+def _sentence(sentence: SummarySentence, start: int) -> Sentence:
+    def support(title: str, supporting: Sequence[Supporting]) -> Support:
+        places = [[round(each.share, 4), start + each.start, start + each.end] for each in supporting]
+        return {"title": title, "places": places}
+
+    recall = "too short to tell" if sentence.recall is None else f"{sentence.recall:.0%} of its pairs of words"
+    attention = "unknown" if sentence.by_attention is None else "where most of it went"
     return {
-        "text": sentence.text,
-        "recall": sentence.recall,
+        "pieces": [(sentence.text, 0)],
         "enough": sentence.is_supported,
-        "by_words": places(sentence.by_words),
-        "by_attention": None if sentence.by_attention is None else places(sentence.by_attention),
-    }
-
-
-def _layer(layer: LayerTrace, reached: int | None) -> dict[str, Any]:
-    return {
-        "received": layer.received,
-        "handed_on": layer.handed_on,
-        "sharpness": layer.sharpness,
-        "share_for_half": layer.share_for_half,
-        "reached": reached,
+        "support": [
+            support(f"By words: {recall}", sentence.by_words),
+            support(f"By attention: {attention}", sentence.by_attention or ()),
+        ],
     }
 
 
@@ -165,16 +272,13 @@ def words(written: list[str]) -> list[tuple[int, int]]:
     return [(start, end) for start, end in found if "".join(written[start:end]).strip()]
 
 
-def _word(explanation: Explanation, start: int, end: int) -> dict[str, Any]:
-    text = "".join(explanation.written[start:end])
-    word: dict[str, Any] = {"text": text, "drew": _drew(explanation.drew_on(start, end))}
-    if explanation.trace.further:
-        memories = range(len(explanation.trace.memories))
-        word["drew_on_each"] = [_drew(explanation.drew_on(start, end, memory)) for memory in memories]
-    return word
+def _item(explanation: Explanation, begin: int, end: int, start: int) -> Item:
+    memories = [None, *(range(len(explanation.trace.memories)) if explanation.trace.further else ())]
+    links = [_link(explanation.drew_on(begin, end, memory), start) for memory in memories]
+    return {"text": "".join(explanation.written[begin:end]), "links": links}
 
 
-def _drew(shares: Tensor | None) -> dict[str, Any] | None:
+def _link(shares: Tensor | None, start: int) -> Link | None:
     """Return the tokens with the largest shares; None where shares are unknown, or all zero."""
     if shares is None:
         return None
@@ -183,11 +287,8 @@ def _drew(shares: Tensor | None) -> dict[str, Any] | None:
     best = best[shares[best] > 0]
     if not len(best):
         return None
-    return {
-        "tokens": best.tolist(),
-        "shares": _rounded(shares[best], 100_000),
-        "covered": round(float(shares[best].sum()), 5),
-    }
+    covered = round(float(shares[best].sum()), 5)
+    return {"to": (best + start).tolist(), "shares": _rounded(shares[best], 100_000), "covered": covered}
 
 
 def _rounded(shares: Tensor, parts: int) -> list[int]:

@@ -1,19 +1,44 @@
 """Shows extractions on an HTML page: one file that needs no network."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 
 from pyramidions.base.arguments import CountOrZero, checked
 from pyramidions.extract.extraction import Extraction
-from pyramidions.inference.document_page import DocumentPage
-from pyramidions.pages.frame import MOST, as_json
+from pyramidions.pages.page import MOST, Document, DocumentPage, Kind, Table
 
 #: most sentences of a document on a page that browsers draw at once
 MOST_SENTENCES = 2**16
+#: sentences of a paragraph
+_BLOCK = 8
+# The best share of all sentences, and their shade.
+_BANDS = ((0.05, 800), (0.1, 500), (0.25, 280), (0.5, 120))
+_KIND: Kind = {
+    "layout": "sentences",
+    "title": "Documents and their summaries",
+    "unit": "sentence",
+    "heading": "Summary",
+    "table": "Section by section",
+    "chart": "Scores along the document, with the chosen sentences and the sections",
+    "caption": "",
+    "help": "Choose a sentence of the summary to find it in the document, or one of the document to see its score. "
+    "Arrow keys go to the next one, Escape lets it go.",
+    "legend": [
+        (0.8, "score among the best 5%"),
+        (0.5, "10%"),
+        (0.28, "25%"),
+        (0.12, "half of the sentences"),
+        ("chosen", "chosen, with its number in the summary"),
+        ("", "Numbers in the margin count sentences.", "wide"),
+    ],
+    "figure": "Blue: the better the score, the darker; numbers and orange lines: chosen.",
+    "how": "",
+    "gamma": 1.0,
+}
 
 
-class ExtractionPage:
+class ExtractionPage(DocumentPage):
     """A page of documents and their extractive summaries, gathered one by one.
 
     Sentences are shaded by the rank of their score, and those of the summary are marked. Scores are rounded to six
@@ -28,13 +53,8 @@ class ExtractionPage:
 
     @checked
     def __init__(self, method: str, most: CountOrZero = MOST, settings: Mapping[str, str] | None = None) -> None:
-        self._page = DocumentPage("extraction_page", most)
-        self._settings = {"method": method, **(settings or {})}
-
-    @property
-    def left_out(self) -> int:
-        """The number of documents that are not on the page."""
-        return self._page.left_out
+        super().__init__(_KIND, {"method": method, **(settings or {})}, most)
+        self._method = method
 
     @checked
     def add(self, name: str, extraction: Extraction, reference: str | None = None) -> None:
@@ -45,42 +65,80 @@ class ExtractionPage:
             extraction: its sentences, their scores and the summary.
             reference: a summary to compare with.
         """
-        document = as_json({"name": name, **_document(extraction), "reference": reference})
-        if len(extraction.scores) <= MOST_SENTENCES and self._page.reserve(document):
-            self._page.add(document)
+        document = _document(name, extraction, reference, self._method)
+        if len(extraction.scores) <= MOST_SENTENCES and (size := self.room.reserve(document)):
+            self.keep(document, size)
         else:
-            self._page.left_out += 1
-
-    def html(self) -> str:
-        """Return the page: one file that needs no network."""
-        return self._page.html({"settings": self._settings})
+            self.left_out += 1
 
 
-def _document(extraction: Extraction) -> dict[str, Any]:
+def _document(name: str, extraction: Extraction, reference: str | None, method: str) -> Document:
+    sentences, chosen = extraction.outline.sentences, [sentence.position for sentence in extraction.sentences]
+    scores = [float(f"{score:.6g}") if math.isfinite(score) else None for score in extraction.scores.tolist()]
+    # Equal scores have one rank.
+    order = sorted(-score for score in scores if score is not None)
+    ranks = [None if score is None else bisect_left(order, -score) + 1 for score in scores]
+    blocks = list(_blocks(extraction))
+    words, all_words = (sum(len(each.text.split()) for each in found) for found in (extraction.sentences, sentences))
+    share = f" ({words / all_words:.1%})" if all_words else ""
+    noun, of_words = ("sentence" if len(sentences) == 1 else "sentences"), ("word" if all_words == 1 else "words")
     return {
-        "sections": _sections(extraction),
-        "scores": [float(f"{score:.6g}") if math.isfinite(score) else None for score in extraction.scores.tolist()],
-        "chosen": [sentence.position for sentence in extraction.sentences],
-        "words": {
-            "chosen": sum(len(sentence.text.split()) for sentence in extraction.sentences),
-            "all": sum(len(sentence.text.split()) for sentence in extraction.outline.sentences),
-        },
+        "name": name,
+        "about": f"{method} chose {len(chosen):,} of {len(sentences):,} {noun}: {words:,} of {all_words:,} {of_words}"
+        f"{share}.",
+        "segments": [f" {sentence.text}" for sentence in sentences],
+        "blocks": blocks,
+        "shades": [[_shade(rank, len(scores)) for rank in ranks]],
+        "scores": scores,
+        "ranks": ranks,
+        "items": [{"text": each.text, "links": [{"to": [each.position]}]} for each in extraction.sentences],
+        "reference": reference,
+        "table": _sections(blocks, ranks, chosen),
     }
 
 
-def _sections(extraction: Extraction) -> list[dict[str, Any]]:
-    """Return the parts of each section: what stands under a heading of any level."""
-    headings, units = extraction.outline.headings, extraction.outline.units
-    sections: list[dict[str, Any]] = [
-        {"heading": heading, "parts": [{"heading": "", "sentences": []}]} for heading in headings
-    ]
-    begun = -1
-    for unit in units:
-        parts = sections[unit.section]["parts"]
+def _shade(rank: int | None, sentences: int) -> int:
+    if rank is None:
+        return 0
+    return next((shade for share, shade in _BANDS if (rank - 1) / sentences < share), 0)
+
+
+def _blocks(extraction: Extraction) -> Iterator[tuple[str, int, str]]:
+    """Yield headings of sections and of what is inside them, and paragraphs with the number of their first sentence."""
+    headings = extraction.outline.headings
+    sentence, begun, size = 0, -1, _BLOCK
+    for unit in extraction.outline.units:
         opens_section = unit.section != begun and unit.text == headings[unit.section]
+        for section in range(begun + 1, unit.section + 1):
+            yield "h2", sentence, headings[section]
+            size = _BLOCK
         begun = unit.section
-        if not unit.is_heading:
-            parts[-1]["sentences"].append(unit.text)
-        elif not opens_section:
-            parts.append({"heading": unit.text, "sentences": []})
-    return sections
+        if unit.is_heading:
+            if not opens_section:
+                yield "h3", sentence, unit.text
+            size = _BLOCK
+            continue
+        if size == _BLOCK:
+            yield "p", sentence, f"{sentence + 1:,}"
+            size = 0
+        size += 1
+        sentence += 1
+    # Sections without any text.
+    for heading in headings[begun + 1 :]:
+        yield "h2", sentence, heading
+
+
+def _sections(blocks: list[tuple[str, int, str]], ranks: list[int | None], chosen: list[int]) -> Table:
+    starts = [(start, heading) for tag, start, heading in blocks if tag == "h2"]
+    ends = [start for start, _ in starts[1:]] + [len(ranks)] * bool(starts)
+    unnamed = "before the first heading" if len(starts) > 1 else "the whole document"
+    table: Table = {"head": ["section", "sentences", "chosen", "best rank"], "rows": [], "go": []}
+    for (start, heading), end in zip(starts, ends, strict=True):
+        if start < end:
+            best = min((rank for rank in ranks[start:end] if rank is not None), default=None)
+            inside = sum(start <= position < end for position in chosen)
+            table["go"].append(start)
+            table["rows"].append(
+                [heading or unnamed, f"{end - start:,}", f"{inside:,}", "–" if best is None else f"{best:,}"]
+            )
+    return table

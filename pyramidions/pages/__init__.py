@@ -1,1 +1,1 @@
-"""HTML pages of one file each: their frame, which makes them readable in light and dark and closed to the network."""
+"""HTML pages of one file each, readable in light and dark and closed to the network; see `pyramidions.pages.page`."""

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from explanations import page_data
+from explanations import page_data, texts_of
 from fairseq_commands import run
 
 from pyramidions.cli import main
@@ -56,9 +56,9 @@ def test_several_documents_and_their_pieces_are_on_one_page(
     assert [without_support(line) for line in explained.splitlines()] == capsys.readouterr().out.splitlines()
     first, second = page_data(page.read_text(encoding="utf-8"))["documents"]
     assert (first["name"][-9:], second["name"][-9:]) == ("a.jsonl:1", "a.jsonl:2")
-    assert len(first["pieces"]) == json.loads(explained.splitlines()[0])["pieces"] > 1
+    assert len(texts_of(first)) == json.loads(explained.splitlines()[0])["pieces"] > 1
     # Nothing of a long document is left out.
-    assert "".join(token for piece in first["pieces"] for token in piece["document"]).split() == long.split()
+    assert " ".join(texts_of(first)).split() == long.split()
 
 
 def test_documents_that_find_no_room_on_the_page_are_summarized_and_told(

@@ -10,7 +10,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from conftest import SAMPLE
-from explanations import only_piece
+from explanations import only_document, texts_of
 from fairseq.data import data_utils
 from fairseq_commands import TASK, run, train
 from folders import contents
@@ -164,8 +164,8 @@ def test_a_page_of_an_explanation_holds_the_text(trained: Path, tmp_path: Path) 
     done = CliRunner().invoke(main, [str(each) for each in ("summarize", trained, paper, *flags)])
     assert done.exit_code == 0, done.output
     page = target.read_text()
-    piece = only_piece(page)
-    assert lines("".join(piece["document"])) == TEXT.split("\n")
+    (shown,) = texts_of(only_document(page))
+    assert lines(shown) == TEXT.split("\n")
 
 
 def test_labels_need_another_tokenizer(prepared: DataFolder, tmp_path: Path) -> None:

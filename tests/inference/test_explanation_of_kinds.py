@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from conftest import SAMPLE
-from explanations import only_piece
+from explanations import only_document
 
 from pyramidions.inference import SavedModel, Summarizer, export_model, html_page
 from pyramidions.inference.explanation import trace
@@ -51,7 +51,7 @@ def test_heads_that_read_every_second_vector_tell_of_all(saved: SavedModel, arti
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-5)
     assert explanation.settings["cross-attention"] == "hepos(stride=2)"
     assert explanation.settings["reads of the encoder"] == "its output"
-    assert all(word["drew"]["covered"] > 0 for word in only_piece(html_page(explanation, "paper"))["words"])
+    assert all(word["links"][0]["covered"] > 0 for word in only_document(html_page(explanation, "paper"))["items"])
 
 
 def test_a_head_without_a_vector_to_read_has_no_attention_to_share(saved: SavedModel) -> None:
@@ -83,25 +83,23 @@ def test_what_was_read_of_each_memory_is_told(saved: SavedModel, article: str, c
 
 def test_the_page_has_what_each_word_drew_on_of_each_memory(saved: SavedModel, article: str) -> None:
     explanation = untrained(saved, memories="1,last").explain(article, **SHORT)
-    piece = only_piece(html_page(explanation, "paper"))
-    assert piece["traced"] and piece["memories"] == [
-        {"layer": None, "vectors": 16, "traced": True},
-        {"layer": 1, "vectors": 256, "traced": True},
-    ]
-    for word in piece["words"]:
-        assert len(word["drew"]["tokens"]) == 64 and len(word["drew_on_each"]) == 2
-        assert word["drew_on_each"][0] != word["drew_on_each"][1]
-    assert "memories" not in only_piece(html_page(untrained(saved).explain(article, **SHORT), "paper"))
+    document = only_document(html_page(explanation, "paper"))
+    assert document["known"] == [True] * 3
+    assert document["views"][1:] == ["the encoder's output (16 vectors)", "layer 1 (256 vectors)"]
+    for word in document["items"]:
+        mean, output, first = word["links"]
+        assert len(mean["to"]) == 64 and output != first
+    assert not only_document(html_page(untrained(saved).explain(article, **SHORT), "paper"))["views"]
 
 
 def test_one_memory_is_told_where_the_other_cannot_be(saved: SavedModel, article: str) -> None:
     explanation = untrained(saved, memories="last,1", pooling="max", scorer="linear").explain(article, **SHORT)
     assert explanation.drew_on(0, 1) is None and explanation.drew_on(0, 1, 0) is None
     assert explanation.drew_on(0, 1, 1).sum() == pytest.approx(1, abs=1e-5)
-    piece = only_piece(html_page(explanation, "paper"))
-    assert not piece["traced"] and [memory["traced"] for memory in piece["memories"]] == [False, True]
-    assert all(word["drew"] is None and word["drew_on_each"][0] is None for word in piece["words"])
-    assert all(word["drew_on_each"][1]["covered"] > 0 for word in piece["words"])
+    document = only_document(html_page(explanation, "paper"))
+    assert document["known"] == [False, False, True]
+    assert all(word["links"][:2] == [None, None] for word in document["items"])
+    assert all(word["links"][2]["covered"] > 0 for word in document["items"])
 
 
 WINDOWS = {"self_attention": "sliding_window(window=16)"}
@@ -111,12 +109,12 @@ def test_global_tokens_are_named_and_followed_as_others(saved: SavedModel, artic
     summarizer = untrained(saved, **WINDOWS, global_tokens=3, global_projections="dense")
     explanation = summarizer.explain(article, **SHORT)
     assert explanation.trace.seen_by_all.nonzero()[:, 0].tolist() == [0, 1, 2]
-    assert only_piece(html_page(explanation, "paper"))["seen_by_all"] == [0, 1, 2]
+    assert only_document(html_page(explanation, "paper"))["marks"]["global"] == [0, 1, 2]
     assert explanation.drew_on(0, 1).sum() == pytest.approx(1, abs=1e-5)
     assert explanation.summary == summarizer.summarize([article], **SHORT)[0]
     without = untrained(saved, **WINDOWS).explain(article, **SHORT)
     assert without.trace.seen_by_all is None
-    assert "seen_by_all" not in only_piece(html_page(without, "paper"))
+    assert not only_document(html_page(without, "paper"))["marks"]["global"]
 
 
 @pytest.mark.parametrize(("given", "places"), [("global_markers", [3, 6]), ("global_query", [0, 1, 2])])
@@ -148,7 +146,7 @@ def test_a_decoder_without_cross_attention_tells_what_goes_to_the_document(saved
     assert explanation.drew_on(0, 1).sum() == pytest.approx(float(attention[0].sum()), abs=1e-5)
     assert explanation.settings["decoder"] == "concatenated"
     assert "among the encoder's vectors" in explanation.settings["attention not followed"]
-    assert all(word["drew"]["covered"] > 0 for word in only_piece(html_page(explanation, "paper"))["words"])
+    assert all(word["links"][0]["covered"] > 0 for word in only_document(html_page(explanation, "paper"))["items"])
 
 
 def test_an_export_of_one_writes_the_same(saved: SavedModel, article: str, tmp_path: Path) -> None:

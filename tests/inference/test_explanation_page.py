@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from explanations import example, only_piece, page_data
+from explanations import example, only_document, page_data, texts_of
 from tables import for_each
 
 from pyramidions.inference import ExplanationPage, html_page
@@ -16,38 +16,38 @@ from pyramidions.inference.explanation_page import words
 def test_its_figures_are_those_of_the_api() -> None:
     explanation = example()
     page = html_page(explanation, "a.pdf")
-    found = only_piece(page)
-    assert page_data(page)["documents"][0]["name"] == "a.pdf"
-    assert (found["tokens"], found["read"]) == (10, 6)
-    assert found["document"] == explanation.document
-    assert [(x["received"], x["handed_on"], x["sharpness"]) for x in found["layers"]] == [
-        (6, 6, None),
-        (6, 3, 0.625),
-        (3, 3, None),
+    found = only_document(page)
+    assert found["name"] == "a.pdf"
+    assert found["about"] == "The first 6 of 10 tokens were read; the rest was cut off."
+    assert found["segments"] == [*explanation.document[:-1], " ¶"] and found["marks"]["mark"] == [5]
+    halves = [f"{layer.share_for_half:.1%}" for layer in explanation.trace.layers]
+    assert found["table"]["rows"] == [
+        ["1", "6", "6", "100.0%", "–", halves[0]],
+        ["2", "6", "3", "50.0%", "62.5%", halves[1]],
+        ["3", "3", "3", "100.0%", "–", halves[2]],
     ]
-    for layer, shown in zip(explanation.trace.layers, found["layers"], strict=True):
-        assert shown["share_for_half"] == layer.share_for_half
-        torch.testing.assert_close(
-            torch.tensor(found["reached"][shown["reached"]]) / 1000, layer.reached, atol=5e-4, rtol=0
-        )
     # The third layer hands on what the second did: it is written once.
-    assert [x["reached"] for x in found["layers"]] == [0, 1, 1]
-    for (start, end), word in zip(((0, 2), (2, 3)), found["words"], strict=True):
-        drew = explanation.drew_on(start, end)
-        assert word["drew"]["tokens"] == drew.argsort(descending=True).tolist()
+    assert [stop["shades"] for stop in found["layers"]] == ["all", 0, 1, 1]
+    for layer, shown in zip(explanation.trace.layers, found["layers"][1:], strict=True):
         torch.testing.assert_close(
-            torch.tensor(word["drew"]["shares"]) / 1e5, drew.sort(descending=True).values, atol=5e-6, rtol=0
+            torch.tensor(found["shades"][shown["shades"]]) / 1000, layer.reached, atol=5e-4, rtol=0
         )
-        assert word["drew"]["covered"] == pytest.approx(1, abs=1e-4)
+    for (start, end), word in zip(((0, 2), (2, 3)), found["items"], strict=True):
+        drew, (link,) = explanation.drew_on(start, end), word["links"]
+        assert link["to"] == drew.argsort(descending=True).tolist()
+        torch.testing.assert_close(
+            torch.tensor(link["shares"]) / 1e5, drew.sort(descending=True).values, atol=5e-6, rtol=0
+        )
+        assert link["covered"] == pytest.approx(1, abs=1e-4)
 
 
 def test_a_word_names_its_64_strongest_tokens_and_how_much_they_got() -> None:
     explanation = example(length=500, vectors=9)
-    word = only_piece(html_page(explanation, "a"))["words"][0]
-    drew = explanation.drew_on(0, 2)
+    word = only_document(html_page(explanation, "a"))["items"][0]
+    drew, (link,) = explanation.drew_on(0, 2), word["links"]
     assert word["text"] == " gene"
-    assert word["drew"]["tokens"] == drew.argsort(descending=True)[:64].tolist()
-    assert word["drew"]["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
+    assert link["to"] == drew.argsort(descending=True)[:64].tolist()
+    assert link["covered"] == pytest.approx(float(drew.sort().values[-64:].sum()), abs=1e-5)
 
 
 @for_each(
@@ -72,14 +72,15 @@ def test_no_document_can_break_out_of_its_place() -> None:
     evil = "</script><script>alert(1)</script><!-- $data @DATA@ \u2028"
     explanation = example()
     page = html_page(replace(explanation, document=[evil, *explanation.document[1:]]), evil)
-    assert only_piece(page)["document"][0] == page_data(page)["documents"][0]["name"] == evil
+    found = only_document(page)
+    assert found["segments"][0] == found["name"] == evil
     assert page.count("<script") == html_page(explanation, "a").count("<script")
     assert "<!--" not in page
 
 
 def test_the_page_of_an_explanation_has_its_query() -> None:
-    assert page_data(html_page(example().answering("Why?"), "a"))["documents"][0]["query"] == "Why?"
-    assert "query" not in page_data(html_page(example(), "a"))["documents"][0]
+    assert only_document(html_page(example().answering("Why?"), "a"))["query"] == "Why?"
+    assert only_document(html_page(example(), "a"))["query"] is None
 
 
 def test_pieces_and_documents_stand_in_the_order_in_which_they_came() -> None:
@@ -89,7 +90,15 @@ def test_pieces_and_documents_stand_in_the_order_in_which_they_came() -> None:
     page.add("short", [example(4)])
     found = page_data(page.html())
     assert [document["name"] for document in found["documents"]] == ["long", "short"]
-    assert [[piece["read"] for piece in document["pieces"]] for document in found["documents"]] == [[6, 8], [4]]
+    texts = [[len(text.split()) for text in texts_of(document)] for document in found["documents"]]
+    # One token of each is its end.
+    assert texts == [[5, 7], [3]]
+    first = found["documents"][0]
+    assert (
+        first["parts"] == [["Piece 1 of 2", 0], ["Piece 2 of 2", 2]] and min(first["items"][2]["links"][0]["to"]) == 6
+    )
+    assert first["blocks"] == [["h2", 0, "Piece 1 of 2"], ["p", 0, ""], ["h2", 6, "Piece 2 of 2"], ["p", 6, ""]]
+    assert first["layers"][2]["label"] == "After layer 2 of 3: 6 vectors"
     assert found["settings"] == {"model": "a <model>", "beam": "2"} and found["left_out"] == page.left_out == 0
 
 
@@ -103,7 +112,8 @@ def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> Non
     assert len(page.add("b", [example(), example(600), example()])) == 3
     assert len(page.add("c", [example()])) == 1
     found = page_data(page.html())
-    assert [(x["name"], len(x["pieces"]), x["missing"]) for x in found["documents"]] == [("a", 1, 0), ("b", 1, 2)]
+    assert [(x["name"], len(texts_of(x))) for x in found["documents"]] == [("a", 1), ("b", 1)]
+    assert found["documents"][1]["about"] == "The first 1 of 3 pieces are shown: the page is full."
     assert found["left_out"] == page.left_out == 2
     assert len(page.html().encode()) - len(ExplanationPage().html().encode()) <= 2 * size + len(",")
 
@@ -113,7 +123,7 @@ def test_a_document_is_shown_up_to_as_many_tokens_as_browsers_draw(monkeypatch: 
     page = ExplanationPage()
     page.add("a", [example(6), example(8), example(4)])
     page.add("b", [example(6)])
-    assert [(len(x["pieces"]), x["missing"]) for x in page_data(page.html())["documents"]] == [(2, 1), (1, 0)]
+    assert [len(texts_of(document)) for document in page_data(page.html())["documents"]] == [2, 1]
     assert page.left_out == 1
 
 
@@ -129,9 +139,10 @@ def test_what_is_unknown_is_said() -> None:
         explanation.trace.layers[0],
         *(x._replace(sharpness=None, reached=None) for x in explanation.trace.layers[1:]),
     ]
-    found = only_piece(html_page(replace(explanation, trace=Trace(layers, 3, None, explanation.trace.attention)), "a"))
-    assert [x["reached"] for x in found["layers"]] == [0, None, None]
-    assert found["traced"] is False and {word["drew"] for word in found["words"]} == {None}
+    unknown = replace(explanation, trace=Trace(layers, 3, None, explanation.trace.attention))
+    found = only_document(html_page(unknown, "a"))
+    assert [stop["shades"] for stop in found["layers"]] == ["all", 0, None, None]
+    assert found["known"][0] is False and {word["links"][0] for word in found["items"]} == {None}
 
 
 def test_a_document_of_8192_tokens_and_966_of_summary_stays_below_three_megabytes() -> None:

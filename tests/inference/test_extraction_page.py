@@ -1,47 +1,49 @@
 """What the page of an extraction contains."""
 
 import re
-from typing import Any
 
 import numpy as np
 import pytest
-from explanations import page_data
+from explanations import only_document, page_data
 from extractions import UNITS, example, extraction
 
 from pyramidions.inference import ExtractionPage
 from pyramidions.text.outline import Outline
 
 
-def only_document(page: ExtractionPage) -> dict[str, Any]:
-    (document,) = page_data(page.html())["documents"]
-    return document
-
-
 def test_it_contains_sections_scores_and_the_summary() -> None:
     page = ExtractionPage("hiporank")
     page.add("genes.txt", example(), "Genes and loci.")
-    assert only_document(page) == {
+    assert only_document(page.html()) == {
         "name": "genes.txt",
-        "sections": [
-            {
-                "heading": "",
-                "parts": [{"heading": "", "sentences": []}, {"heading": "A title", "sentences": ["Genes matter."]}],
-            },
-            {
-                "heading": "Methods",
-                "parts": [
-                    {"heading": "", "sentences": ["Cells were <b>cut</b>.", "They were counted twice."]},
-                    {"heading": "Statistics", "sentences": ["A test was made.", "It was fair."]},
-                ],
-            },
-            {"heading": "Results", "parts": [{"heading": "", "sentences": ["Genes map to loci."]}]},
-            {"heading": "Acknowledgements", "parts": [{"heading": "", "sentences": []}]},
+        "about": "hiporank chose 2 of 6 sentences: 8 of 20 words (40.0%).",
+        "segments": [
+            *(" Genes matter.", " Cells were <b>cut</b>.", " They were counted twice.", " A test was made."),
+            *(" It was fair.", " Genes map to loci."),
+        ],
+        "blocks": [
+            *(["h2", 0, ""], ["h3", 0, "A title"], ["p", 0, "1"]),
+            *(["h2", 1, "Methods"], ["p", 1, "2"], ["h3", 3, "Statistics"], ["p", 3, "4"]),
+            *(["h2", 5, "Results"], ["p", 5, "6"], ["h2", 6, "Acknowledgements"]),
         ],
         # -inf has no number in JSON, and six digits are kept.
         "scores": [0.25, None, 1.5, 0.25, 0.125, 3.0],
-        "chosen": [2, 5],
-        "words": {"chosen": 8, "all": 20},
+        "ranks": [3, None, 2, 3, 5, 1],
+        "shades": [[120, 0, 280, 120, 0, 800]],
+        "items": [
+            {"text": "They were counted twice.", "links": [{"to": [2]}]},
+            {"text": "Genes map to loci.", "links": [{"to": [5]}]},
+        ],
         "reference": "Genes and loci.",
+        "table": {
+            "head": ["section", "sentences", "chosen", "best rank"],
+            "rows": [
+                ["before the first heading", "1", "0", "3"],
+                ["Methods", "4", "1", "2"],
+                ["Results", "1", "1", "1"],
+            ],
+            "go": [0, 1, 5],
+        },
     }
 
 
@@ -49,8 +51,8 @@ def test_a_subheading_that_repeats_the_heading_of_its_section_is_kept() -> None:
     units = (*UNITS[:6], UNITS[2], *UNITS[6:])
     page = ExtractionPage("lead")
     page.add("a", example(units))
-    headings = [part["heading"] for part in only_document(page)["sections"][1]["parts"]]
-    assert headings == ["", "Statistics", "Methods"]
+    headings = [heading for tag, _, heading in only_document(page.html())["blocks"] if tag == "h3"]
+    assert headings == ["A title", "Statistics", "Methods"]
 
 
 def test_method_and_settings_are_named() -> None:
@@ -64,18 +66,18 @@ def test_no_document_can_break_out_of_its_place() -> None:
     scripts = ExtractionPage("lead").html().count("<script")
     units = tuple(unit._replace(text=evil) for unit in UNITS)
     page.add(evil, extraction(Outline(units, (evil,) * 4), np.zeros(6), (0,)), evil)
-    found = only_document(page)
-    assert found["name"] == found["reference"] == found["sections"][0]["heading"] == evil
-    assert found["sections"][2]["parts"][0]["sentences"] == [evil]
+    found = only_document(page.html())
+    assert found["name"] == found["reference"] == found["blocks"][0][2] == evil
+    assert found["segments"][0] == f" {evil}"
     assert page.html().count("<script") == scripts and "<!--" not in page.html()
 
 
 def test_a_document_without_sentences_has_no_summary() -> None:
     page = ExtractionPage("lead")
     page.add("empty.txt", extraction(Outline((), ()), np.zeros(0), ()))
-    found = only_document(page)
-    assert (found["sections"], found["scores"], found["chosen"]) == ([], [], [])
-    assert found["words"] == {"chosen": 0, "all": 0}
+    found = only_document(page.html())
+    assert (found["segments"], found["scores"], found["items"]) == ([], [], [])
+    assert found["about"] == "lead chose 0 of 0 sentences: 0 of 0 words."
 
 
 def test_a_page_holds_no_more_than_it_may_and_counts_what_it_leaves_out() -> None:
@@ -96,7 +98,7 @@ def test_a_document_of_more_sentences_than_browsers_draw_is_left_out(monkeypatch
     page.add("six", example())
     units = (*UNITS, UNITS[1]._replace(section=3))
     page.add("seven", extraction(Outline(units, ("", "Methods", "Results", "Thanks")), np.zeros(7), (0,)))
-    assert only_document(page)["name"] == "six" and page.left_out == 1
+    assert only_document(page.html())["name"] == "six" and page.left_out == 1
 
 
 def test_it_asks_nothing_of_the_network() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner, Result
-from explanations import page_data
+from explanations import page_data, texts_of
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from small_extractor import exported
@@ -350,7 +350,7 @@ def test_sections_and_selections_are_explained(model: Path, files: Path, long: s
     assert row["summary"] == next(rows(model, files / "a.md", "--long", long))["summary"]
     assert row["pieces"] == (4 if long == "sections" else 1)
     (document,) = page_data(page.read_text(encoding="utf-8"))["documents"]
-    shown = ["".join(piece["document"]).split() for piece in document["pieces"]]
+    shown = [text.split() for text in texts_of(document)]
     parts = LongReader(summarizer.reader, long).parts(PAPER, "a paper")
     assert shown == ["".join(part.tokenized.tokens).split() for part in parts]
 

@@ -30,12 +30,12 @@ class Page(OpenPage):
     def marked(self) -> set[int]:
         """Return which tokens of the document are shown to have been drawn on."""
         return set(
-            self.run("return [...document.querySelectorAll('.t')].flatMap((t, i) => t.matches('.drew') ? [i] : [])")
+            self.run("return [...document.querySelectorAll('.s')].flatMap((t, i) => t.matches('.linked') ? [i] : [])")
         )
 
     def shades(self) -> torch.Tensor:
         """Return how strongly each token of the document is shaded, squared: the share that is left of it."""
-        script = "return [...document.querySelectorAll('.t')].map(t => Number(t.style.getPropertyValue('--m')))"
+        script = "return [...document.querySelectorAll('.s')].map(t => Number(t.style.getPropertyValue('--m')))"
         return torch.tensor(self.run(script), dtype=torch.float32).square()
 
 
@@ -67,13 +67,13 @@ def page(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[Page]:
 
 def test_it_shows_document_and_summary_as_text(page: Page) -> None:
     assert page.find("h1").text == "genes.txt"
-    assert page.find("#read").text == "The first 600 of 604 tokens were read; the rest was cut off."
+    assert page.find("#about").text == "The first 600 of 604 tokens were read; the rest was cut off."
     assert page.find("#document").text == " ".join([f"w{i}" for i in range(599)] + ["¶"])
-    assert page.find("#summary").text == "Genes map to loci."
+    assert page.find("#items").text == "Genes map to loci."
 
 
 def test_figures_in_the_table_are_those_of_the_api(page: Page) -> None:
-    shown = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in page.all("#numbers tbody tr")]
+    shown = [[cell.text for cell in row.find_elements(By.XPATH, "*")] for row in page.all("#numbers tbody tr")]
     halves = [f"{100 * layer.share_for_half:.1f}%" for layer in EXPLANATION.trace.layers]
     assert shown == [
         ["1", "600", "600", "100.0%", "–", halves[0]],
@@ -89,7 +89,7 @@ def test_the_slider_goes_through_the_layers_by_keyboard(page: Page) -> None:
     slider.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)
     assert label.text == "After layer 1 of 3: 600 vectors"
     assert page.shades().eq(1).all()
-    assert page.find("#numbers tr.now td").text == "1"
+    assert page.find("#numbers tr.now th").text == "1"
     before = page.find("#area").get_attribute("d")
     slider.send_keys(Keys.ARROW_RIGHT)
     assert label.text == "After layer 2 of 3: 9 vectors" == slider.get_attribute("aria-valuetext")
@@ -100,7 +100,7 @@ def test_the_slider_goes_through_the_layers_by_keyboard(page: Page) -> None:
 
 def test_pointing_at_a_word_marks_what_it_drew_on(page: Page) -> None:
     assert page.marked() == set()
-    page.point_at(page.all("#summary .w")[0])
+    page.point_at(page.all("#items .w")[0])
     drew = EXPLANATION.drew_on(0, 2)
     strongest = drew.argsort(descending=True)[:64].tolist()
     assert page.marked() == set(strongest)
@@ -113,12 +113,12 @@ def test_pointing_at_a_word_marks_what_it_drew_on(page: Page) -> None:
 
 
 def test_a_click_keeps_a_word_and_brings_its_strongest_token_into_sight(page: Page) -> None:
-    words = page.all("#summary .w")
+    words = page.all("#items .w")
     words[2].click()
     strongest = int(EXPLANATION.drew_on(3, 4).argmax())
     page.point_at(page.find("h1"))
     assert strongest in page.marked() and words[2].get_attribute("aria-pressed") == "true"
-    token = page.all(".t")[strongest]
+    token = page.all(".s")[strongest]
     assert "strongest" in token.get_attribute("class")
     assert page.run("const b = arguments[0].getBoundingClientRect(); return b.top > 0 && b.bottom < innerHeight", token)
     page.press(Keys.ESCAPE)
@@ -140,14 +140,14 @@ def test_words_are_reached_by_keyboard_with_one_stop_for_all(page: Page) -> None
 
 
 def test_after_a_click_there_is_still_one_stop_for_all_words(page: Page) -> None:
-    page.all("#summary .w")[2].click()
+    page.all("#items .w")[2].click()
     page.press(Keys.ARROW_LEFT)
     assert page.find(".w.pinned").text == "map"
-    assert [button.get_attribute("tabindex") for button in page.all("#summary .w")] == ["-1", "0", "-1", "-1"]
+    assert [button.get_attribute("tabindex") for button in page.all("#items .w")] == ["-1", "0", "-1", "-1"]
 
 
 def test_arrows_go_with_the_eye_where_writing_runs_to_the_left(page: Page) -> None:
-    page.run("document.querySelector('#summary p').dir = 'rtl'")
+    page.run("document.querySelector('#items p').dir = 'rtl'")
     page.press(Keys.TAB, Keys.ARROW_LEFT)
     assert page.run("return document.activeElement.textContent") == "map"
 
@@ -164,9 +164,9 @@ def test_text_stands_out_in_light_and_dark(page: Page, scheme: str) -> None:
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     paper = luminance(page.colour("body", "backgroundColor"))
     assert (paper > 0.8) == (scheme == "light")
-    page.all("#summary .w")[0].click()
-    inks = [("body", "body"), ("aside", "aside"), ("#status", "aside"), ("#read", "body"), ("#save-svg", "body")]
-    inks += [(f"#curve {text}", "aside") for text in ("#left-top", "#right-top", "#x-end")]
+    page.all("#items .w")[0].click()
+    inks = [("body", "body"), ("aside", "aside"), ("#status", "aside"), ("#about", "body"), ("#save-svg", "body")]
+    inks += [(f"#curve {text}", "body") for text in ("#top", "#right-top", ".middle")]
     for text, ground in inks:
         ink = page.colour(text, "fill" if "curve" in text else "color")
         assert contrast(ink, page.colour(ground, "backgroundColor")) >= 4.5, text
@@ -176,11 +176,11 @@ def test_text_stands_out_in_light_and_dark(page: Page, scheme: str) -> None:
 def test_the_text_of_a_token_stands_out_however_strong_its_shade(page: Page, scheme: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    ink, paper = page.colour(".t", "color"), page.colour("body", "backgroundColor")
+    ink, paper = page.colour(".s", "color"), page.colour("body", "backgroundColor")
     page.find("#layer").send_keys(Keys.HOME)
-    shades = [page.colour(".t", "backgroundColor")]
-    page.all("#summary .w")[0].click()
-    shades.append(page.colour(".t.strongest", "backgroundColor"))
+    shades = [page.colour(".s", "backgroundColor")]
+    page.all("#items .w")[0].click()
+    shades.append(page.colour(".s.strongest", "backgroundColor"))
     assert len(set(shades)) == 2
     for *shade, alpha in shades:
         ground = tuple(alpha * a + (1 - alpha) * b for a, b in zip(shade, paper, strict=False))
@@ -198,7 +198,7 @@ def test_a_hostile_document_stays_text(browser: webdriver.Chrome, tmp_path: Path
     evil = "<img src=x onerror=alert(1)></script><script>document.title='hacked'</script>"
     tokens = [f"\n\n{evil}", *example().document[1:]]
     page = shown(browser, tmp_path, [(evil, [replace(example(), document=tokens, settings={evil: evil})])] * 2)
-    assert page.find("h1").text == page.find(".t").text == page.find("option").text == evil
+    assert page.find("h1").text == page.find(".s").text == page.find("option").text == evil
     assert page.run("return document.title") == evil and not page.all("img")
     page.run("document.title = 'same'; window.svg = new XMLSerializer().serializeToString(figure())")
     page.run("new DOMParser().parseFromString(svg, 'image/svg+xml')")
@@ -208,28 +208,28 @@ def test_a_hostile_document_stays_text(browser: webdriver.Chrome, tmp_path: Path
 def test_pieces_of_a_document_are_one_document_with_a_summary_each(browser: webdriver.Chrome, tmp_path: Path) -> None:
     pieces = [example(6, written=(" One", "")), example(8, written=(" Two", ""))]
     page = shown(browser, tmp_path, [("long.txt", pieces)])
-    assert page.find("#read").text == (
+    assert page.find("#about").text == (
         "The first 14 of 22 tokens were read; the rest was cut off."  # each example lacks four
     )
-    assert len(page.all("#document .t")) == 14 and len(page.all("#document section")) == 2
-    assert page.find("#summary").text == "Piece 1 of 2\nOne\nPiece 2 of 2\nTwo"
+    assert len(page.all("#document .s")) == 14 and len(page.all("#document section")) == 2
+    assert page.find("#items").text == "Piece 1 of 2\nOne\nPiece 2 of 2\nTwo"
     torch.testing.assert_close(page.shades(), torch.cat([x.reached for x in pieces]), atol=6e-4, rtol=0)
     assert page.find("#layer-label").text == "After layer 3 of 3: 6 vectors"
-    page.all("#summary .w")[1].click()
+    page.all("#items .w")[1].click()
     # The second piece starts at token 6.
     assert page.marked() == {6 + token for token in range(8)}
-    assert page.find("#numbers tr:nth-child(2)").text == "2 14 6 42.9% 62.5% " + page.all("#numbers td")[11].text
+    assert page.find("#numbers tr:nth-child(2)").text == "2 14 6 42.9% 62.5% " + page.all("#numbers td")[9].text
 
 
 def test_of_several_documents_one_is_chosen(browser: webdriver.Chrome, tmp_path: Path) -> None:
     page = shown(browser, tmp_path, [("a.txt", [EXPLANATION]), ("b.txt", [example()])])
     assert [option.text for option in page.all("#choose option")] == ["a.txt", "b.txt"]
-    page.all("#summary .w")[0].click()
+    page.all("#items .w")[0].click()
     page.point_at(page.find("h1"))
     assert page.marked()
     page.find("#choose").send_keys(Keys.ARROW_DOWN)
-    assert page.find("h1").text == "b.txt" and page.find("#summary").text == "gene map"
-    assert len(page.all("#document .t")) == 6 and page.marked() == set()
+    assert page.find("h1").text == "b.txt" and page.find("#items").text == "gene map"
+    assert len(page.all("#document .s")) == 6 and page.marked() == set()
     assert len(page.all("#numbers tbody tr")) == 3
 
 
@@ -246,13 +246,13 @@ def test_a_full_page_says_what_is_not_on_it(browser: webdriver.Chrome, tmp_path:
 def test_the_axes_say_what_the_chart_shows(page: Page) -> None:
     words = [text.text for text in page.all("#curve text") if text.text]
     assert words[0] == "left of a token (mean)" and words[-3:] == ["1", "token of the document", "600"]
-    page.all("#summary .w")[1].click()
+    page.all("#items .w")[1].click()
     heights = EXPLANATION.drew_on(2, 3).clone()
     heights[heights.argsort(descending=True)[64:]] = 0
-    top = heights.reshape(120, 5).sum(1).max()
+    top = heights.reshape(200, 3).sum(1).max()
     assert page.find("#right-label").text.replace("\u2068", "").replace("\u2069", "") == "attention of “map” (sum)"
     assert page.find("#right-top").text == (f"{100 * top:.1f}%" if top >= 0.01 else f"{100 * top:.2g}%")
-    assert page.find("#left-top").text == f"{100 * EXPLANATION.reached.reshape(120, 5).mean(1).max():.1f}%"
+    assert page.find("#top").text == f"{100 * EXPLANATION.reached.reshape(200, 3).mean(1).max():.1f}%"
 
 
 def test_model_and_settings_are_named(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_figure_is_saved_as_svg_and_png(browser: webdriver.Chrome, tmp_path:
     saved = tmp_path / "saved"
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(saved)})
     page = shown(browser, tmp_path, [("a b.txt", [replace(example(), settings={"beam": "2"})])], model="tiny")
-    page.all("#summary .w")[1].click()
+    page.all("#items .w")[1].click()
     page.find("#save-svg").click()
     page.find("#save-png").click()
     for _ in range(100):
@@ -287,10 +287,10 @@ def test_the_figure_is_saved_as_svg_and_png(browser: webdriver.Chrome, tmp_path:
 def test_a_phone_shows_it_without_scrolling_sideways(page: Page) -> None:
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     assert page.run("return document.documentElement.scrollWidth") <= 390
-    word = page.all("#summary .w")[1]
+    word = page.all("#items .w")[1]
     word.click()
     assert page.find(".w.pinned").text == "map"
-    strongest = page.find(".t.strongest")
+    strongest = page.find(".s.strongest")
     # It is not behind the summary, which stays at the top.
     script = "const b = arguments[0].getBoundingClientRect(); return [b.top, innerHeight - b.bottom]"
     above, below = page.run(script, strongest)
@@ -306,9 +306,9 @@ def test_a_phone_shows_it_without_scrolling_sideways(page: Page) -> None:
 
 def test_a_phone_held_sideways_shows_the_chart_beside_the_summary(page: Page) -> None:
     page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**PHONE, "width": 844, "height": 390})
-    page.all("#summary .w")[1].click()
+    page.all("#items .w")[1].click()
     script = "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.left, b.top, b.bottom]"
-    panel, words, chart = (page.run(script, selector) for selector in (".panel", ".words", "#curve"))
+    panel, words, chart = (page.run(script, selector) for selector in (".panel", "#items", "#curve"))
     assert chart[0] > words[0] and panel[1] <= chart[1] and chart[2] <= panel[2] <= 390 / 2 + 1
 
 
@@ -320,20 +320,20 @@ def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(
     seen = torch.zeros(600, dtype=torch.bool).index_fill(0, torch.tensor([0, 40]), True)
     both = replace(EXPLANATION, trace=EXPLANATION.trace._replace(further=(unpooled,), seen_by_all=seen))
     page = shown(browser, tmp_path, [("both.txt", [both]), ("one.txt", [EXPLANATION])])
-    assert [page.all(".t").index(token) for token in page.all(".t.global")] == [0, 40]
+    assert [page.all(".s").index(token) for token in page.all(".s.global")] == [0, 40]
     assert page.find(".when-global").is_displayed()
-    names = [option.text for option in page.all("#memory option")]
+    names = [option.text for option in page.all("#view option")]
     assert names == ["all that the decoder reads (mean)", "the encoder's output (9 vectors)", "layer 1 (600 vectors)"]
-    page.all("#summary .w")[0].click()
+    page.all("#items .w")[0].click()
     found = []
     for memory in (None, 0, 1):
         if memory is not None:
-            page.find("#memory").send_keys(Keys.ARROW_DOWN)
+            page.find("#view").send_keys(Keys.ARROW_DOWN)
         assert page.marked() == set(both.drew_on(0, 2, memory).argsort(descending=True, stable=True)[:64].tolist())
         found.append(page.find("#status").text)
     assert len(set(found)) == 3 and found[2].endswith("of its attention to layer 1 (600 vectors).")
     page.find("#choose").send_keys(Keys.ARROW_DOWN)
-    assert page.find("h1").text == "one.txt" and not page.find("#memories").is_displayed()
+    assert page.find("h1").text == "one.txt" and not page.find("#views").is_displayed()
     assert not page.find(".when-global").is_displayed() and browser.get_log("browser") == []
 
 
@@ -341,13 +341,13 @@ def test_what_is_unknown_of_one_memory_is_said_where_it_is_chosen(browser: webdr
     unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600))
     hidden = EXPLANATION.trace._replace(provenance=None, further=(unpooled,))
     page = shown(browser, tmp_path, [("genes.txt", [replace(EXPLANATION, trace=hidden)])])
-    assert "What single words drew on is not known" in page.find("#no-attention").text
-    page.find("#memory").send_keys(Keys.END)
-    assert page.find("#no-attention").text == "" and "Tap or point at a word" in page.find("#status").text
-    page.all("#summary .w")[0].click()
+    assert "What single words drew on is not known" in page.find("#unknown-links").text
+    page.find("#view").send_keys(Keys.END)
+    assert page.find("#unknown-links").text == "" and "Tap or point at a word" in page.find("#status").text
+    page.all("#items .w")[0].click()
     assert len(page.marked()) == 64
-    page.find("#memory").send_keys(Keys.ARROW_UP)
-    assert "What single words drew on is not known" in page.find("#no-attention").text and not page.marked()
+    page.find("#view").send_keys(Keys.ARROW_UP)
+    assert "What single words drew on is not known" in page.find("#unknown-links").text and not page.marked()
 
 
 def test_what_is_unknown_is_said_in_place(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -359,12 +359,12 @@ def test_what_is_unknown_is_said_in_place(browser: webdriver.Chrome, tmp_path: P
     path.write_text(html_page(replace(EXPLANATION, trace=Trace(layers, 9, None, None)), "genes.txt"))
     browser.get(path.as_uri())
     page = Page(browser)
-    assert "keeps no record of which tokens" in page.find("#no-provenance").text
-    assert "What single words drew on is not known" in page.find("#no-attention").text
+    assert "keeps no record of which tokens" in page.find("#unknown-shades").text
+    assert "What single words drew on is not known" in page.find("#unknown-links").text
     assert page.shades().eq(0).all()
     page.find("#layer").send_keys(Keys.HOME)
-    assert page.find("#no-provenance").text == "" and page.shades().eq(1).all()
-    page.all("#summary .w")[0].click()
+    assert page.find("#unknown-shades").text == "" and page.shades().eq(1).all()
+    page.all("#items .w")[0].click()
     assert page.marked() == set() and browser.get_log("browser") == []
 
 

@@ -205,5 +205,6 @@ def test_the_page_has_each_query_with_its_tokens_in_front(exported: Path, tmp_pa
     documents = page_data((tmp_path / "page.html").read_text(encoding="utf-8"))["documents"]
     assert [document["query"] for document in documents] == QUERIES
     for document in documents:
-        (piece,) = document["pieces"]
-        assert "".join(piece["document"][: piece["asked"]]).strip() == document["query"]
+        (query, begin, _), (text, end, _) = document["blocks"][:2]
+        assert (query, begin, text) == ("query", 0, "p")
+        assert "".join(document["segments"][:end]).strip() == document["query"]

@@ -26,26 +26,30 @@ def shown(text: SegmentedText = TEXT) -> dict[str, Any]:
 def test_it_contains_the_text_its_boundaries_and_its_figures() -> None:
     assert shown() == {
         "name": "a.txt",
-        "text": "the cat the end",
-        "ends": [3, 7, 11],
-        # Thousandths.
-        "p": [0, 0, 0, 1000, 0, 250, 0, 601, 0, 0, 0, 1000, 0, 0, 400],
-        "characters": 15,
-        "segments": 3,
-        "shortening_factor": 5.0,
-        "boundaries_at_spaces": 1.0,
-        "spaces_at_boundaries": 1.0,
-        "different": 2,
-        "lengths": [0, 0, 0, 3],
-        "frequent": [["the ", 2], ["cat ", 1]],
-        "outside": 3,
+        "about": "15 characters in 3 segments. 3 characters outside the alphabet became spaces.",
+        "facts": {
+            "characters a segment (shortening factor)": "5.00",
+            "boundaries at spaces": "100.0%",
+            "spaces at boundaries": "100.0%",
+            "different segments": "2",
+        },
+        "segments": ["the ", "cat ", "the "],
+        "blocks": [["p", 0, "1"]],
+        # Thousandths; what is below 20 is joined.
+        "runs": [[3, 0, 1, 1000], [1, 0, 1, 250, 1, 0, 1, 601], [3, 0, 1, 1000]],
+        "predicted": True,
+        "rest": ["end", [2, 0, 1, 400]],
+        "items": [{"text": "the ", "note": "2 · 66.7%"}, {"text": "cat ", "note": "1 · 33.3%"}],
+        "bars": [0, 0, 0, 3],
+        "longest": False,
     }
 
 
 def test_a_text_without_boundaries_has_no_figures_of_them() -> None:
     text = shown(SegmentedText("ab", np.zeros(2, bool), None, Counter()))
-    assert (text["ends"], text["p"], text["lengths"], text["frequent"]) == ([], None, [], [])
-    assert text["shortening_factor"] is text["boundaries_at_spaces"] is text["spaces_at_boundaries"] is None
+    assert (text["segments"], text["predicted"], text["bars"], text["items"]) == ([], False, [], [])
+    assert list(text["facts"].values()) == ["–", "–", "–", "0"] and text["rest"] == ["ab", [1, 0, 1, 0]]
+    assert text["help"] == "This model draws no boundary in this text."
 
 
 def test_of_a_long_text_the_page_has_the_beginning_and_all_figures(monkeypatch: Any) -> None:
@@ -53,12 +57,13 @@ def test_of_a_long_text_the_page_has_the_beginning_and_all_figures(monkeypatch: 
     page = SegmentPage({})
     page.add("a.txt", TEXT)
     (text,) = page_data(page.html())["documents"]
-    assert (text["text"], text["ends"], len(text["p"])) == ("the cat ", [3, 7], 8)
-    assert (text["characters"], text["segments"], page.left_out) == (15, 3, 1)
+    assert text["segments"] == ["the ", "cat "] and page.left_out == 1
+    assert text["about"].startswith("15 characters in 3 segments.")
+    assert text["about"].endswith("The page shows the first 8.")
 
 
 def test_what_does_not_fit_is_left_out_and_counted() -> None:
-    page = SegmentPage({"model": "tiny"}, most=400)
+    page = SegmentPage({"model": "tiny"}, most=600)
     page.add("a.txt", TEXT)
     page.add("b.txt", TEXT)
     data = page_data(page.html())

@@ -34,7 +34,7 @@ def page(browser: webdriver.Chrome, tmp_path: Path) -> Iterator[OpenPage]:
 
 def supports(page: OpenPage) -> list[int]:
     """Return which tokens of the document are underlined."""
-    marked = "[...document.querySelectorAll('.t')].flatMap((t, i) => t.matches('.supports') ? [i] : [])"
+    marked = "[...document.querySelectorAll('.s')].flatMap((t, i) => t.matches('.supports') ? [i] : [])"
     found: list[int] = page.run(f"return {marked}")
     return found
 
@@ -52,16 +52,16 @@ def test_each_sentence_names_its_support_and_a_made_up_one_is_marked(page: OpenP
 
 def test_attention_is_that_of_the_api(page: OpenPage) -> None:
     by_attention = EXPLANATION.sentences[1].by_attention
-    shown = page.all("#sentences > li:nth-child(2) .supporting:last-child li")
+    shown = page.all("#sentences > li:nth-child(2) .support:last-child li")
     assert [item.text for item in shown] == [f"{100 * each.share:.0f}%\n{each.text}" for each in by_attention]
 
 
 def test_a_click_underlines_the_sentence_in_the_document_and_another_lets_it_go(page: OpenPage) -> None:
-    buttons = page.all("#sentences > li:nth-child(1) .supporting:nth-of-type(1) .w")
+    buttons = page.all("#sentences > li:nth-child(1) .support:nth-of-type(1) .w")
     buttons[0].send_keys(Keys.ENTER)
     assert supports(page) == list(range(6, 11)) and buttons[0].get_attribute("aria-pressed") == "true"
     # The sentence of the second piece stands behind the first piece.
-    second = page.find("#sentences > li:nth-child(3) .supporting .w")
+    second = page.find("#sentences > li:nth-child(3) .support .w")
     second.send_keys(Keys.ENTER)
     assert supports(page) == [len(DOCUMENT) + place for place in range(6, 11)]
     assert buttons[0].get_attribute("aria-pressed") == "false"
@@ -84,7 +84,7 @@ def test_the_badge_is_readable(mode: str, page: OpenPage) -> None:
     features = [{"name": "prefers-color-scheme", "value": mode}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     assert contrast(page.colour(".badge", "color"), page.colour(".badge", "backgroundColor")) >= 4.5
-    assert contrast(page.colour(".supporting", "color"), page.colour("aside", "backgroundColor")) >= 4.5
+    assert contrast(page.colour(".support", "color"), page.colour("aside", "backgroundColor")) >= 4.5
 
 
 def test_it_is_folded_on_a_phone_and_fits(page: OpenPage) -> None:

@@ -11,10 +11,8 @@ from scored_systems import FIGURES, MADE_UP, SOURCE, ids, systems
 from pyramidions.base.errors import UserError
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metric import Example
-from pyramidions.scoring.page import score_page
-from pyramidions.scoring.page_charts import MOST_POINTS, distribution, length_points
-from pyramidions.scoring.page_documents import Shown, extremes
-from pyramidions.scoring.page_texts import document_texts
+from pyramidions.scoring.page import MOST_POINTS, distribution, length_points, score_page
+from pyramidions.scoring.page_documents import Shown, document_texts, extremes
 from pyramidions.scoring.scores import Scores
 
 
@@ -91,11 +89,12 @@ def test_neighbouring_fragments_are_marked_apart() -> None:
 def test_a_copied_sentence_is_its_own_support_and_a_made_up_one_has_none() -> None:
     found = document_texts([Example(f"Cold water stops it. {MADE_UP} Yes.", ("x",), SOURCE)])
     copied, made_up, word = found["summaries"][0]
-    assert copied["support"] == [[1, 1.0]] and copied["enough"] is True
+    assert copied["support"] == [{"title": "100% in 1 sentence", "places": [[1.0, 1]]}] and copied["enough"] is True
     assert found["source"] == {1: "Cold water stops it."}
-    assert made_up["support"] == [] and made_up["recall"] == 0 and made_up["enough"] is False
+    (none,) = made_up["support"]
+    assert none == {"title": "none of its pairs of words stand in the document", "places": []}
     # Of a single word nothing is said.
-    assert word["support"] is word["enough"] is None
+    assert made_up["enough"] is False and (word["support"], word["enough"]) == ([], None)
 
 
 def test_without_documents_the_references_are_searched() -> None:
@@ -103,7 +102,10 @@ def test_without_documents_the_references_are_searched() -> None:
     assert found["base"] == "reference"
     # "two hours" stands in neither of them.
     assert found["summaries"][0][0]["pieces"] == [("two", 1), (" ", 0), ("hours later", 2)]
-    assert found["references"] == [[{"pieces": [["Every two", 0]]}], [{"pieces": [["hours later on", 0]]}]]
+    assert [[sentence["pieces"] for sentence in text] for text in found["references"]] == [
+        [[("Every two", 0)]],
+        [[("hours later on", 0)]],
+    ]
 
 
 def test_an_empty_summary_has_no_sentence() -> None:

@@ -45,13 +45,13 @@ def names(page: OpenPage) -> list[str]:
 
 def test_the_table_has_means_and_intervals_of_the_api(page: OpenPage) -> None:
     assert page.find("#about").text == "6 documents, 2 systems."
-    rows = page.all("#scores tbody tr")
+    rows = page.all("#means tbody tr")
     for row, (name, (_, scores)) in zip(rows, systems().items(), strict=True):
         assert row.find_element(By.TAG_NAME, "th").text == name
         mean, low, high = scores.estimates["rouge1"]
         expected = f"{mean:.3f}\n[{low:.3f}, {high:.3f}]".replace("-", "−")
         assert row.find_element(By.TAG_NAME, "td").text == expected
-    assert [head.text for head in page.all("#scores thead th")] == ["system", "ROUGE-1 ↑", "repeated ↓", "words"]
+    assert [head.text for head in page.all("#means thead th")] == ["system", "ROUGE-1 ↑", "repeated ↓", "words"]
 
 
 def test_differences_have_p_values_and_unclear_ones_are_grey(page: OpenPage) -> None:
@@ -71,7 +71,7 @@ def test_remarks_of_all_systems_are_said_once_and_the_signature_below(page: Open
 def test_a_figure_is_chosen_in_the_table_and_in_the_list(page: OpenPage) -> None:
     before = page.find("#distribution .bars").get_attribute("d")
     assert headings(page) == ["Worst", "Best"]
-    page.all("#scores thead button")[2].click()
+    page.all("#means thead button")[2].click()
     assert Select(page.find("#figure")).first_selected_option.text == "words"
     assert page.find("#distribution .bars").get_attribute("d") != before
     # What describes is neither good nor bad.
@@ -119,7 +119,7 @@ def test_the_worst_come_first_and_the_order_can_be_a_difference(page: OpenPage) 
 
 def test_an_empty_summary_is_marked(page: OpenPage) -> None:
     # The worst document is open.
-    texts = page.all("#ends .document:nth-of-type(1) .texts > section")
+    texts = page.all("#ends .card:nth-of-type(1) .texts > section")
     lead = f"{systems()['lead'][1].scores[0, 0]:.3f}".replace("-", "−")
     heads = ["Reference", "ours: ROUGE-1 0.000", f"lead: ROUGE-1 {lead}"]
     assert [text.find_element(By.TAG_NAME, "h4").text for text in texts] == heads
@@ -127,13 +127,13 @@ def test_an_empty_summary_is_marked(page: OpenPage) -> None:
 
 
 def test_copied_runs_are_marked_and_made_up_sentences_are_said_to_have_no_support(page: OpenPage) -> None:
-    page.all("#ends .document > summary")[1].click()
-    box = page.all("#ends .document")[1]
+    page.all("#ends .card > summary")[1].click()
+    box = page.all("#ends .card")[1]
     first, second = box.find_elements(By.CSS_SELECTOR, "section:nth-child(2) .sentences > li")
     copied = first.find_element(By.TAG_NAME, "mark")
     assert (copied.text, copied.get_attribute("class")) == ("Cold water stops it", "run-1")
     assert "alone" not in first.get_attribute("class") and "alone" in second.get_attribute("class")
-    assert second.text == f"{MADE_UP}\nwithout support none of its pairs of words stand in the document"
+    assert second.text == f"{MADE_UP} without support\nnone of its pairs of words stand in the document"
     summary = first.find_element(By.TAG_NAME, "summary")
     assert summary.text == "100% in 1 sentence"
     summary.send_keys(Keys.ENTER)
@@ -166,10 +166,10 @@ def test_text_is_readable_in_light_and_dark(mode: str, page: OpenPage) -> None:
     features = [{"name": "prefers-color-scheme", "value": mode}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     ground = page.colour("body", "backgroundColor")
-    for document in page.all("#ends .document > summary")[1:3]:
+    for document in page.all("#ends .card > summary")[1:3]:
         document.click()
     assert (luminance(ground) > 0.5) is (mode == "light")
-    for selector in ("body", ".note", "th button", ".apart", ".empty", "#distribution text", ".support.none"):
+    for selector in ("body", ".note", "th button", ".apart", ".empty", "#distribution text", "div.support"):
         which = "fill" if selector.endswith("text") else "color"
         assert contrast(page.colour(selector, which), ground) >= 4.5, selector
     assert contrast(page.colour(".badge", "color"), page.colour(".badge", "backgroundColor")) >= 4.5

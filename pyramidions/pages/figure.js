@@ -1,73 +1,13 @@
-// What all pages of documents share. A page defines open(number), which shows a document, and figure(), its picture.
-const narrow = matchMedia("(max-width: 56rem)");
-const plot = {wide: 312, high: 76};
-
-// The document that is shown, the elements of its text in reading order, and which of them are on the screen.
-let data, spans = [], seen = [0, 0];
-
-function begin() {
-  for (const [name, value] of Object.entries(all.settings))
-    byId("settings").append(made("dt", {textContent: name}), made("dd", {textContent: value, dir: "auto"}));
-  byId("left-out").textContent = all.left_out
-    ? `This page is full: ${many(all.left_out, "document")} of the same call ${all.left_out === 1 ? "is" : "are"} not on it, or not to the end.` : "";
-  byId("more").open = !narrow.matches;
-  byId("chooser").hidden = all.documents.length < 2;
-  byId("choose").append(...all.documents.map(({name, query}, value) => made("option", {value, textContent: query ? `${name}: ${query}` : name})));
-  byId("choose").addEventListener("change", () => {
-    open(Number(byId("choose").value));
-    scrollTo(0, 0);
-  });
-  if (all.documents.length) open(0);
-  document.documentElement.dataset.ready = "yes";
-}
-
-function quoted(text) {
-  // Isolated, so that words of a language that runs the other way do not turn the sentence around.
-  return `“\u2068${text.trim() || "¶"}\u2069”`;
-}
-
-// Charts are drawn in a bounded number of steps.
-function binned(bins, length, entries, mean) {
-  const sums = new Float64Array(bins), sizes = new Float64Array(bins);
-  for (let i = 0; i < length; i++) sizes[Math.floor(i * bins / length)] += 1;
-  for (const [i, value] of entries) sums[Math.floor(i * bins / length)] += value;
-  return Array.from(sums, (sum, bin) => mean ? sum / sizes[bin] : sum);
-}
-function steps(heights) {
-  const top = Math.max(...heights) || 1, width = plot.wide / heights.length;
-  return heights.map((h, i) => {
-    const y = (plot.high - plot.high * h / top).toFixed(2);
-    return `L${(i * width).toFixed(2)} ${y}L${((i + 1) * width).toFixed(2)} ${y}`;
-  }).join("");
-}
-
-// What of the document is on the screen.
-function firstBelow(y) {
-  let low = 0, high = spans.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (spans[middle].getBoundingClientRect().bottom > y) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-function panelEnd() {
-  const stuck = [...document.querySelectorAll(".panel, .strip")].filter(element => getComputedStyle(element).position === "sticky");
-  return Math.max(0, ...stuck.map(element => element.getBoundingClientRect().bottom));
-}
-const onScreen = () => [firstBelow(panelEnd()), firstBelow(innerHeight)];
-
-// A figure is drawn anew as SVG: what is on the screen of the text, the summary, the chart, and how they came about.
-const EDGE = 24, SANS = "system-ui, sans-serif";
-const canvas = document.createElement("canvas").getContext("2d");
+// A figure is drawn anew as SVG: what is on the screen of the text, the items, the chart, and how they came about.
+const EDGE = 24;
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// The words below the text are given as {text, apart: a space precedes, ground: its colour, if any}.
-function drawFigure({note, shown, words, heading = "Summary"}) {
-  const column = byId("document").getBoundingClientRect(), wide = Math.max(column.width, 340);
-  const svg = drawn("svg", {width: wide + 2 * EDGE}), serif = getComputedStyle(document.body).fontFamily;
+const apart = text => text.split(" ").map(text => ({text, apart: true}));
+function figure() {
+  const column = byId("document").getBoundingClientRect(), wide = Math.max(column.width, 340), serif = getComputedStyle(document.body).fontFamily;
+  const svg = drawn("svg", {width: wide + 2 * EDGE});
   svg.append(drawn("rect", {width: "100%", height: "100%", fill: colour("--paper")}));
   let y = EDGE;
-  // Words, some of them on a ground, are set in lines.
+  // Words, given as {text, apart: a space precedes, ground: its colour, if any}, are set in lines.
   const lines = (words, size, family, fill) => {
     canvas.font = `${size}px ${family}`;
     const space = canvas.measureText(" ").width;
@@ -85,12 +25,13 @@ function drawFigure({note, shown, words, heading = "Summary"}) {
       x += width;
     }
   };
+  const about = [data.query && `Query: ${data.query}`, data.about, byId("layers").hidden ? "" : `${byId("layer-label").textContent}.`, kind.figure,
+    isAbout.words && shown !== null ? `Orange: what ${quoted(data.items[shown].text)} drew on.` : ""];
   lines(apart(data.name), 19, serif, colour("--ink"));
-  lines(apart(note), 13, SANS, colour("--quiet"));
-  y += excerpt(svg, shown, column, y + 10, serif) + 20;
-  y += 13 * 1.4;
-  svg.append(drawn("text", {x: EDGE, y: y - .35 * 13, "font-size": 13, "font-family": SANS, fill: colour("--quiet"), "font-weight": 600}, heading));
-  lines(words, 16, serif, colour("--ink"));
+  lines(apart(about.filter(Boolean).join(" ")), 13, SANS, colour("--quiet"));
+  y += excerpt(svg, column, y + 10, serif) + 20;
+  lines(apart(kind.heading), 13, SANS, colour("--quiet"));
+  lines(itemsOfFigure(), 16, serif, colour("--ink"));
   y += 14;
   const chart = paintedChart(), box = byId("curve").viewBox.baseVal, width = Math.min(wide, Math.max(480, box.width)), height = width * box.height / box.width;
   for (const [name, value] of Object.entries({x: EDGE, y, width, height})) chart.setAttribute(name, value);
@@ -98,18 +39,28 @@ function drawFigure({note, shown, words, heading = "Summary"}) {
   y += height + 10;
   const settings = Object.entries(all.settings).map(([name, value]) => `${name}: ${value}`).join("; ");
   if (settings) lines(apart(settings), 12, SANS, colour("--quiet"));
-  y += EDGE;
-  svg.setAttribute("height", y);
-  svg.setAttribute("viewBox", `0 0 ${wide + 2 * EDGE} ${y}`);
+  svg.setAttribute("height", y + EDGE);
+  svg.setAttribute("viewBox", `0 0 ${wide + 2 * EDGE} ${y + EDGE}`);
   return svg;
 }
-const apart = text => text.split(" ").map(text => ({text, apart: true}));
-// Elements of the text, where they stand on the screen; returns the height that they take.
-function excerpt(svg, elements, column, top, family) {
-  if (!elements.length) return 0;
-  const first = elements[0].getBoundingClientRect().top;
-  canvas.font = `16px ${family}`;
+function itemsOfFigure() {
+  const ground = `rgba(${colour("--orange")}, .5)`;
+  return data.items.flatMap(({text, note}, k) => {
+    const [first, ...more] = apart(visible(text));
+    return [...(isAbout.sentences ? [{text: String(k + 1), apart: true, ground}] : []), {...first, apart: !isAbout.words || text.startsWith(" "), ground: k === shown || note ? ground : ""}, ...more, ...(note ? apart(note) : [])];
+  });
+}
+// What of the text is on the screen, where it stands there; returns the height that it takes.
+function excerpt(svg, column, top, family) {
+  const [from, to] = seen[0] < seen[1] ? seen : [0, Math.min(300, spans.length)], inside = spans.slice(from, to);
+  if (!inside.length) return 0;
+  const badge = span => span.previousElementSibling?.matches(".n") ? [span.previousElementSibling] : [];
+  const headings = [...document.querySelectorAll("#document h2 span, #document h3 span")].filter(heading =>
+    heading.compareDocumentPosition(inside[0]) & Node.DOCUMENT_POSITION_PRECEDING && heading.compareDocumentPosition(inside.at(-1)) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const elements = [...headings, ...inside.flatMap(span => [...badge(span), ...(span.children.length ? span.children : [span])])];
+  const first = Math.min(...elements.slice(0, headings.length + 2).map(element => element.getBoundingClientRect().top));
   let height = 0;
+  canvas.font = `16px ${family}`;
   for (const element of elements) {
     const style = getComputedStyle(element), rule = parseFloat(style.borderBottomWidth), side = parseFloat(style.borderRightWidth), pad = parseFloat(style.paddingLeft);
     for (const {text, box} of boxes(element)) {
@@ -149,14 +100,13 @@ function paintedChart() {
   });
   return chart;
 }
+const written = svg => new XMLSerializer().serializeToString(svg);
 function save(blob, ending) {
   const link = made("a", {href: URL.createObjectURL(blob), download: `${data.name.replace(/[^\p{L}\p{N}._-]+/gu, "-").slice(0, 80) || "figure"}.${ending}`});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
 }
-const written = svg => new XMLSerializer().serializeToString(svg);
-byId("save-svg").addEventListener("click", () => save(new Blob([written(figure())], {type: "image/svg+xml"}), "svg"));
-byId("save-png").addEventListener("click", () => {
+function savePicture() {
   const svg = figure(), image = new Image();
   image.addEventListener("load", () => {
     const picture = made("canvas", {width: 2 * image.width, height: 2 * image.height});
@@ -164,4 +114,4 @@ byId("save-png").addEventListener("click", () => {
     picture.toBlob(blob => save(blob, "png"));
   });
   image.setAttribute("src", `data:image/svg+xml;charset=utf-8,${encodeURIComponent(written(svg))}`);
-});
+}
