@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyramidions.nn.attention import CoreAttention
+from pyramidions.nn.sublayer import LayerContext
 
 HEADS = 3
 #: of the length of a document: what is added to the scores of each head, -inf where nothing is seen, (H or 1, L, L)
@@ -49,7 +50,7 @@ def assert_is_dense(kind: CoreAttention, bias: Bias, padding: Tensor, alone: boo
         torch.randn(batch, HEADS, length, 4, generator=generator, dtype=torch.float64).requires_grad_()
         for _ in range(3)
     )
-    mixed, rows = kind(q, k, v, padding), []
+    mixed, rows = kind(q, k, v, LayerContext(padding)), []
     for document in range(batch):
         count = int((~padding[document]).sum()) if alone else length
         whole = torch.zeros(1, length, length, dtype=torch.float64).expand(bias(count).size(0), -1, -1).clone()
@@ -62,7 +63,7 @@ def assert_is_dense(kind: CoreAttention, bias: Bias, padding: Tensor, alone: boo
     found, expected = (torch.autograd.grad(out, (q, k, v), grad, retain_graph=True) for out in (mixed, weights @ v))
     torch.testing.assert_close(found, expected)
     columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
-    received = kind.received(q.detach(), k.detach(), padding)
+    received = kind.received(q.detach(), k.detach(), LayerContext(padding))
     torch.testing.assert_close(received.double(), columns.detach(), rtol=0, atol=1e-4)
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.attention import LSHAttention
+from pyramidions.nn.sublayer import LayerContext
 
 
 def hashed(q: Tensor, attention: LSHAttention, half: int) -> list[list[int]]:
@@ -38,5 +39,5 @@ def saved_bytes(attention: LSHAttention, length: int, is_causal: bool = False) -
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        attention(q, q, v, is_causal=is_causal)
+        attention(q, q, v, LayerContext(is_causal=is_causal))
     return sum(storages.values())

@@ -268,10 +268,9 @@ def added(tmp_path: Path) -> Iterator[dict[str, Any]]:
         table.update(kept)
 
 
-def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
-    """Yield each test of a contract with the arguments it is to have for a kind, whose options are ``narrow``."""
+def promises(contract: str, kind: str) -> Iterator[tuple[Callable[..., None], dict[str, object]]]:
+    """Yield each test of a contract with the arguments it is to have for a kind."""
     found = runpy.run_path(str(ROOT / "tests" / "nn" / contract))
-    found.get("NARROW", {})[kind] = narrow
     for name, test in found.items():
         if not name.startswith("test_"):
             continue
@@ -285,18 +284,18 @@ def promises(contract: str, kind: str, **narrow: object) -> Iterator[tuple[Calla
 
 
 @pytest.mark.parametrize(
-    ("contract", "kind", "narrow", "tests"),
+    ("contract", "kind", "tests"),
     [
-        ("attention/test_contract.py", "windowed", {"window": 4}, 10),
-        ("pooling/test_contract.py", "gated_topk", {}, 7),
-        ("scorer/test_contract.py", "norm", {}, 5),
+        ("attention/test_contract.py", "windowed", 10),
+        ("pooling/test_contract.py", "gated_topk", 7),
+        ("scorer/test_contract.py", "norm", 5),
     ],
 )
 def test_the_parts_of_the_page_keep_their_contracts(
-    contract: str, kind: str, narrow: dict[str, object], tests: int, added: dict[str, Any]
+    contract: str, kind: str, tests: int, added: dict[str, Any]
 ) -> None:
     kept = set()
-    for test, arguments in promises(contract, kind, **narrow):
+    for test, arguments in promises(contract, kind):
         test(**arguments)
         kept.add(test.__name__)
     assert len(kept) >= tests

@@ -7,36 +7,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyramidions.base.registry import Registry
 from pyramidions.models import build, preset
+from pyramidions.models.notation import written
+from pyramidions.models.spec import Part
 from pyramidions.nn import Transformer
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 
 VOCABULARY, LONGEST, PAD, MARKER = 20, 24, 1, 4
 
-# Options that make a kind cut a document of LONGEST tokens, by field; a kind that is not named has none.
-_OPTIONS = {
-    "self_attention": {
-        "adaptive_span": "max_window=6, ramp=2",
-        "bigbird": "block_size=2, window_blocks=1, random_blocks=1",
-        "blockwise": "block_size=8",
-        "efficient": "local_heads=1, local_window=6",
-        "linformer": "compressed=5",
-        "lsh": "bucket_size=4, num_hashes=2, local_heads=1, local_window=6",
-        "segments": "segment_length=5",
-        "sinkhorn": "bucket_size=4",
-        "sliding_window": "window=6, dilation=2, dilated_heads=1",
-        "strided": "stride=5, window=4",
-    },
-    "cross_attention": {"hepos": "stride=2"},
-    "decoder_self_attention": {"lsh": "bucket_size=2, num_hashes=2, num_buckets=2, local_heads=1, local_window=4"},
-    "feed_forward": {"sparse": "block_size=4", "experts": "experts=4"},
+# Fields whose kinds cut a document of LONGEST tokens by their narrow options
+_NARROWED: dict[str, Registry[Any]] = {
+    "self_attention": ATTENTION,
+    "cross_attention": ATTENTION,
+    "decoder_self_attention": ATTENTION,
+    "feed_forward": FEED_FORWARD,
 }
 _LENGTHS = {"funnel": "12,None,None"}
 #: attention by which an encoder may read a document
-READS_ITSELF = [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only]
+READS_ITSELF = supporting(Feature.ITSELF)
 #: ways to stack layers, by name: the fields that they set
 STACKS: dict[str, dict[str, Any]] = {
     "post-norm": {},
@@ -44,16 +37,16 @@ STACKS: dict[str, dict[str, Any]] = {
     "recomputed": {"checkpoint_activations": True},
     "reversible": {"stack": "reversible", "normalize_before": True},
 }
-#: attention and pooling that cannot go together; any other two can
-REFUSED = {
-    (kind, "funnel")
-    for kind in (
-        *("adaptive_span", "bigbird", "efficient", "linformer", "lsh", "relative", "sinkhorn"),
-        *("sliding_window", "strided"),
-    )
-} | {("segments", pooling) for pooling in ("funnel", "markers", "max")}
-#: attention that cannot tell the attention scorer what each position received
-TELLS_NOTHING = {"efficient", "linformer", "lsh", "relative"}
+
+
+def refused(attention: str, pooling: str) -> bool:
+    """Say whether attention cannot go together with a pooling, for what either of them does not support."""
+    if pooling == "none":
+        return False
+    features, pooler = ATTENTION[attention].supports, POOLING[pooling]
+    loses_units = not pooler.has_provenance or pooler.reads_units
+    return (pooler.takes_layer and Feature.ACROSS not in features) or (loses_units and Feature.UNITS in features)
+
 
 Combination = tuple[str, str, str]  # attention, pooling ("none", too), scorer
 
@@ -65,7 +58,8 @@ def combinations() -> list[Combination]:
     return [
         (attention, pooling, scorer)
         for attention, pooling, scorer in sorted([*pooled, *scored])
-        if (attention, pooling) not in REFUSED and not (scorer == "attention" and attention in TELLS_NOTHING)
+        if not refused(attention, pooling)
+        and (not SCORER[scorer].reads_attention or Feature.RECEIVED in ATTENTION[attention].supports)
     ]
 
 
@@ -87,9 +81,9 @@ def tiny(attention: str = "full", pooling: str = "none", scorer: str = "linear",
         **pools,
         **overrides,
     }
-    for name, options in _OPTIONS.items():
-        if fields.get(name) in options:
-            fields[name] += f"({options[fields[name]]})"
+    for name, registry in _NARROWED.items():
+        if fields.get(name) in registry.names:
+            fields[name] = written(Part(fields[name], registry[fields[name]].narrow))
     torch.manual_seed(0)
     return build(preset("vanilla", **fields), VOCABULARY, PAD, MARKER)
 

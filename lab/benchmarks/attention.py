@@ -39,10 +39,10 @@ from side_by_side import Figure, finish, parser, ratio
 from torch import Tensor
 
 from pyramidions.files.atomic import atomic_file
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.runs.measure.timing import Timed, clock
 
-KINDS = tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only)
+KINDS = tuple(kind for kind in ATTENTION.names if Feature.ITSELF in ATTENTION[kind].supports)
 #: Options of kinds that are asked to be linear; but a stride looks at all of the document.
 NEAR, FAR = ("window", "max_window", "block_size", "bucket_size", "segment_length"), "stride"
 LINEAR = 1 / 1.15  # within 15% of it
@@ -172,7 +172,7 @@ def judged(table: Table, args: argparse.Namespace) -> Iterator[Figure]:
         return
     span = f"from {least} to {most} tokens"
     for kind in args.only:
-        near = any(ATTENTION.takes(kind, option) for option in NEAR) and not ATTENTION.takes(kind, FAR)
+        near = set(NEAR) & set(ATTENTION.arguments(kind)) and FAR not in ATTENTION.arguments(kind)
         target = LINEAR if near else None
         for measure, name in (("seconds", "time"), ("peak", "peak"), ("saved", "saved")):
             short, long = (table.turns(measure, kind, length) for length in (least, most))

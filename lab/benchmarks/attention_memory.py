@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention, Feature
 
 HEADS, HEAD_DIM = 8, 64
 MATRIX, MATRIX_LIMIT = "full, as a matrix", 8192  # beyond, it takes tens of gigabytes
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[2**p for p in range(10, 16)], help="1k to 32k")
     parser.add_argument("--out", type=Path, help="write OUT.csv and OUT.png")
     args = parser.parse_args()
-    kinds = (*(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only), MATRIX)
+    kinds = (*(kind for kind in ATTENTION.names if Feature.ITSELF in ATTENTION[kind].supports), MATRIX)
     rows = []
     for kind in kinds:
         for length in args.lengths:

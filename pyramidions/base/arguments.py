@@ -20,20 +20,37 @@ class Range(NamedTuple):
     Attributes:
         least, most: the smallest and the largest one.
         open: ``least`` itself is refused.
+        below: ``most`` itself is refused.
     """
 
     least: float
     most: float = math.inf
     open: bool = False
+    below: bool = False
 
     def rule(self, value: Any) -> str | None:
         """Return the rule that a number breaks; None if it breaks none."""
-        if self.least < value <= self.most or (value == self.least and not self.open):
+        least = value > self.least or (value == self.least and not self.open)
+        if least and (value < self.most or (value == self.most and not self.below)):
             return None
+        from_below = f"{'above' if self.open else 'at least'} {self.least:g}"
+        if self.below:
+            return f"{from_below} and below {self.most:g}"
         if self.open:
-            return f"above {self.least:g}" + ("" if self.most == math.inf else f" and at most {self.most:g}")
-        below = self.most == math.inf or (value < self.least and self.most == _MOST)
-        return f"at least {self.least:g}" if below else f"from {self.least:,.10g} to {self.most:,.10g}"
+            return from_below + ("" if self.most == math.inf else f" and at most {self.most:g}")
+        unbounded = self.most == math.inf or (value < self.least and self.most == _MOST)
+        return from_below if unbounded else f"from {self.least:,.10g} to {self.most:,.10g}"
+
+
+class EveryOther(NamedTuple):
+    """Every other number from ``least`` on: the even ones, or the odd ones."""
+
+    least: int
+
+    def rule(self, value: int) -> str | None:
+        """Return the rule that a number breaks; None if it breaks none."""
+        fits = value >= self.least and (value - self.least) % 2 == 0
+        return None if fits else f"{'odd' if self.least % 2 else 'even'} and at least {self.least}"
 
 
 class OneOf(NamedTuple):
@@ -166,7 +183,8 @@ def broken(value: Any, hint: Any) -> Broken | None:
     if origin is Annotated:
         # NaN is a number out of any range.
         in_kind = fits(value, of[0]) or (of[0] is float and isinstance(value, float))
-        rule = of[1].rule(value) if in_kind else None
+        rules = (each.rule(value) for each in of[1:] if hasattr(each, "rule")) if in_kind else ()
+        rule = next((rule for rule in rules if rule is not None), None)
         return broken(value, of[0]) if rule is None else Broken("", rule, value)
     if origin in (Union, UnionType):
         found = {choice: wrong for choice in of if (wrong := broken(value, choice)) is not None}

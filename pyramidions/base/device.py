@@ -44,3 +44,8 @@ def found_device(device: Device | None) -> "torch.device":
         here = ", ".join(["cpu", *gpus, *(["mps"] if torch.backends.mps.is_available() else [])])
         raise UserError(f"`device` must be one that torch finds here ({here}), but is {str(device)!r}.") from None
     return found
+
+
+def has_values(x: "torch.Tensor") -> bool:
+    """Say whether a tensor has values: without, on the meta device, a model costs the most that it may."""
+    return not x.is_meta

@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, cast, get_type_hints
 
-from pyramidions.base.arguments import broken
+from pyramidions.base.arguments import checked
 
 Part = TypeVar("Part")
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
 
 class Registry(Generic[Part]):
-    """Parts of one axis by name.
+    """Parts of one axis by name. The annotations of a part's arguments say what its options may be.
 
     Args:
         axis: what the parts are, as error messages call it (``"self-attention"``).
@@ -22,13 +22,17 @@ class Registry(Generic[Part]):
         self._makers: dict[str, Callable[..., Part]] = {}
 
     def register(self, name: str) -> Callable[[Maker], Maker]:
-        """Return a decorator that files a class, or a function that says which class it makes, under ``name``."""
+        """Return a decorator that files a class, or a function that says which class it makes, under ``name``.
+
+        From then on its arguments are `checked`.
+        """
 
         def add(maker: Maker) -> Maker:
             if name in self._makers:
                 raise ValueError(f"{self.axis} {name!r} is registered twice.")
-            self._makers[name] = maker
-            return maker
+            made: Any = checked(maker) if not inspect.isclass(maker) or inspect.isfunction(maker.__init__) else maker
+            self._makers[name] = made
+            return cast(Maker, made)
 
         return add
 
@@ -48,9 +52,12 @@ class Registry(Generic[Part]):
         made: Any = maker if inspect.isclass(maker) else get_type_hints(maker)["return"]
         return cast("type[Part]", made)
 
-    def takes(self, name: str, argument: str) -> bool:
-        """Return whether the part ``name`` has the argument ``argument``."""
-        return argument in inspect.signature(self._maker(name)).parameters
+    def arguments(self, name: str) -> dict[str, inspect.Parameter]:
+        """Return the arguments of the part ``name``: its options, and what the model gives it."""
+        # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
+        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        found = inspect.signature(self._maker(name)).parameters
+        return {key: value for key, value in found.items() if value.kind in named}
 
     def build(self, name: str, options: Mapping[str, Any], **given: Any) -> Part:
         """Make the part ``name``.
@@ -61,13 +68,9 @@ class Registry(Generic[Part]):
             given: what the model knows (``embed_dim``, ``dropout``, ...); a part takes the arguments that it names.
 
         Raises:
-            ValueError: an unknown name or option, an option of the wrong type, or a missing one.
+            ValueError: an unknown name or option, a missing one, or one that is not as its annotation says.
         """
-        part = self._maker(name)
-        # A class without an __init__ of its own takes nothing, though its signature says *args, **kwargs.
-        named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        parameters = inspect.signature(part).parameters
-        arguments = {key: value for key, value in parameters.items() if value.kind in named}
+        part, arguments = self._maker(name), self.arguments(name)
         known = [key for key in arguments if key not in given]
         for key in options:
             if key not in known:
@@ -78,8 +81,4 @@ class Registry(Generic[Part]):
         for key in known:
             if key not in options and arguments[key].default is inspect.Parameter.empty:
                 raise ValueError(f"{part.__name__} ({self.axis} {name!r}) needs the option {key!r}.")
-        hints = get_type_hints(part.__init__ if inspect.isclass(part) else part, include_extras=True)
-        for key, value in options.items():
-            if (wrong := broken(value, hints.get(key, object))) is not None:
-                raise ValueError(f"The option {key!r} of {part.__name__} ({self.axis} {name!r}) {wrong.said}.")
         return part(**options, **{key: value for key, value in given.items() if key in arguments})

@@ -167,7 +167,7 @@ def _learned(
 ) -> "LearnedRanker | None":
     """Load a trained extractor; None for a method that needs no training."""
     learned = isinstance(method_or_model(method, "method", ORACLE), Path)
-    if vectors is not None and (learned or method == ORACLE or not RANKERS.takes(method, "vectors")):
+    if vectors is not None and (learned or method == ORACLE or "vectors" not in RANKERS.arguments(method)):
         raise UserError(f"The method {method!r} compares no sentences: vectors have no effect.")
     if options and (learned or method == ORACLE):
         raise UserError(f"The method {method!r} has no options, but was given {', '.join(map(repr, options))}.")

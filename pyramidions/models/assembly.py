@@ -28,6 +28,7 @@ from pyramidions.nn.attention import (
     CoreAttention,
     CrossAttention,
     Distances,
+    Feature,
     GlobalRows,
     SelfAttention,
 )
@@ -220,7 +221,7 @@ class Assembly:
         return SelfAttention(projections, attention, spec.is_causal, self.global_rows(spec, attention, projections))
 
     def global_rows(self, spec: AttentionSpec, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
-        if not attention.takes("marks"):
+        if Feature.MARKS not in attention.supports:
             return None
         part, own = spec.global_projections, None
         if part is not None:
@@ -245,7 +246,7 @@ class Assembly:
         dropout = self.spec.attention_dropout
         given = {**self.setting, "dropout": dropout, "max_length": longest, "layer": next(self._numbers)}
         kind = spec.attention.kind
-        if ATTENTION.takes(kind, "distances"):
+        if Feature.DISTANCES in ATTENTION[kind].supports:
             given |= {"distances": self._distances, "position_dropout": self.spec.dropout}
         return ATTENTION.build(kind, spec.attention.options, **given)
 

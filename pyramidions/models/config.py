@@ -8,7 +8,7 @@ from typing import Any, Optional, TypeVar, get_type_hints
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
 from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import Feature, supporting
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -38,7 +38,7 @@ def part_fields(kind: type[Any]) -> dict[str, Any]:
     return {each.name: each.default for each in fields(kind) if "describes_parts" in each.metadata}
 
 
-_MARKED = tuple(name for name in ATTENTION.names if ATTENTION[name].takes("marks"))
+_MARKED = supporting(Feature.MARKS)
 
 
 def per(each: str, order: str = "") -> str:
@@ -61,7 +61,7 @@ class EncoderConfig:
 
     self_attention: str = parts_field(
         "full",
-        tuple(name for name in ATTENTION.names if not ATTENTION[name].crosses_only),
+        supporting(Feature.ITSELF),
         f"attention among source positions, e.g. 'blockwise(block_size=512)' {per('layer')}",
     )
     encoder_projections: str = parts_field("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
@@ -154,13 +154,13 @@ class PyramidionConfig(EncoderConfig):
     )
     cross_attention: str = parts_field(
         "full",
-        tuple(name for name in ATTENTION.names if ATTENTION[name].crosses),
+        supporting(Feature.OTHERS),
         f"attention from the decoder to what it reads of the encoder {per('layer')}, for all memories or for each "
         "with ; in between",
     )
     decoder_self_attention: str = parts_field(
         "full",
-        tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
+        supporting(Feature.STEPS),
         f"attention among target positions {per('layer')}",
     )
     decoder_projections: str = parts_field("dense", PROJECTIONS.names, "projections of the decoder's self-attention")

@@ -3,14 +3,14 @@
 from pyramidions.base.errors import UserError
 from pyramidions.models.fields import FieldReader
 from pyramidions.models.spec import Part, StageSpec
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import PROJECTIONS
 
 
 def reads_marks(attention: Part) -> bool:
     """Say whether an attention kind knows global tokens."""
-    return ATTENTION[attention.kind].takes("marks")
+    return Feature.MARKS in ATTENTION[attention.kind].supports
 
 
 def global_projections(reader: FieldReader, attention: list[Part]) -> Part | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from pyramidions.models.config import parts_field, per
 from pyramidions.models.older_fields import NONE
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -37,7 +37,7 @@ class LanguageModelConfig:
     segments: str = parts_field("mean", SEGMENTS.names, f"what becomes the vector of a segment {per('hourglass')}")
     self_attention: str = parts_field(
         "relative",
-        tuple(name for name in ATTENTION.names if ATTENTION[name].tells("step")),
+        supporting(Feature.STEPS),
         f"attention among tokens and among segments {per('layer')}",
     )
     feed_forward: str = parts_field(

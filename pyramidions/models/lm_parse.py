@@ -9,7 +9,7 @@ from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.lm_spec import HourglassSpec, LanguageModelSpec, ShortenedSpec
 from pyramidions.models.parse import shape_of, stack_of
 from pyramidions.models.spec import AttentionSpec, FeedForwardSpec, LayerSpec, Part
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -56,8 +56,8 @@ def parse_layers(text: str) -> list[int]:
 def _layers(reader: FieldReader[LanguageModelConfig], count: int) -> list[LayerSpec]:
     attention = reader.each("self_attention", ATTENTION, count, "layer")
     for kind in attention:
-        if not ATTENTION[kind.kind].tells("step"):
-            possible = ", ".join(name for name in ATTENTION.names if ATTENTION[name].tells("step"))
+        if Feature.STEPS not in ATTENTION[kind.kind].supports:
+            possible = ", ".join(supporting(Feature.STEPS))
             raise UserError(
                 f"`self_attention` of a language model must be a kind that writes token by token ({possible}), but is "
                 f"{kind.kind!r}."

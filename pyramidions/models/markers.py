@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.spec import EncoderSpec, FeedForwardSpec, LayerSpec, Part, StageSpec
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.pooling import POOLING
 
 #: How an error about what needs them ends.
@@ -35,7 +35,7 @@ def _readers(spec: EncoderSpec) -> Iterator[str]:
 
 def stays_inside_units(attention: Part) -> bool:
     """Say whether an attention kind reads units."""
-    return ATTENTION[attention.kind].takes("units")
+    return Feature.UNITS in ATTENTION[attention.kind].supports
 
 
 def _inside_units(stage: StageSpec) -> list[str]:

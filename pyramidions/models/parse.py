@@ -28,7 +28,7 @@ from pyramidions.models.spec import (
     Part,
 )
 from pyramidions.models.stages import stages_of
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -122,8 +122,8 @@ def _encoder(
 ) -> EncoderSpec:
     attention = reader.each("self_attention", ATTENTION, reader.config.encoder_layers, "encoder layer")
     for kind in attention:
-        if ATTENTION[kind.kind].crosses_only:
-            possible = ", ".join(name for name in ATTENTION.names if not ATTENTION[name].crosses_only)
+        if Feature.ITSELF not in ATTENTION[kind.kind].supports:
+            possible = ", ".join(supporting(Feature.ITSELF))
             raise UserError(
                 f"`self_attention` must be a kind by which a sequence reads itself ({possible}), but is {kind.kind!r}."
             )
@@ -159,15 +159,15 @@ def _decoder(
     # one list per memory
     kinds = reader.each_of_several("cross_attention", ATTENTION, memories, count, "decoder layer")
     for kind in chain(*kinds):
-        if not ATTENTION[kind.kind].crosses:
-            possible = ", ".join(name for name in ATTENTION.names if ATTENTION[name].crosses)
+        if Feature.OTHERS not in ATTENTION[kind.kind].supports:
+            possible = ", ".join(supporting(Feature.OTHERS))
             raise UserError(
                 f"`cross_attention` must be a kind that reads another sequence ({possible}), but is {kind.kind!r}."
             )
     own = reader.each("decoder_self_attention", ATTENTION, count, "decoder layer")
     for kind in own:
-        if not ATTENTION[kind.kind].tells("step"):
-            possible = ", ".join(name for name in ATTENTION.names if ATTENTION[name].tells("step"))
+        if Feature.STEPS not in ATTENTION[kind.kind].supports:
+            possible = ", ".join(supporting(Feature.STEPS))
             raise UserError(
                 f"`decoder_self_attention` must be a kind that writes token by token ({possible}), but is "
                 f"{kind.kind!r}."

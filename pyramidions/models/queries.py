@@ -7,9 +7,6 @@ from pyramidions.models.spec import EncoderSpec, Part
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 
-#: Poolings that mix all vectors, or choose among them by chance.
-_MIXING = ("gumbel_topk", "iterative_topk")
-
 
 def reads_query(spec: EncoderSpec) -> bool:
     """Return whether a scorer reads the query."""
@@ -39,7 +36,7 @@ def check_scorers(poolers: Sequence[Part], scorers: Sequence[Part | None]) -> No
     lost = None
     for pooler, scorer in zip(poolers, scorers, strict=True):
         reads = scorer is not None and SCORER[scorer.kind].reads_query
-        if scorer is not None and reads and pooler.kind in _MIXING:
+        if scorer is not None and reads and not POOLING[pooler.kind].keeps_queries:
             raise UserError(
                 f"`scorer` {scorer.kind!r} needs a pooling that keeps the query's vectors, such as soft_topk, but "
                 f"`pooling` is {pooler.kind!r}."

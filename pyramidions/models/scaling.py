@@ -9,6 +9,7 @@ from pyramidions.models.notation import changed
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.options import Role, options_of
 
 _WIDTHS = ("embed_dim", "ffn_embed_dim")
 _LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
@@ -53,7 +54,7 @@ def _with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
     registry = _PARTS[name]
 
     def own(part: Part) -> Part:
-        named = registry[part.kind].lengths if part.kind in registry.names else ()
+        named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry.names else ()
         options = {
             key: change(value) if key in named and type(value) is int else value for key, value in part.options.items()
         }

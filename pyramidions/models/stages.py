@@ -10,7 +10,7 @@ from pyramidions.models.fields import FieldReader, parse_pooling_lengths
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.queries import check_scorers
 from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
@@ -46,7 +46,7 @@ def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] 
         if last is None:
             return _cut(layers[start:], start, longest, read)
         after, owned = last + 1, None
-        if POOLING.takes(poolers[last].kind, "layer"):
+        if POOLING[poolers[last].kind].takes_layer:
             _check_funnel(config, lengths, layers[after:], poolers[last])
             if after in read:
                 raise UserError(f"`memories` must not name layer {after + 1}, which {poolers[last].kind} pooling runs.")
@@ -105,7 +105,7 @@ def _check_marks(kinds: list[str]) -> None:
 def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
     """Return the scorer of each pooling, None if its kind takes none."""
     config = reader.config
-    asking = [POOLING.takes(pooler.kind, "scorer") for pooler in poolers]
+    asking = [POOLING[pooler.kind].takes_scorer for pooler in poolers]
     if not any(asking) and config.scorer != EncoderConfig.scorer:
         raise UserError(f"`scorer` is {config.scorer!r}, but `pooling` {config.pooling!r} takes no scorer.")
     scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
@@ -121,7 +121,7 @@ def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
 
 def _check_scorer(scorer: Part, layer: LayerSpec) -> None:
     attention = layer.self_attention
-    if SCORER[scorer.kind].reads_attention and not ATTENTION[attention.attention.kind].tells("received"):
+    if SCORER[scorer.kind].reads_attention and Feature.RECEIVED not in ATTENTION[attention.attention.kind].supports:
         raise UserError(
             f"`scorer` {scorer.kind!r} needs attention that tells what each position received, "
             f"but `self_attention` is {attention.attention.kind!r}."
@@ -140,7 +140,7 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
         return None if kind is None else Part(kind)
     upsampler = reader.one_or_none("upsampling", UPSAMPLING)
     for pooler in poolers:
-        if upsampler is not None and UPSAMPLING.takes(upsampler.kind, "window") > POOLING.takes(pooler.kind, "window"):
+        if upsampler is not None and UPSAMPLING[upsampler.kind].takes_window > POOLING[pooler.kind].takes_window:
             raise UserError(
                 f"`upsampling` {upsampler.kind!r} needs pooling over windows, but `pooling` is {pooler.kind!r}."
             )
@@ -154,8 +154,8 @@ def _check_funnel(config: EncoderConfig, lengths: dict[int, int], after: list[La
             f"but is {config.pooling_lengths!r}."
         )
     attention = after[0].self_attention
-    if not ATTENTION[attention.attention.kind].tells("across"):
-        names = " or ".join(name for name in ATTENTION.names if ATTENTION[name].tells("across"))
+    if Feature.ACROSS not in ATTENTION[attention.attention.kind].supports:
+        names = " or ".join(supporting(Feature.ACROSS))
         raise UserError(
             f"{pooler.kind.capitalize()} pooling needs `self_attention` {names}, but it is "
             f"{attention.attention.kind!r}."

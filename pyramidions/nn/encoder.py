@@ -5,7 +5,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import SelfAttention
+from pyramidions.nn.attention import Feature, SelfAttention
 from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
@@ -107,7 +107,7 @@ class Encoder(nn.Module):
         Without such a pooler nobody behind would know which unit comes first.
         """
         attention = next((stage.layers[0].function(SelfAttention) for stage in self.all_stages() if stage.layers), None)
-        inside = attention is not None and attention.attention.takes("units")
+        inside = attention is not None and Feature.UNITS in attention.attention.supports
         return inside and any(cast(Pooler, pooler).numbers_units for pooler in self.poolers.values())
 
     def forward(

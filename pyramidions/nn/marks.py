@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.base.device import has_values
+
 
 class Marks:
     """The marked vectors of a batch.
@@ -79,8 +81,7 @@ def query_marks(tokens: Tensor, padding_mask: Tensor, separator: int) -> Marks:
     separators = tokens.eq(separator) & real
     document = real & (separators.cumsum(dim=1) > separators.long())
     marked = real & ~document & document.any(dim=1, keepdim=True)
-    # On the meta device, where costs are counted, documents have no queries.
-    return Marks(marked, 0 if tokens.is_meta else int(marked.sum(dim=1).max()))
+    return Marks(marked, int(marked.sum(dim=1).max()) if has_values(marked) else 0)
 
 
 class Marking(NamedTuple):
@@ -112,6 +113,4 @@ class Marking(NamedTuple):
             marked = marked | (tokens.eq(self.token) & real)
         if further is not None:
             marked = marked | (further & real)
-        # On the meta device, where costs are counted, it is the most that there may be.
-        most = tokens.size(1) if tokens.is_meta else int(marked.sum(dim=1).max())
-        return Marks(marked, most)
+        return Marks(marked, int(marked.sum(dim=1).max()) if has_values(marked) else marked.size(1))

@@ -111,7 +111,7 @@ class Stage:
         def received() -> Tensor:
             if attention is None:
                 return _cannot_be_received()
-            return layout.unpack(attention.received(read[0], layout.attention_mask, marks, units))
+            return layout.unpack(attention.received(read[0], context))
 
         return sequence._replace(x=x), PoolingContext(received)
 

@@ -17,7 +17,7 @@ NOBODY: Mapping[nn.Module, Watcher] = MappingProxyType({})
 
 
 class LayerContext(NamedTuple):
-    """What sublayers read besides their own input; it is the same for all layers of a stack.
+    """What sublayers, and attention kinds in them, read besides their own input; the same for all layers of a stack.
 
     Attributes:
         padding_mask: (B, L), True at padding of the layers' own input, or None. In a cached step, which of all written
@@ -30,6 +30,7 @@ class LayerContext(NamedTuple):
         hypotheses: W of a document, whose new positions follow each other in a cached step; 1 elsewhere.
         new_padding_mask: (BW, T), True at new positions of a cached step that are padding, in front of all others, or
             None.
+        is_causal: a position reads those up to itself. A sublayer says so to its attention.
     """
 
     padding_mask: Tensor | None = None
@@ -39,6 +40,10 @@ class LayerContext(NamedTuple):
     units: Units | None = None
     hypotheses: int = 1
     new_padding_mask: Tensor | None = None
+    is_causal: bool = False
+
+
+NO_CONTEXT = LayerContext()
 
 
 class State(ABC):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.base.device import has_values
 from pyramidions.nn.functional.kernels import on_device
 
 #: rows of at most so many positions are not sorted by their length
@@ -108,8 +109,8 @@ class Units:
     def _runs(self) -> list[tuple[int, int]]:
         """Return where runs of one unit start in the flattened batch, and how long they are, without padding."""
         count, length = self.unit.shape
-        if self.unit.is_meta:
-            # On the meta device, where costs are counted, attention costs the most that it may: a document is one unit.
+        if not has_values(self.unit):
+            # Attention costs the most that it may if a document is one unit.
             return [(row * length, length) for row in range(count)]
         starts = self._leads.flatten().nonzero().flatten()
         found = torch.stack([starts, self.unit.flatten()[starts]]).tolist()

@@ -47,7 +47,7 @@ def metrics_of(names: Sequence[str], options: MetricOptions | None = None) -> di
     check_names(names)
     given = asdict(options or MetricOptions())
     for option, usual in asdict(MetricOptions()).items():
-        if given[option] != usual and not any(METRICS.takes(name, option) for name in names):
+        if given[option] != usual and not any(option in METRICS.arguments(name) for name in names):
             raise UserError(f"`{option}` has no effect: none of the metrics ({', '.join(names)}) takes it.")
     return {name: METRICS.build(name, {}, **given) for name in names}
 

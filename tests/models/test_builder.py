@@ -215,11 +215,11 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ),
         (
             {"decoder_self_attention": "lsh(num_buckets=5)"},
-            "`num_buckets` must be an even number and at least 2, but is 5.",
+            "`num_buckets` must be even and at least 2, but is 5.",
         ),
         (
             {"self_attention": "lsh(hash_factors=3)"},
-            "`hash_factors` must be 1 or 2, but is 3.",
+            "`hash_factors` must be from 1 to 2, but is 3.",
         ),
         ({"scorer": "liner"}, "`scorer` must be one of .*, linear, .*but is 'liner'."),
         ({"encoder_layers": 0}, "`encoder_layers` must be from 1 to 1,000, but is 0."),

@@ -196,13 +196,13 @@ SMALL = {"embed_dim": 16, "ffn_embed_dim": 16, "num_heads": 2}
         ({"cross_attention": "full(dropout=0.1)"}, "`cross_attention` must be 'full' if `decoder` is"),
         (
             {"decoder": "concatenated(attention_layers=0)"},
-            "`attention_layers` of a concatenated decoder must be from 1 to",
+            "`attention_layers` must be from 1 to",
         ),
         ({"decoder": "concatenated(attention_layers=101)"}, "must be from 1 to 100, but is 101."),
-        ({"decoder": "concatenated(attention_layers=1.5)"}, "'attention_layers' of ConcatenatedDecoder (decoder"),
+        ({"decoder": "concatenated(attention_layers=1.5)"}, "`attention_layers` must be a whole number"),
         (
             {"decoder": "concatenated(longest_memory=0)"},
-            "`longest_memory` of a concatenated decoder must be at least 1",
+            "`longest_memory` must be at least 1",
         ),
         (
             {"decoder": "concatenated(depth=2)"},

@@ -11,10 +11,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from tables import for_each
-from whole_models import PAD, READS_ITSELF, REFUSED, batch, tiny
+from whole_models import PAD, READS_ITSELF, batch, refused, tiny
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn import Transformer
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
@@ -110,7 +111,8 @@ def is_refused(combination: Combination) -> bool:
 def cannot_be(combination: Combination) -> bool:
     attention, pooling, _, decoder, _ = combination
     # A recurrence does not stay inside sentences.
-    return (attention, pooling) in REFUSED or (attention == "segments" and "recurrence" in DECODERS[decoder])
+    inside = Feature.UNITS in ATTENTION[attention].supports
+    return refused(attention, pooling) or (inside and "recurrence" in DECODERS[decoder])
 
 
 @for_each("combination", SAMPLE)

@@ -86,8 +86,8 @@ def test_blocks_begin_anew_whether_the_encoder_or_attention_cuts_them(projection
     x = torch.randn(2, 10, 8)
     expected = torch.cat([attention(block, LayerContext()) for block in x.split(4, dim=1)], dim=1)
     torch.testing.assert_close(attention(x, LayerContext()), expected)
-    received = torch.cat([attention.received(block, None) for block in x.split(4, dim=1)], dim=1)
-    torch.testing.assert_close(attention.received(x, None), received)
+    received = torch.cat([attention.received(block) for block in x.split(4, dim=1)], dim=1)
+    torch.testing.assert_close(attention.received(x), received)
 
 
 @convolving

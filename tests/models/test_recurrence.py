@@ -80,7 +80,7 @@ def test_a_document_alone_equals_itself_in_a_batch(stack: str, attention: str, p
 @torch.no_grad()
 @pytest.mark.parametrize("stack", STACK.names)
 def test_it_begins_anew_where_the_blocks_of_its_layer_do(stack: str) -> None:
-    whole = model("blockwise", stack=stack, normalize_before=True)
+    whole = model("blockwise(block_size=8)", stack=stack, normalize_before=True)
     tokens = batch(24)
     changed = tokens.clone()
     changed[:, 9] = 7 + (tokens[:, 9] == 7)
@@ -150,5 +150,5 @@ def test_what_cannot_be_is_refused(fields: dict[str, str], message: str) -> None
 
 @pytest.mark.parametrize("options", ["dim=0", "layers=0"])
 def test_options_out_of_range_are_refused(options: str) -> None:
-    with pytest.raises(UserError, match="of sru must be at least 1, but is 0"):
+    with pytest.raises(UserError, match="must be at least 1, but is 0"):
         build(preset("vanilla", recurrence=f"sru({options})", embed_dim=16), VOCABULARY)

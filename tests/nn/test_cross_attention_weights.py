@@ -1,5 +1,7 @@
 """What the decoder looks at, against what its attention is seen to do."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -20,9 +22,11 @@ def test_it_is_the_mean_over_layers_and_heads_of_the_weights_seen_inside(normali
     encoded = model.encoder(source, source.eq(1))
     seen: list[Tensor] = []
 
-    def watch(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        q, k, _, mask = inputs
-        seen.append((q @ k.transpose(-1, -2) / 2).masked_fill(mask[:, None, None], -torch.inf).softmax(-1))
+    def watch(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
+        q, k, _, context = inputs
+        seen.append(
+            (q @ k.transpose(-1, -2) / 2).masked_fill(context.padding_mask[:, None, None], -torch.inf).softmax(-1)
+        )
 
     for layer in model.decoder.layers:
         layer.sublayers["cross_attention"].function.attention.register_forward_hook(watch)

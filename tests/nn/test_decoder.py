@@ -11,10 +11,10 @@ from torch import Tensor
 from whole_models import STACKS, VOCABULARY, batch, decode, encode, tiny
 
 from pyramidions.nn import Transformer
-from pyramidions.nn.attention import ATTENTION
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
 
-CROSSING = [kind for kind in ATTENTION.names if ATTENTION[kind].crosses]
-WRITING = [kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")]
+CROSSING = supporting(Feature.OTHERS)
+WRITING = supporting(Feature.STEPS)
 every = pytest.mark.parametrize(
     ("cross", "positions", "stack", "own"),
     covering(

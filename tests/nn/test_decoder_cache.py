@@ -11,9 +11,10 @@ from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
-from pyramidions.nn.attention import ATTENTION, FullAttention, SelfAttention
+from pyramidions.nn.attention import ATTENTION, Feature, FullAttention, SelfAttention, supporting
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS, DenseProjections
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 #: attention by which a decoder may read what it wrote, with options that cut short texts
@@ -38,7 +39,7 @@ def _step(decoder: Decoder, written: Tensor, new: int, memory: Tensor, cache: De
 
 
 def test_all_kinds_that_write_token_by_token_are_tried() -> None:
-    assert list(KINDS) == [name for name in ATTENTION.names if ATTENTION[name].tells("step")]
+    assert tuple(KINDS) == supporting(Feature.STEPS)
 
 
 @kinds
@@ -148,10 +149,10 @@ def test_a_kind_that_masks_by_query_hides_from_each_query_what_its_row_says() ->
     q, k, v = torch.randn(2, 3, 4, 6), torch.randn(2, 3, 5, 6), torch.randn(2, 3, 5, 6)
     hidden = torch.rand(2, 4, 5) < 0.5
     hidden[..., 0] = False
-    kinds = [name for name in ATTENTION.names if ATTENTION[name].masks_by_query]
-    assert kinds == ["full"]
+    kinds = supporting(Feature.QUERY_MASKS)
+    assert kinds == ("full",)
     for kind in kinds:
-        out = ATTENTION.build(kind, {}, dropout=0.0)(q, k, v, hidden)
+        out = ATTENTION.build(kind, {}, dropout=0.0)(q, k, v, LayerContext(hidden))
         logits = (q @ k.transpose(2, 3) / 6**0.5).masked_fill(hidden[:, None], -torch.inf)
         torch.testing.assert_close(out, logits.softmax(dim=-1) @ v)
 
@@ -191,11 +192,11 @@ def test_masks_have_the_type_of_queries(dtype: torch.dtype) -> None:
 class PlainMasks(FullAttention):
     """A kind that takes masks of padding alone."""
 
-    masks_by_query = False
+    supports = FullAttention.supports - {Feature.QUERY_MASKS}
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, **rest: bool) -> Tensor:
-        assert key_padding_mask is not None and key_padding_mask.dtype == torch.bool
-        return super().forward(q, k, v, key_padding_mask, **rest)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        assert context.padding_mask is not None and context.padding_mask.dtype == torch.bool
+        return super().forward(q, k, v, context)
 
 
 @torch.no_grad()

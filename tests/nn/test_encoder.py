@@ -1,14 +1,17 @@
 """What every encoder promises, of whatever attention, pooling, scorer and stack it is made."""
 
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
 from covering import covering
 from tables import for_each
-from whole_models import PAD, REFUSED, STACKS, TELLS_NOTHING, batch, combinations, documents, encode, tiny
+from whole_models import PAD, READS_ITSELF, STACKS, batch, combinations, documents, encode, refused, tiny
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn import BeamSearch
+from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.pooling import POOLING
 
 every = pytest.mark.parametrize(("attention", "pooling", "scorer"), covering(combinations()))
@@ -60,7 +63,7 @@ def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, s
     model, tokens = tiny(attention, pooling, scorer).eval(), batch(24)
     expected = encode(model, tokens)[0]
     # Inside units positions count from their start: units that move as a whole give the same vectors.
-    moved = [] if attention == "segments" else [tokens.roll(5, dims=1)]
+    moved = [] if Feature.UNITS in ATTENTION[attention].supports else [tokens.roll(5, dims=1)]
     for other in (*moved, batch(24, seed=3)):
         found = encode(model, other)[0]
         # How many sentences or segments there are depends on the text.
@@ -77,13 +80,13 @@ def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) ->
     assert not torch.allclose(memory["pre-norm"], memory["post-norm"], atol=1e-3)
 
 
-@for_each(("attention", "pooling"), sorted(REFUSED))
+@for_each(("attention", "pooling"), [pair for pair in itertools.product(READS_ITSELF, POOLING.names) if refused(*pair)])
 def test_attention_that_a_pooling_cannot_read_is_refused_by_a_sentence(attention: str, pooling: str) -> None:
     with pytest.raises(UserError, match=rf"`self_attention`.*'{attention}'.*\.$"):
         tiny(attention, pooling)
 
 
-@for_each("attention", sorted(TELLS_NOTHING))
+@for_each("attention", [kind for kind in READS_ITSELF if Feature.RECEIVED not in ATTENTION[kind].supports])
 def test_attention_that_a_scorer_cannot_ask_is_refused_by_a_sentence(attention: str) -> None:
     with pytest.raises(UserError, match=rf"^`scorer` 'attention'.*`self_attention`.*'{attention}'\.$"):
         tiny(attention, "hard_topk", "attention")

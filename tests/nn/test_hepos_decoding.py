@@ -13,9 +13,10 @@ from torch import Tensor
 from whole_models import LONGEST, PAD, VOCABULARY, batch, tiny
 
 from pyramidions.nn import BeamSearch, Hypothesis, Sampling, Transformer
-from pyramidions.nn.attention import CoreAttention, CrossAttention
+from pyramidions.nn.attention import CoreAttention, CrossAttention, Feature
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.projections import Projections
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 from pyramidions.plugin.models.pyramidion import PyramidionModel, PyramidionModelConfig
 
 EOS, HEADS = 2, 4
@@ -26,6 +27,8 @@ poolings = pytest.mark.parametrize("pooling", ["none", *POOLING.names])
 
 class DenseMask(CoreAttention):
     """HEPOS as its formula says it, a softmax over a mask of heads times positions; for the memory as a whole."""
+
+    supports = frozenset({Feature.OTHERS})
 
     def __init__(self, stride: int) -> None:
         super().__init__()
@@ -39,8 +42,9 @@ class DenseMask(CoreAttention):
         unread = ((positions - heads) % self.stride != 0).expand(len(k), -1, -1)
         return k, v, unread if padding_mask is None else unread | padding_mask[:, None]
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Any = None, **_: bool) -> Tensor:
-        logits = (q @ k.mT / q.size(-1) ** 0.5).masked_fill(key_padding_mask[:, :, None], -torch.inf)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        assert context.padding_mask is not None
+        logits = (q @ k.mT / q.size(-1) ** 0.5).masked_fill(context.padding_mask[:, :, None], -torch.inf)
         return logits.softmax(dim=-1).nan_to_num(0.0) @ v
 
 

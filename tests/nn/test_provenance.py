@@ -13,7 +13,7 @@ from pyramidions.nn import Encoded
 from pyramidions.nn.pooling import POOLING, Pooled
 from pyramidions.nn.provenance import identity, provenance, through
 
-TELLS_NOTHING = {"funnel", "max"}
+TELLS_NOTHING = {kind for kind in POOLING.names if not POOLING[kind].has_provenance}
 
 
 def pooled(sources: list[list[int]], weights: list[list[float]]) -> Pooled:

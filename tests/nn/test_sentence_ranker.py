@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from tables import for_each
 from torch import Tensor, nn
-from whole_models import LONGEST, MARKER, PAD, READS_ITSELF, REFUSED, VOCABULARY, batch, combinations
+from whole_models import LONGEST, MARKER, PAD, READS_ITSELF, VOCABULARY, batch, combinations, refused
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import build_extractor, extractor_preset
@@ -69,7 +69,7 @@ def rated(scores: Tensor) -> list[dict[int, float]]:
 @torch.no_grad()
 def test_every_unit_has_the_score_of_its_first_vector(attention: str, first: str, then_markers: bool) -> None:
     kinds = [*([] if first == "none" else [first]), *(["markers"] if then_markers else [])]
-    if any((attention, kind) in REFUSED for kind in kinds):
+    if any(refused(attention, kind) for kind in kinds):
         return
     lengths = [*(["12"] if first != "none" else []), *(["6"] if then_markers else [])] + ["None"] * (3 - len(kinds))
     model = ranker(",".join(kinds), ",".join(lengths) if kinds else None, self_attention=attention).eval()

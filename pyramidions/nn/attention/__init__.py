@@ -3,7 +3,7 @@
 from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention
 from pyramidions.nn.attention.bigbird import BigBirdAttention
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature, supporting
 from pyramidions.nn.attention.efficient import EfficientAttention
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.attention.global_rows import GlobalRows
@@ -26,6 +26,7 @@ __all__ = [
     "CrossAttention",
     "Distances",
     "EfficientAttention",
+    "Feature",
     "FullAttention",
     "GlobalRows",
     "HeposAttention",
@@ -37,4 +38,5 @@ __all__ = [
     "SinkhornAttention",
     "SlidingWindowAttention",
     "StridedAttention",
+    "supporting",
 ]

@@ -1,15 +1,17 @@
 """Attention with adaptive span: each head learns how far it sees."""
 
-import math
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import Range
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.distance_attention import UNSEEN, attend_by_distance, received_by_distance
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.options import Length, Probability, Window
 from pyramidions.nn.regularised import Regularised
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("adaptive_span")
@@ -26,40 +28,34 @@ class AdaptiveSpanAttention(CoreAttention, Regularised):
         ramp: positions over which weights fall to 0 beyond a span.
         penalty: weight of the mean span of the heads, in positions, in the loss of each token; 0 for none.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a window that is odd or below 2, a ramp below 1, or a penalty below 0.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("max_window", "ramp")
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    wide: ClassVar = {"max_window": 64}
+    narrow: ClassVar = {"max_window": 4, "ramp": 2}
 
     def __init__(
-        self, num_heads: int, max_window: int = 512, ramp: int = 16, penalty: float = 0.0, dropout: float = 0.0
+        self,
+        num_heads: int,
+        max_window: Window = 512,
+        ramp: Length = 16,
+        penalty: Annotated[float, Range(0)] = 0.0,
+        dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if max_window < 2 or max_window % 2:
-            raise ValueError(f"`max_window` must be even and at least 2, but is {max_window}.")
-        if ramp < 1:
-            raise ValueError(f"`ramp` must be at least 1, but is {ramp}.")
-        if not 0 <= penalty < math.inf:
-            raise ValueError(f"`penalty` must be at least 0, but is {penalty}.")
         self.side = max_window // 2
         self.ramp = ramp
         self.penalty = penalty
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.span = nn.Parameter(torch.ones(num_heads))
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
-        hidden = padding_of(k, key_padding_mask)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        hidden = padding_of(k, context.padding_mask)
         return attend_by_distance(q, k, v, hidden, self._bias(k), self.dropout if self.training else 0.0).mixed
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        hidden, bias = padding_of(k, padding_mask), self._bias(k).detach()
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        hidden, bias = padding_of(k, context.padding_mask), self._bias(k).detach()
         total = attend_by_distance(q, k, k[..., :0], hidden, bias).total
         return received_by_distance(q, k, hidden, hidden, bias, total).masked_fill(hidden, 0.0)
 

@@ -1,18 +1,21 @@
 """BigBird's attention: blocks see their neighbours, the ends of the document, and random blocks."""
 
 from collections.abc import Iterator
+from typing import Annotated, ClassVar
 
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import CountOrZero, EveryOther
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.block_lists import BlockLists
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.gathered_attention import Seen, gathered_attention, received_by_gathered
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.options import Length, Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("bigbird")
@@ -33,46 +36,33 @@ class BigBirdAttention(CoreAttention):
         seed: where the random blocks come from, with the number of the layer.
         layer: the number of the layer, from 0.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a block size below 1, a window that is even or below 1, or fewer than 0 global or random blocks.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("block_size",)
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    narrow: ClassVar = {"block_size": 2, "window_blocks": 1, "random_blocks": 1}
 
     def __init__(
         self,
-        block_size: int = 64,
-        window_blocks: int = 3,
-        global_blocks: int = 1,
-        random_blocks: int = 3,
+        block_size: Length = 64,
+        window_blocks: Annotated[int, EveryOther(1)] = 3,
+        global_blocks: CountOrZero = 1,
+        random_blocks: CountOrZero = 3,
         seed: int = 1,
         layer: int = 0,
-        dropout: float = 0.0,
+        dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if block_size < 1:
-            raise ValueError(f"`block_size` must be at least 1, but is {block_size}.")
-        if window_blocks < 1 or window_blocks % 2 == 0:
-            raise ValueError(f"`window_blocks` must be odd and at least 1, but is {window_blocks}.")
-        for name, value in (("global_blocks", global_blocks), ("random_blocks", random_blocks)):
-            if value < 0:
-                raise ValueError(f"`{name}` must be at least 0, but is {value}.")
         self.block_size = block_size
         self.lists = BlockLists(window_blocks, global_blocks, random_blocks, seed + layer)
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.everywhere = FullAttention(dropout)
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         length = q.size(2)
         if self._sees_everything(length):
-            return self.everywhere(q, k, v, key_padding_mask)
-        hidden = self._hidden(k, key_padding_mask)
+            return self.everywhere(q, k, v, context)
+        hidden = self._hidden(k, context.padding_mask)
         q, k, v = (self._cut(x) for x in (q, k, v))
         dropout = self.dropout if self.training else 0.0
         mixed = torch.cat(
@@ -86,17 +76,17 @@ class BigBirdAttention(CoreAttention):
         )
         ends = self._ends(hidden)
         if ends is not None:
-            from_ends = self.everywhere(_of(ends, q), k.flatten(2, 3), v.flatten(2, 3), hidden.flatten(1))
+            from_ends = self.everywhere(_of(ends, q), k.flatten(2, 3), v.flatten(2, 3), LayerContext(hidden.flatten(1)))
             # (B, H, G M, E) -> (B, H, G, M E)
             mixed = ends.put(mixed, from_ends.unflatten(2, (-1, self.block_size)).flatten(3))
         # (B, H, C, M E) -> (B, H, L, E)
         return mixed.reshape(q.shape).flatten(2, 3)[:, :, :length]
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         length = k.size(2)
         if self._sees_everything(length):
-            return self.everywhere.received(q, k, padding_mask)
-        hidden = self._hidden(k, padding_mask)
+            return self.everywhere.received(q, k, context)
+        hidden = self._hidden(k, context.padding_mask)
         q, k = self._cut(q), self._cut(k)
         ends = self._ends(hidden)
         # What the ends see is added below.
@@ -111,7 +101,9 @@ class BigBirdAttention(CoreAttention):
             without = ends.absent[..., None] | hidden.gather(
                 1, ends.positions[..., None].expand(-1, -1, hidden.size(2))
             )
-            found += self.everywhere.received(_of(ends, q), k.flatten(2, 3), hidden.flatten(1), without.flatten(1))
+            found += self.everywhere.received(
+                _of(ends, q), k.flatten(2, 3), LayerContext(hidden.flatten(1)), without.flatten(1)
+            )
         return found.masked_fill(hidden.flatten(1), 0.0)[:, :length]
 
     def _sees_everything(self, length: int) -> bool:

@@ -1,87 +1,83 @@
 """The role of an attention kind, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
-from inspect import isabstract, signature
+from collections.abc import Mapping
+from enum import Enum
 from typing import ClassVar
 
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
+
+
+class Feature(Enum):
+    """What an attention kind may be able to do, and what an error says of one that is not."""
+
+    ITSELF = "is for reading another sequence"  #: keys may come from the sequence of the queries
+    OTHERS = "reads its own sequence alone"  #: keys may come from another sequence than queries
+    CAUSAL = "cannot be causal"  #: `LayerContext.is_causal`
+    STEPS = "cannot attend from new positions to kept ones"  #: `new_state` and `step`
+    ACROSS = "reads no keys but those of its own queries"  #: `across`
+    RECEIVED = "cannot tell how much attention a position received"  #: `received`
+    WEIGHTS = "cannot tell how much a query attends to each key"  #: `weights`
+    MARKS = "knows no global tokens"  #: shows `LayerContext.marks` to all positions
+    UNITS = "reads beyond units of the text"  #: stays inside `LayerContext.units`
+    QUERY_MASKS = "has one mask for all queries"  #: the mask may differ from query to query, and be an `as_bias`
+    DISTANCES = "reads no distances"  #: takes `Distances`, which all layers of a model share
 
 
 class CoreAttention(nn.Module, ABC):
     """What happens between projected heads: queries, keys and values in, mixed values out."""
 
+    #: what the kind can do
+    supports: ClassVar[frozenset[Feature]]
     #: whether queries and keys are one projection
     shares_query_key: ClassVar[bool] = False
-    #: whether queries may come from another sequence than keys
-    crosses: ClassVar[bool] = True
-    #: whether queries must come from another sequence than keys
-    crosses_only: ClassVar[bool] = False
-    #: whether it can be made to see earlier positions only
-    can_be_causal: ClassVar[bool] = True
-    #: whether the mask may differ from query to query
-    masks_by_query: ClassVar[bool] = False
-    #: options that are numbers of positions
-    lengths: ClassVar[tuple[str, ...]] = ()
     #: positions interact only within blocks of this many, counted from the first; None for no such limit
     confined_to: int | None = None
     #: the most positions that its weights are made for; None for any number
     longest: int | None = None
+    #: options by which it sees all of a short sequence, and by which it cuts one
+    wide: ClassVar[Mapping[str, int]] = {}
+    narrow: ClassVar[Mapping[str, int]] = {}
+    #: whether it is full attention where it sees everything
+    is_exact: ClassVar[bool] = True
 
     @abstractmethod
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-    ) -> Tensor:
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Attend.
 
         Args:
             q: (B, H, Lq, E).
             k: (B, H, Lk, E).
             v: (B, H, Lk, E).
-            key_padding_mask: (B, Lk), True at padding, or None; or the mask that `keys_values` returned. A kind that
-                `masks_by_query` also takes (B, Lq, Lk), True at keys that a query must not see, and, unless causal, the
-                `as_bias` of either mask.
-            is_causal: query i sees keys up to i; the last query sees every key.
-
-        A kind that reads more of the text names it as a further keyword, None by default, and in `received`, too:
-        ``marks``, which it shows to all positions (what those see themselves is computed around it), or ``units``,
-        inside of which it stays.
+            context: its ``padding_mask`` is (B, Lk), True at padding, or None; or the mask that `keys_values` returned.
+                A kind that supports ``QUERY_MASKS`` also takes (B, Lq, Lk), True at keys that a query must not see,
+                and, unless causal, the `as_bias` of either mask. If ``is_causal``, query i sees keys up to i, and the
+                last one every key. A kind reads the ``marks`` and ``units`` if it supports them; what marked positions
+                see themselves is computed around it.
 
         Returns:
             (B, H, Lq, E), finite everywhere; meaningless at queries that are padding, and at marked ones.
 
         Raises:
-            ValueError: the kind's traits exclude these arguments.
+            ValueError: the kind does not support this.
         """
 
-    @classmethod
-    def takes(cls, what: str) -> bool:
-        """Return whether the kind reads ``what`` of the text: "marks" or "units"."""
-        return what in signature(cls.forward).parameters
+    def cannot(self, feature: Feature) -> ValueError:
+        """Return the error of a kind that does not support a feature."""
+        return ValueError(f"{type(self).__name__} {feature.value}.")
 
-    @classmethod
-    def tells(cls, what: str) -> bool:
-        """Return whether the kind has ``what``: "received", "weights", "across" or "step"."""
-        # A role, which is abstract, has a method of that name that only refuses.
-        return not isabstract(next(base for base in cls.__mro__ if what in vars(base)))
-
-    def refuse(self, q: Tensor, k: Tensor, is_causal: bool) -> None:
+    def refuse(self, q: Tensor, k: Tensor, context: LayerContext) -> None:
         """Raise ValueError if the kind cannot attend from queries (B, H, Lq, E) to keys (B, H, Lk, E)."""
-        if not self.crosses and q.size(2) != k.size(2):
+        if Feature.OTHERS not in self.supports and q.size(2) != k.size(2):
             raise ValueError(
                 f"{type(self).__name__} needs as many keys as queries, but {k.size(2)} keys met {q.size(2)} queries."
             )
-        if is_causal and not self.can_be_causal:
-            raise ValueError(f"{type(self).__name__} cannot be causal.")
+        if context.is_causal and Feature.CAUSAL not in self.supports:
+            raise self.cannot(Feature.CAUSAL)
 
     def keys_values(
         self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
@@ -93,7 +89,7 @@ class CoreAttention(nn.Module, ABC):
         Args:
             projections: of the memory.
             memory: (B, K, D).
-            padding_mask: (B, K), True at padding, or None; of a kind that `masks_by_query` its `as_bias`, too.
+            padding_mask: (B, K), True at padding, or None; if the kind supports ``QUERY_MASKS``, its `as_bias`, too.
 
         Returns:
             Keys and values, (B, H, Lk, E) each, and the mask that `forward` and `weights` take with them.
@@ -113,12 +109,8 @@ class CoreAttention(nn.Module, ABC):
         return weights
 
     def new_state(self) -> State:
-        """Return the state before the first `step`.
-
-        Raises:
-            ValueError: the kind has no steps.
-        """
-        raise ValueError(f"{type(self).__name__} cannot attend from new positions to kept ones.")
+        """Return the state before the first `step`."""
+        raise self.cannot(Feature.STEPS)
 
     def step(self, q: Tensor, k: Tensor, v: Tensor, blocked: Tensor | None, state: State) -> Tensor:
         """Attend, causally, from the positions that follow those in ``state``, and extend it in place.
@@ -135,21 +127,14 @@ class CoreAttention(nn.Module, ABC):
 
         Returns:
             (B, H, WT, E).
-
-        Raises:
-            ValueError: the kind has no steps.
         """
-        raise ValueError(f"{type(self).__name__} cannot attend from new positions to kept ones.")
+        raise self.cannot(Feature.STEPS)
 
     def across(self) -> "CoreAttention":
-        """Return the attention by which other queries read the same keys, of one block if there are blocks.
+        """Return the attention by which other queries read the same keys, of one block if there are blocks."""
+        raise self.cannot(Feature.ACROSS)
 
-        Raises:
-            ValueError: the kind has none.
-        """
-        raise ValueError(f"{type(self).__name__} reads no keys but those of its own queries.")
-
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Return how much self-attention each position received, over all heads and real queries.
 
         No L x L matrix is ever held in memory.
@@ -157,31 +142,30 @@ class CoreAttention(nn.Module, ABC):
         Args:
             q: (B, H, L, E).
             k: (B, H, L, E).
-            padding_mask: (B, L), True at padding, or None.
+            context: as in `forward`.
 
         Returns:
             (B, L), zero at padding.
-
-        Raises:
-            ValueError: the kind cannot tell.
         """
-        raise ValueError(f"{type(self).__name__} cannot tell how much attention a position received.")
+        raise self.cannot(Feature.RECEIVED)
 
-    def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
+    def weights(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Return how much each query attends to each key, without dropout.
 
         Args:
             q: (B, H, Lq, E).
             k: (B, H, Lk, E).
-            key_padding_mask: as in `forward`.
+            context: as in `forward`.
 
         Returns:
             (B, H, Lq, Lk) in float32; each row sums to 1.
-
-        Raises:
-            ValueError: the kind cannot tell.
         """
-        raise ValueError(f"{type(self).__name__} cannot tell how much a query attends to each key.")
+        raise self.cannot(Feature.WEIGHTS)
 
 
 ATTENTION: Registry[CoreAttention] = Registry("attention")
+
+
+def supporting(feature: Feature) -> tuple[str, ...]:
+    """Return the names of all kinds that support a feature."""
+    return tuple(name for name in ATTENTION.names if feature in ATTENTION[name].supports)

@@ -1,10 +1,15 @@
 """Efficient attention: keys are summed up before queries read them."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import CountOrZero
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.local_heads import LocalHeads
+from pyramidions.nn.options import Probability, Window
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("efficient")
@@ -17,24 +22,19 @@ class EfficientAttention(CoreAttention):
         local_heads: heads that attend within a window.
         local_window: positions on both sides together that those see, half of them on each.
         dropout: probability of dropping an attention weight of the local heads while training.
-
-    Raises:
-        ValueError: fewer than 0 local heads, or a window that is odd or below 2.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("local_window",)
+    supports = frozenset({Feature.ITSELF})
+    narrow: ClassVar = {"local_heads": 1, "local_window": 4}
+    is_exact = False
 
-    def __init__(self, local_heads: int = 2, local_window: int = 256, dropout: float = 0.0) -> None:
+    def __init__(self, local_heads: CountOrZero = 2, local_window: Window = 256, dropout: Probability = 0.0) -> None:
         super().__init__()
         self.local = LocalHeads(local_heads, local_window, dropout)
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
-        return self.local.beside(_efficient, q, k, v, key_padding_mask)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        return self.local.beside(_efficient, q, k, v, context.padding_mask)
 
 
 def _efficient(q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor) -> Tensor:

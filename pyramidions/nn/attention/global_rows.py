@@ -8,6 +8,7 @@ from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.masking import attendable
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
+from pyramidions.nn.sublayer import LayerContext
 
 
 class GlobalRows(nn.Module):
@@ -31,31 +32,29 @@ class GlobalRows(nn.Module):
         self.projections = projections
         self.attention = FullAttention(dropout)
 
-    def forward(
-        self, x: Tensor, heads: tuple[Tensor, Tensor, Tensor], marks: Marks, padding_mask: Tensor | None
-    ) -> Tensor:
+    def forward(self, x: Tensor, heads: tuple[Tensor, Tensor, Tensor], marks: Marks, context: LayerContext) -> Tensor:
         """Attend.
 
         Args:
             x: (B, L, D).
             heads: queries, keys and values of all positions, (B, H, L, E) each.
             marks: who attends.
-            padding_mask: (B, L), True at padding, or None.
+            context: of the layer.
 
         Returns:
             (B, H, G, E), one row per place in `Marks.positions`.
         """
         if self.projections is None:
             q, k, v = heads
-            return self.attention(marks.take(q), k, v, padding_mask)
+            return self.attention(marks.take(q), k, v, LayerContext(context.padding_mask))
         rows = marks.take(x)
         if not self.projections.reads_unprojected(marks.most):
             q = self.projections.queries(rows)
-            return self.attention(q, *self.projections.keys_values(x), padding_mask)
-        weights = self._weights(rows, x, padding_mask)
+            return self.attention(q, *self.projections.keys_values(x), LayerContext(context.padding_mask))
+        weights = self._weights(rows, x, context.padding_mask)
         return self.projections.mixed(drop(weights, self.attention.dropout) if self.training else weights, x)
 
-    def received(self, x: Tensor, q: Tensor, k: Tensor, marks: Marks, padding_mask: Tensor | None) -> Tensor:
+    def received(self, x: Tensor, q: Tensor, k: Tensor, marks: Marks, context: LayerContext) -> Tensor:
         """Return how much attention each position receives from marked ones: (B, L), in float32.
 
         Args:
@@ -63,13 +62,13 @@ class GlobalRows(nn.Module):
             q: (B, H, L, E), queries of all positions.
             k: (B, H, L, E).
             marks: who attends.
-            padding_mask: (B, L), True at padding, or None.
+            context: of the layer.
         """
         if self.projections is not None:
             q, k = self.projections.queries(marks.take(x)), self.projections.keys_values(x)[0]
         else:
             q = marks.take(q)
-        return self.attention.received(q, k, padding_mask, marks.absent)
+        return self.attention.received(q, k, context, marks.absent)
 
     def _weights(self, rows: Tensor, x: Tensor, padding_mask: Tensor | None) -> Tensor:
         assert self.projections is not None

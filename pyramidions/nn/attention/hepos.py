@@ -1,13 +1,18 @@
 """Head-wise positional strides: each head of a cross-attention reads its own part of the memory."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import Count
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.chunking import pad_to_multiple
 from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.options import Probability
 from pyramidions.nn.projections import Projections
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("hepos")
@@ -25,32 +30,23 @@ class HeposAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a stride below 1, or by which ``num_heads`` is not divisible.
+        ValueError: a stride by which ``num_heads`` is not divisible.
     """
 
-    crosses_only = True
-    can_be_causal = False
+    supports = frozenset({Feature.OTHERS, Feature.WEIGHTS})
+    wide: ClassVar = {"stride": 1}
+    narrow: ClassVar = {"stride": 2}
 
-    def __init__(self, num_heads: int, stride: int = 4, dropout: float = 0.0) -> None:
+    def __init__(self, num_heads: int, stride: Count = 4, dropout: Probability = 0.0) -> None:
         super().__init__()
-        if stride < 1:
-            raise ValueError(f"`stride` must be at least 1, but is {stride}.")
         if num_heads % stride:
             raise ValueError(f"`num_heads` ({num_heads}) must be divisible by the `stride` of hepos ({stride}).")
         self.stride = stride
         self.within = FullAttention(dropout)
 
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
-        return self.within(q, k, v, key_padding_mask)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        return self.within(q, k, v, context)
 
     def keys_values(
         self, projections: Projections, memory: Tensor, padding_mask: Tensor | None
@@ -69,8 +65,8 @@ class HeposAttention(CoreAttention):
         blocked = padding & ~padding.all(dim=-1, keepdim=True)
         return k, v, as_bias(blocked, k).transpose(1, 2)
 
-    def weights(self, q: Tensor, k: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
-        return self.within.weights(q, k, key_padding_mask)
+    def weights(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        return self.within.weights(q, k, context)
 
     def spread(self, weights: Tensor, padding_mask: Tensor) -> Tensor:
         stride = self.stride

@@ -1,12 +1,15 @@
 """Linformer: keys and values are projected along the sequence, to a fixed number of them."""
 
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
-from pyramidions.nn.functional.dropout import check_probability
+from pyramidions.nn.options import Length, Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("linformer")
@@ -24,39 +27,35 @@ class LinformerAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: fewer than 1 compressed keys, or no length is known.
+        ValueError: no length is known.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("compressed",)
+    supports = frozenset({Feature.ITSELF})
+    narrow: ClassVar = {"compressed": 3}
+    is_exact = False
 
     def __init__(
-        self, max_length: int | None, compressed: int = 256, shared: bool = True, dropout: float = 0.0
+        self, max_length: int | None, compressed: Length = 256, shared: bool = True, dropout: Probability = 0.0
     ) -> None:
         super().__init__()
-        if compressed < 1:
-            raise ValueError(f"`compressed` must be at least 1, but is {compressed}.")
         if max_length is None:
             raise ValueError("Linformer needs `max_length`, to which its weights are tied, but it is not known here.")
         self.longest = max_length
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.compress_keys = nn.Parameter(torch.empty(compressed, max_length))
         self.compress_values = None if shared else nn.Parameter(torch.empty(compressed, max_length))
         for weight in self.parameters():
             # The keys of a document of full length keep their variance.
             nn.init.normal_(weight, std=max_length**-0.5)
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         if k.size(2) > self.compress_keys.size(1):
             raise ValueError(
                 f"Linformer's weights are for at most {self.compress_keys.size(1)} positions, but read {k.size(2)}."
             )
-        if key_padding_mask is not None:
-            k, v = (x.masked_fill(key_padding_mask[:, None, :, None], 0.0) for x in (k, v))
+        if (mask := context.padding_mask) is not None:
+            k, v = (x.masked_fill(mask[:, None, :, None], 0.0) for x in (k, v))
         of_values = self.compress_keys if self.compress_values is None else self.compress_values
         keys, values = _compress(k, self.compress_keys), _compress(v, of_values)
         return scaled_dot_product_attention(q, keys, values, dropout=self.dropout if self.training else 0.0)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.local_window import local_window_attention
 from pyramidions.nn.functional.masking import padding_of
 
@@ -20,20 +19,13 @@ class LocalHeads(nn.Module):
         window: positions on both sides together that they see, half of them on each.
         dropout: probability of dropping an attention weight of theirs while training.
         see_themselves: a position sees itself; without, it does only where it sees nothing else.
-
-    Raises:
-        ValueError: fewer than 0 heads, or a window that is odd or below 2.
     """
 
     def __init__(self, count: int, window: int, dropout: float = 0.0, *, see_themselves: bool = True) -> None:
         super().__init__()
-        if count < 0:
-            raise ValueError(f"`local_heads` must be at least 0, but is {count}.")
-        if window < 2 or window % 2:
-            raise ValueError(f"`local_window` must be even and at least 2, but is {window}.")
         self.count = count
         self.side = window // 2
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.see_themselves = see_themselves
 
     def beside(

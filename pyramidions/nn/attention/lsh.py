@@ -2,20 +2,22 @@
 
 import math
 from functools import partial
+from typing import Annotated, ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import Count, CountOrZero, EveryOther, Range
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.local_heads import LocalHeads
 from pyramidions.nn.attention.state import HashedKeysValues
 from pyramidions.nn.functional.buckets import attend, chunk_attention, joined, recent_attention, take, times_seen
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.functional.replay import replayed
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.options import Length, Probability, Window
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 _LAST = 2**31 - 1  # comes after all buckets
 _LONGEST = 1024  # where no length is known
@@ -57,45 +59,30 @@ class LSHAttention(CoreAttention):
         max_length: positions of the longest text; None for 1,024, as in language models, whose texts have no longest.
         seed: where the rotations come from in evaluation.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a bucket size, number of rounds or of buckets per chunk below 1, fewer than 0 local heads, a window
-            or a number of buckets that is odd or below 2, chunks after beyond 0 and 1, or neither 1 nor 2 factors.
     """
 
     shares_query_key = True
-    crosses = False
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS})
+    narrow: ClassVar = {"bucket_size": 2, "num_buckets": 2, "num_hashes": 2, "local_heads": 1, "local_window": 4}
+    is_exact = False
     _COLUMNS = 64  # of a rotation that are drawn, and multiplied with, at a time
-    lengths = ("bucket_size", "local_window")
 
     def __init__(
         self,
-        bucket_size: int = 64,
-        num_hashes: int = 4,
-        local_heads: int = 2,
-        local_window: int = 256,
-        num_buckets: int | None = None,
-        chunk_buckets: int = 2,
-        chunks_after: int = 0,
-        hash_factors: int = 1,
+        bucket_size: Length = 64,
+        num_hashes: Count = 4,
+        local_heads: CountOrZero = 2,
+        local_window: Window = 256,
+        num_buckets: Annotated[int, EveryOther(2)] | None = None,
+        chunk_buckets: Count = 2,
+        chunks_after: Annotated[int, Range(0, 1)] = 0,
+        hash_factors: Annotated[int, Range(1, 2)] = 1,
         is_flat: bool = False,
         max_length: int | None = None,
         seed: int = 1,
-        dropout: float = 0.0,
+        dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if bucket_size < 1:
-            raise ValueError(f"`bucket_size` must be at least 1, but is {bucket_size}.")
-        if num_hashes < 1:
-            raise ValueError(f"`num_hashes` must be at least 1, but is {num_hashes}.")
-        if num_buckets is not None and (num_buckets < 2 or num_buckets % 2):
-            raise ValueError(f"`num_buckets` must be an even number and at least 2, but is {num_buckets}.")
-        if chunk_buckets < 1:
-            raise ValueError(f"`chunk_buckets` must be at least 1, but is {chunk_buckets}.")
-        if chunks_after not in (0, 1):
-            raise ValueError(f"`chunks_after` must be 0 or 1, but is {chunks_after}.")
-        if hash_factors not in (1, 2):
-            raise ValueError(f"`hash_factors` must be 1 or 2, but is {hash_factors}.")
         self.bucket_size = bucket_size
         self.hash_factors = hash_factors
         self.num_hashes = num_hashes
@@ -106,16 +93,14 @@ class LSHAttention(CoreAttention):
         self.max_length = max_length or _LONGEST
         self.local = LocalHeads(local_heads, local_window, dropout, see_themselves=False)
         self.seed = seed
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         k = self._keys(q)
-        if is_causal:
-            return self._causal(q, k, v, padding_of(k, key_padding_mask))
-        return self.local.beside(self._hashed, q, k, v, key_padding_mask)
+        if context.is_causal:
+            return self._causal(q, k, v, padding_of(k, context.padding_mask))
+        return self.local.beside(self._hashed, q, k, v, context.padding_mask)
 
     def new_state(self) -> State:
         return HashedKeysValues()

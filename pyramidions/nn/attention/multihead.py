@@ -1,18 +1,14 @@
 """Attention as a sublayer: projections around an attention kind."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import CoreAttention
+from pyramidions.nn.attention.core import CoreAttention, Feature
 from pyramidions.nn.attention.global_rows import GlobalRows
 from pyramidions.nn.attention.state import ProjectedMemory, SelfAttentionState
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import Projections
-from pyramidions.nn.sublayer import LayerContext, State, SublayerFunction
-from pyramidions.nn.units import Units
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State, SublayerFunction
 
 
 class SelfAttention(SublayerFunction):
@@ -37,17 +33,17 @@ class SelfAttention(SublayerFunction):
         global_rows: GlobalRows | None = None,
     ) -> None:
         super().__init__()
-        if attention.crosses_only:
+        if Feature.ITSELF not in attention.supports:
             raise ValueError(
                 "`self_attention` must be of a kind by which a sequence reads itself, "
                 f"but is {type(attention).__name__}."
             )
-        if is_causal and not attention.tells("step"):
+        if is_causal and Feature.STEPS not in attention.supports:
             raise ValueError(
                 "A decoder's self-attention must be of a kind that goes on from what was written, "
                 f"but is {type(attention).__name__}."
             )
-        if projections.look_back and attention.takes("units"):
+        if projections.look_back and Feature.UNITS in attention.supports:
             raise ValueError(
                 f"{type(attention).__name__} stays inside units of the text, so its projections must read each "
                 f"position alone, but {type(projections).__name__} reads {projections.look_back} before it."
@@ -56,15 +52,13 @@ class SelfAttention(SublayerFunction):
         self.attention = attention
         self.is_causal = is_causal
         self.confined_to = attention.confined_to
-        self._takes = [name for name in ("marks", "units") if attention.takes(name)]
-        self.global_rows = (global_rows or GlobalRows()) if "marks" in self._takes else None
+        self.global_rows = (global_rows or GlobalRows()) if Feature.MARKS in attention.supports else None
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self._projected(x)
-        mask, marks = context.padding_mask, context.marks
-        mixed = self.attention(q, k, v, mask, is_causal=self.is_causal, **self._taken(marks, context.units))
-        if marks is not None and self.global_rows is not None:
-            mixed = marks.put(mixed, self.global_rows(x, (q, k, v), marks, mask))
+        mixed = self.attention(q, k, v, context._replace(is_causal=True) if self.is_causal else context)
+        if context.marks is not None and self.global_rows is not None:
+            mixed = context.marks.put(mixed, self.global_rows(x, (q, k, v), context.marks, context))
         return self.projections.output(mixed)
 
     def new_state(self) -> SelfAttentionState:
@@ -76,18 +70,16 @@ class SelfAttention(SublayerFunction):
         return self.projections.output(self.attention.step(q, k, v, context.padding_mask, state.attention))
 
     @torch.no_grad()
-    def received(
-        self, x: Tensor, padding_mask: Tensor | None, marks: Marks | None = None, units: Units | None = None
-    ) -> Tensor:
+    def received(self, x: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Return how much attention each position of ``x`` (B, L, D) receives: (B, L), zero at padding.
 
         Raises:
             ValueError: the kind cannot tell.
         """
         q, k, _ = self._projected(x)
-        received = self.attention.received(q, k, padding_mask, **self._taken(marks, units))
-        if marks is not None and self.global_rows is not None:
-            received = received + self.global_rows.received(x, q, k, marks, padding_mask)
+        received = self.attention.received(q, k, context)
+        if context.marks is not None and self.global_rows is not None:
+            received = received + self.global_rows.received(x, q, k, context.marks, context)
         return received
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -103,10 +95,6 @@ class SelfAttention(SublayerFunction):
             for each in self.projections(blocks)
         )
         return q, k, v
-
-    def _taken(self, marks: Marks | None, units: Units | None) -> dict[str, Any]:
-        """Return what the kind reads of this, by name."""
-        return {name: told for name, told in (("marks", marks), ("units", units)) if name in self._takes}
 
 
 class CrossAttention(SublayerFunction):
@@ -132,7 +120,7 @@ class CrossAttention(SublayerFunction):
         if hypotheses > 1:
             # Those of a document are further queries to its memory: (BW, H, T, E) -> (B, H, WT, E)
             q = q.unflatten(0, (-1, hypotheses)).transpose(1, 2).flatten(2, 3)
-        return self.projections.output(self.attention(q, k, v, mask)).view_as(x)
+        return self.projections.output(self.attention(q, k, v, LayerContext(mask))).view_as(x)
 
     def new_state(self) -> ProjectedMemory:
         return ProjectedMemory(self.projections.new_state())
@@ -144,7 +132,7 @@ class CrossAttention(SublayerFunction):
             # Every step reads them: with a head's keys together, a CPU does so nearly twice as fast.
             state.keys_values = k.contiguous(), v.contiguous()
         q = self.projections.step_queries(x, context, state.projections)
-        return self.projections.output(self.attention(q, *state.keys_values, state.mask))
+        return self.projections.output(self.attention(q, *state.keys_values, LayerContext(state.mask)))
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K).
@@ -153,7 +141,7 @@ class CrossAttention(SublayerFunction):
             ValueError: the kind cannot tell.
         """
         k, _, mask = self._read(context)
-        weights = self.attention.weights(self.projections.queries(x), k, mask)
+        weights = self.attention.weights(self.projections.queries(x), k, LayerContext(mask))
         memory, padding = context.memories[self.reads]
         if padding is None:
             padding = torch.zeros(memory.shape[:2], dtype=torch.bool, device=x.device)

@@ -3,13 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
 from pyramidions.nn.functional.attention import full_precision
-from pyramidions.nn.functional.dropout import check_probability, drop
+from pyramidions.nn.functional.dropout import drop
 from pyramidions.nn.functional.relative_attention import relative_attention
 from pyramidions.nn.functional.sinusoids import sinusoids
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.options import Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
 
 class Distances(nn.Module):
@@ -60,7 +61,8 @@ class RelativeAttention(CoreAttention):
         position_dropout: that of dropping a value of a sinusoid.
     """
 
-    crosses = False
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.STEPS, Feature.DISTANCES})
+    is_exact = False
     _QUERIES = 64  # of a cached step, whose weights are held at a time
 
     def __init__(
@@ -68,31 +70,29 @@ class RelativeAttention(CoreAttention):
         embed_dim: int,
         num_heads: int,
         distances: Distances | None = None,
-        dropout: float = 0.0,
-        position_dropout: float = 0.0,
+        dropout: Probability = 0.0,
+        position_dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.distances = distances or Distances(embed_dim, num_heads)
-        self.dropout = check_probability("dropout", dropout)
-        self.position_dropout = check_probability("position_dropout", position_dropout)
+        self.dropout = dropout
+        self.position_dropout = position_dropout
         self.position_proj = nn.Linear(embed_dim, embed_dim)
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         furthest = q.size(2) - 1
         return relative_attention(
             q,
             k,
             v,
-            self._projected(furthest, 0 if is_causal else -furthest),
+            self._projected(furthest, 0 if context.is_causal else -furthest),
             self.distances.content_bias,
             self.distances.position_bias,
-            key_padding_mask,
+            context.padding_mask,
             self.dropout if self.training else 0.0,
-            is_causal=is_causal,
+            is_causal=context.is_causal,
         )
 
     def new_state(self) -> State:

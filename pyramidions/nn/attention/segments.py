@@ -1,11 +1,14 @@
 """Attention inside the units of a text: sentences, turns, sections."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.units import Units
+from pyramidions.nn.options import Length, Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("segments")
@@ -18,50 +21,42 @@ class SegmentsAttention(CoreAttention):
     Args:
         segment_length: positions in a segment, at most.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a segment length below 1.
     """
 
-    crosses = False
-    lengths = ("segment_length",)
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.RECEIVED, Feature.UNITS})
+    wide: ClassVar = {"segment_length": 64}
+    narrow: ClassVar = {"segment_length": 4}
 
-    def __init__(self, segment_length: int = 256, dropout: float = 0.0) -> None:
+    def __init__(self, segment_length: Length = 256, dropout: Probability = 0.0) -> None:
         super().__init__()
-        if segment_length < 1:
-            raise ValueError(f"`segment_length` must be at least 1, but is {segment_length}.")
         self.segment_length = segment_length
         self.within = FullAttention(dropout)
         self.of_one_unit = BlockwiseAttention(segment_length, dropout)
 
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        units: Units | None = None,
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
-        if units is None:
-            return self.of_one_unit(q, k, v, key_padding_mask, is_causal=is_causal)
-        segments = units.segments(self.segment_length)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        if context.units is None:
+            return self.of_one_unit(q, k, v, context)
+        segments = context.units.segments(self.segment_length)
         return segments.unpack(
             [
-                self.within(*(segments.pack(x, rows) for x in (q, k, v)), rows.padding_mask, is_causal=is_causal)
+                self.within(
+                    *(segments.pack(x, rows) for x in (q, k, v)),
+                    LayerContext(rows.padding_mask, is_causal=context.is_causal),
+                )
                 for rows in segments.rows
             ]
         )
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, units: Units | None = None) -> Tensor:
-        if units is None:
-            return self.of_one_unit.received(q, k, padding_mask)
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        if (units := context.units) is None:
+            return self.of_one_unit.received(q, k, context)
         segments = units.segments(self.segment_length)
         total = segments.unpack_flat(
             [
-                self.within.received(segments.pack(q, rows), segments.pack(k, rows), rows.padding_mask).flatten()
+                self.within.received(
+                    segments.pack(q, rows), segments.pack(k, rows), LayerContext(rows.padding_mask)
+                ).flatten()
                 for rows in segments.rows
             ]
         )

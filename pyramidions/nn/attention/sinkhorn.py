@@ -1,15 +1,17 @@
 """Sinkhorn attention: a bucket sees itself, and the bucket that learned sorting puts beside it."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import Count
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.functional.attention import scaled_dot_product_attention
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.sinkhorn import sinkhorn
+from pyramidions.nn.options import Length, Positive, Probability
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 _LEAST = 1e-6  # is added to scores, whose logarithm must be finite
 
@@ -30,35 +32,29 @@ class SinkhornAttention(CoreAttention):
         iterations: how often rows and columns are normalised.
         temperature: what logarithms of scores, with their noise, are divided by.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a bucket size or number of iterations below 1, or a temperature that is not above 0.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("bucket_size",)
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    wide: ClassVar = {"bucket_size": 64}
+    narrow: ClassVar = {"bucket_size": 2}
 
     def __init__(
-        self, bucket_size: int = 64, iterations: int = 7, temperature: float = 0.7, dropout: float = 0.0
+        self,
+        bucket_size: Length = 64,
+        iterations: Count = 7,
+        temperature: Positive = 0.7,
+        dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        for name, value in (("bucket_size", bucket_size), ("iterations", iterations)):
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {value}.")
-        if temperature <= 0:
-            raise ValueError(f"`temperature` must be above 0, but is {temperature}.")
         self.bucket_size = bucket_size
         self.iterations = iterations
         self.temperature = temperature
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         batch, heads, length, _ = q.shape
-        real = self._real(k, key_padding_mask)
+        real = self._real(k, context.padding_mask)
         q, k, v = self._cut(q), self._cut(k, real), self._cut(v, real)
         mixing = _Mixing.of(self.sorting(q, k, real, noisy=self.training), real, k.dtype)
         # (B, H, N, M, E) -> (BH, N, M, E): kernels take four dimensions
@@ -68,18 +64,19 @@ class SinkhornAttention(CoreAttention):
         # (BH, N, M, E) -> (B, H, L, E)
         return out.flatten(1, 2).unflatten(0, (batch, heads))[:, :, :length]
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         """Return what `CoreAttention.received` does, sorting without noise; a mixed key passes on what it receives.
 
         A position's share in it is its weight in the mixture.
         """
-        real = self._real(k, padding_mask)
+        real = self._real(k, context.padding_mask)
         rows, keys = self._cut(q), self._cut(k, real)
         sorting = self.sorting(rows, keys, real, noisy=False)
         heads = zip(rows.split(1, 1), keys.split(1, 1), sorting.split(1, 1), strict=True)
         # (H, B, N, M) -> (B, L)
         total = torch.stack([_received(*head, real) for head in heads]).sum(dim=0).flatten(1)[:, : k.size(2)]
-        return total if padding_mask is None else total.masked_fill(padding_mask, 0.0)
+        mask = context.padding_mask
+        return total if mask is None else total.masked_fill(mask, 0.0)
 
     def sorting(self, q: Tensor, k: Tensor, real: Tensor | None, *, noisy: bool) -> Tensor:
         """Return the weights with which buckets of keys are mixed for each bucket of queries: (B, H, N, N), in float32.

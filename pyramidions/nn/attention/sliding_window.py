@@ -1,15 +1,19 @@
 """Sliding-window attention: every position sees those near it, and the marked ones."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.base.arguments import Count, CountOrZero
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
 from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
 from pyramidions.nn.functional.masking import padding_of
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.options import Probability, Window
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("sliding_window")
@@ -26,22 +30,17 @@ class SlidingWindowAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
 
     Raises:
-        ValueError: a window that is odd or below 2, a dilation below 1, or fewer than 0 dilated heads; a dilation
-            without heads, or heads without a dilation.
+        ValueError: a dilation without heads, or heads without a dilation.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("window",)
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.MARKS})
+    wide: ClassVar = {"window": 64}
+    narrow: ClassVar = {"window": 4, "dilation": 2, "dilated_heads": 1}
 
-    def __init__(self, window: int = 512, dilation: int = 1, dilated_heads: int = 0, dropout: float = 0.0) -> None:
+    def __init__(
+        self, window: Window = 512, dilation: Count = 1, dilated_heads: CountOrZero = 0, dropout: Probability = 0.0
+    ) -> None:
         super().__init__()
-        if window < 2 or window % 2:
-            raise ValueError(f"`window` must be even and at least 2, but is {window}.")
-        if dilation < 1:
-            raise ValueError(f"`dilation` must be at least 1, but is {dilation}.")
-        if dilated_heads < 0:
-            raise ValueError(f"`dilated_heads` must be at least 0, but is {dilated_heads}.")
         if (dilation > 1) != (dilated_heads > 0):
             raise ValueError(
                 "`dilation` above 1 and `dilated_heads` above 0 need each other, "
@@ -50,23 +49,15 @@ class SlidingWindowAttention(CoreAttention):
         self.side = window // 2
         self.dilation = dilation
         self.dilated_heads = dilated_heads
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.everywhere = FullAttention(dropout)
 
-    def forward(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        key_padding_mask: Tensor | None = None,
-        *,
-        is_causal: bool = False,
-        marks: Marks | None = None,
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
         if self._sees_everything(k):
-            return self.everywhere(q, k, v, key_padding_mask)
-        hidden = _hidden(k, key_padding_mask, marks)
+            return self.everywhere(q, k, v, context)
+        marks = context.marks
+        hidden = _hidden(k, context.padding_mask, marks)
         further = None if marks is None else Further(marks.take(k), marks.take(v), marks.absent)
         dropout = self.dropout if self.training else 0.0
         parts = []
@@ -78,13 +69,13 @@ class SlidingWindowAttention(CoreAttention):
             parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None, marks: Marks | None = None) -> Tensor:
-        real = _hidden(k, padding_mask, None)
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        real, marks = padding_of(k, context.padding_mask), context.marks
         # What marked positions see is not this kind's.
         rows = real if marks is None else real | marks.marked
         if self._sees_everything(k):
-            return self.everywhere.received(q, k, padding_mask, rows)
-        hidden = _hidden(k, padding_mask, marks)
+            return self.everywhere.received(q, k, context, rows)
+        hidden = _hidden(k, context.padding_mask, marks)
         further = Further(k[:, :, :0], k[:, :, :0], hidden[:, :0])
         if marks is not None:
             further = Further(marks.take(k), marks.take(k), marks.absent)

@@ -1,9 +1,11 @@
 """Strided attention: every position sees those near it, and every s-th of all."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention
+from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
 from pyramidions.nn.functional.distance_attention import (
     UNSEEN,
@@ -12,10 +14,11 @@ from pyramidions.nn.functional.distance_attention import (
     joined,
     received_by_distance,
 )
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
 from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.options import Length, Probability, Window
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
 
 @ATTENTION.register("strided")
@@ -31,49 +34,42 @@ class StridedAttention(CoreAttention):
         split_heads: the first half of the heads, rounded up, sees the window alone, the others every ``stride``-th
             position alone.
         dropout: probability of dropping an attention weight while training.
-
-    Raises:
-        ValueError: a stride below 1, or a window that is odd or below 2.
     """
 
-    crosses = False
-    can_be_causal = False
-    lengths = ("stride", "window")
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    wide: ClassVar = {"window": 64}
+    narrow: ClassVar = {"stride": 3, "window": 2}
 
-    def __init__(self, stride: int = 32, window: int = 128, split_heads: bool = False, dropout: float = 0.0) -> None:
+    def __init__(
+        self, stride: Length = 32, window: Window = 128, split_heads: bool = False, dropout: Probability = 0.0
+    ) -> None:
         super().__init__()
-        if stride < 1:
-            raise ValueError(f"`stride` must be at least 1, but is {stride}.")
-        if window < 2 or window % 2:
-            raise ValueError(f"`window` must be even and at least 2, but is {window}.")
         self.stride = stride
         self.side = window // 2
         self.split_heads = split_heads
-        self.dropout = check_probability("dropout", dropout)
+        self.dropout = dropout
         self.everywhere = FullAttention(dropout)
 
-    def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Tensor | None = None, *, is_causal: bool = False
-    ) -> Tensor:
-        self.refuse(q, k, is_causal)
-        hidden, dropout = padding_of(k, key_padding_mask), self.dropout if self.training else 0.0
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        self.refuse(q, k, context)
+        hidden, dropout = padding_of(k, context.padding_mask), self.dropout if self.training else 0.0
         if not self.split_heads:
             return joined(*self._parts(q, k, v, hidden, dropout)).mixed
         near = -(-q.size(1) // 2)
         window = local_window_attention(q[:, :near], k[:, :near], v[:, :near], hidden, self.side, dropout)
         rows, keys, values = (interleaved(x[:, near:], self.stride) for x in (q, k, v))
-        mixed = self.everywhere(rows, keys, values, interleaved_mask(hidden, self.stride))
+        mixed = self.everywhere(rows, keys, values, LayerContext(interleaved_mask(hidden, self.stride)))
         return torch.cat([window, in_order(mixed, self.stride, q.size(2))], dim=1)
 
-    def received(self, q: Tensor, k: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        hidden = padding_of(k, padding_mask)
+    def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
+        hidden = padding_of(k, context.padding_mask)
         absent = interleaved_mask(hidden, self.stride)
         if self.split_heads:
             near = -(-q.size(1) // 2)
             nothing = Further(k[:, :near, :0], k[:, :near, :0], hidden[:, :0])
             window, _ = received_in_window(q[:, :near], k[:, :near], hidden, hidden, self.side, nothing)
             rows, keys = (interleaved(x[:, near:], self.stride) for x in (q, k))
-            far = self.everywhere.received(rows, keys, absent)
+            far = self.everywhere.received(rows, keys, LayerContext(absent))
         else:
             total = joined(*self._parts(q, k, k[..., :0], hidden, 0.0)).total
             window = received_by_distance(q, k, hidden, hidden, self._window(k), total)

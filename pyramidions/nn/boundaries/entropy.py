@@ -5,9 +5,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pyramidions.base.arguments import Count
 from pyramidions.nn.boundaries.core import BOUNDARIES
 from pyramidions.nn.boundaries.supervised import SupervisedBoundaries
 from pyramidions.nn.functional.spikes import spikes
+from pyramidions.nn.options import Within
 
 
 @BOUNDARIES.register("entropy")
@@ -20,22 +22,17 @@ class EntropyBoundaries(SupervisedBoundaries):
         window: predictions before, each of which must have been more certain.
         loss: as in `SupervisedBoundaries`.
         threshold: as there.
-
-    Raises:
-        ValueError: a window below 1, or as there.
     """
 
     def __init__(
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        window: int = 2,
+        window: Count = 2,
         loss: Literal["logits", "twice"] = "logits",
-        threshold: float = 0.5,
+        threshold: Within = 0.5,
     ) -> None:
         super().__init__(embed_dim, ffn_embed_dim, loss, threshold)
-        if window < 1:
-            raise ValueError(f"`window` must be at least 1, but is {window}.")
         self.window = window
 
     @torch.no_grad()

@@ -1,8 +1,11 @@
 """Boundaries at equal distances."""
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
+from pyramidions.base.arguments import Range
 from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
 
 
@@ -12,17 +15,12 @@ class FixedBoundaries(Boundaries):
 
     Args:
         factor: positions of a segment.
-
-    Raises:
-        ValueError: a factor below 2.
     """
 
     marks_segments = True
 
-    def __init__(self, factor: int = 2) -> None:
+    def __init__(self, factor: Annotated[int, Range(2)] = 2) -> None:
         super().__init__()
-        if factor < 2:
-            raise ValueError(f"`factor` must be at least 2, but is {factor}.")
         self.factor = factor
 
     def forward(

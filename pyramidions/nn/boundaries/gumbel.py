@@ -8,6 +8,7 @@ from torch.distributions import Binomial
 
 from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
 from pyramidions.nn.boundaries.predictor import BoundaryPredictor
+from pyramidions.nn.options import Positive, Within
 
 
 @BOUNDARIES.register("gumbel")
@@ -23,9 +24,6 @@ class GumbelBoundaries(Boundaries):
         prior: share of positions that are boundaries, by a binomial distribution, which keeps them few.
         temperature: of the sigmoid.
         evaluation: "round" for boundaries where p is above 0.5, "sample" to draw them as in training.
-
-    Raises:
-        ValueError: a prior that is not between 0 and 1, or a temperature that is not positive.
     """
 
     learns_from_segments = True
@@ -35,15 +33,11 @@ class GumbelBoundaries(Boundaries):
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        prior: float = 0.2,
-        temperature: float = 0.5,
+        prior: Within = 0.2,
+        temperature: Positive = 0.5,
         evaluation: Literal["round", "sample"] = "round",
     ) -> None:
         super().__init__()
-        if not 0 < prior < 1:
-            raise ValueError(f"`prior` must be above 0 and below 1, but is {prior}.")
-        if not temperature > 0:
-            raise ValueError(f"`temperature` must be above 0, but is {temperature}.")
         self.predictor = BoundaryPredictor(embed_dim, ffn_embed_dim)
         self.prior = prior
         self.temperature = temperature

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pyramidions.nn.boundaries.core import Boundaries, Segmentation, without_padding
 from pyramidions.nn.boundaries.predictor import BoundaryPredictor
+from pyramidions.nn.options import Within
 
 
 class SupervisedBoundaries(Boundaries):
@@ -19,9 +20,6 @@ class SupervisedBoundaries(Boundaries):
             as the code of Nawrot et al. 2023 has it: a probability above 0.5 then takes a target that is a boundary
             in more than 62% of such places.
         threshold: of the probability.
-
-    Raises:
-        ValueError: a threshold that is not between 0 and 1.
     """
 
     def __init__(
@@ -29,11 +27,9 @@ class SupervisedBoundaries(Boundaries):
         embed_dim: int,
         ffn_embed_dim: int,
         loss: Literal["logits", "twice"] = "logits",
-        threshold: float = 0.5,
+        threshold: Within = 0.5,
     ) -> None:
         super().__init__()
-        if not 0 < threshold < 1:
-            raise ValueError(f"`threshold` must be above 0 and below 1, but is {threshold}.")
         self.predictor = BoundaryPredictor(embed_dim, ffn_embed_dim)
         self.twice = loss == "twice"
         self.threshold = threshold

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import SelfAttention
+from pyramidions.base.arguments import Count, Range
+from pyramidions.nn.attention import Feature, SelfAttention
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.core import DECODER, Decoder
 from pyramidions.nn.decoder.joined import Joined, padded_in_front
@@ -40,7 +41,7 @@ class ConcatenatedDecoder(Decoder):
         embedder, layers, stack, output, norm, start: as in `Decoder`.
 
     Raises:
-        ValueError: an option out of its range, or a ``memory_length`` above ``longest_memory``.
+        ValueError: a ``memory_length`` above ``longest_memory``.
     """
 
     sublayers = ("self_attention", "self_attention_2", "feed_forward")
@@ -54,18 +55,12 @@ class ConcatenatedDecoder(Decoder):
         output: Output,
         norm: nn.LayerNorm | None = None,
         start: int | None = None,
-        attention_layers: int = 2,
-        longest_memory: int = 4096,
+        attention_layers: Annotated[int, Range(1, _MOST)] = 2,
+        longest_memory: Count = 4096,
         reads_streams: bool = False,
         memory_length: int | None = None,
     ) -> None:
         super().__init__(embedder, layers, stack, output, norm, start)
-        if not 1 <= attention_layers <= _MOST:
-            raise ValueError(
-                f"`attention_layers` of a concatenated decoder must be from 1 to {_MOST}, but is {attention_layers}."
-            )
-        if longest_memory < 1:
-            raise ValueError(f"`longest_memory` of a concatenated decoder must be at least 1, but is {longest_memory}.")
         if memory_length is not None and memory_length > longest_memory:
             raise ValueError(
                 f"A concatenated decoder attends among all vectors that the encoder hands on, at most {longest_memory} "
@@ -143,7 +138,7 @@ class ConcatenatedDecoder(Decoder):
             q, k, _ = attention.projections(x)
             # (B, H, K + T, E) -> (B, H, T, E)
             q = q.gather(2, joined.places[:, None, :, None].expand(-1, q.size(1), -1, q.size(3)))
-            total.add_(attention.attention.weights(q, k, later).mean(dim=1))
+            total.add_(attention.attention.weights(q, k, LayerContext(later)).mean(dim=1))
 
         watchers: dict[nn.Module, Watcher] = {each: partial(watch, each) for each in self._attention()}
         self.stack(self._layers, joined.x, LayerContext(watchers=watchers))
@@ -151,7 +146,7 @@ class ConcatenatedDecoder(Decoder):
 
     @property
     def tells_weights(self) -> bool:
-        return all(attention.attention.tells("weights") for attention in self._attention())
+        return all(Feature.WEIGHTS in attention.attention.supports for attention in self._attention())
 
     def _attention(self) -> list[SelfAttention]:
         return [attention for layer in self._layers for attention in layer.functions(SelfAttention)]

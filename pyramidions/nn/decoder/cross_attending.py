@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import CrossAttention
+from pyramidions.nn.attention import CrossAttention, Feature
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.core import DECODER, Decoder
 from pyramidions.nn.functional.masking import as_bias
@@ -47,7 +47,7 @@ class CrossAttendingDecoder(Decoder):
         if memory.padding_mask is None:
             return None
         reading = (attention for attention in self._cross_attention() if attention.reads == number)
-        if not all(each.attention.masks_by_query for each in reading):
+        if not all(Feature.QUERY_MASKS in each.attention.supports for each in reading):
             return memory.padding_mask
         # All of a document of pure padding is seen: a softmax over nothing would be NaN.
         return as_bias(memory.padding_mask & ~memory.padding_mask.all(dim=1, keepdim=True), like)
@@ -68,7 +68,7 @@ class CrossAttendingDecoder(Decoder):
 
     @property
     def tells_weights(self) -> bool:
-        return all(attention.attention.tells("weights") for attention in self._cross_attention())
+        return all(Feature.WEIGHTS in attention.attention.supports for attention in self._cross_attention())
 
     def _cross_attention(self) -> list[CrossAttention]:
         return [attention for layer in self._layers for attention in layer.functions(CrossAttention)]

@@ -1,13 +1,11 @@
 """Hidden units of which each position uses a few, chosen by a controller."""
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.base.device import has_values
 from pyramidions.nn.functional.choices import choose, gated_relu
-from pyramidions.nn.functional.dropout import check_probability
 from pyramidions.nn.functional.row_products import row_products
 
 
@@ -33,9 +31,6 @@ class ChosenUnits(nn.Module):
         temperature: factor of the Gumbel noise, which only calls with a choice draw.
         quantized: share of calls in training with a choice.
         dropout: probability of dropping a hidden unit after ReLU while training.
-
-    Raises:
-        ValueError: a temperature that is not finite or below 0, or a share or a probability out of range.
     """
 
     def __init__(
@@ -50,14 +45,10 @@ class ChosenUnits(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if not 0 <= temperature < math.inf:
-            raise ValueError(f"`temperature` must be finite and at least 0, but is {temperature}.")
-        if not 0 <= quantized <= 1:
-            raise ValueError(f"`quantized` must be from 0 to 1, but is {quantized}.")
         self.controller = controller
         self.choices, self.units = choices, units
         self.temperature, self.quantized = temperature, quantized
-        self.dropout = check_probability("activation_dropout", dropout)
+        self.dropout = dropout
         # Both have a row for each hidden unit, so that what is chosen lies together.
         self.into = nn.Parameter(torch.empty(ffn_embed_dim, embed_dim))
         self.out_of = nn.Parameter(torch.empty(ffn_embed_dim, embed_dim))
@@ -88,7 +79,7 @@ class ChosenUnits(nn.Module):
     def _quantizes(self, x: Tensor) -> bool:
         # Drawn on the host and compared by numpy: nothing waits for a GPU, nor seems to. Both kinds of call have
         # the same products and keep the same.
-        return not x.is_meta and bool(torch.rand((), device="cpu").numpy() < self.quantized)
+        return has_values(x) and bool(torch.rand((), device="cpu").numpy() < self.quantized)
 
     def _gathered(self, x: Tensor, logits: Tensor) -> Tensor:
         """Compute the chosen units alone: (T, D), (T, B, N) -> (T, D)."""

@@ -1,6 +1,7 @@
 """The role of a feed-forward part, and the registry of kinds."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from torch import Tensor
@@ -13,10 +14,8 @@ class FeedForward(SublayerFunction):
     """Transforms each position on its own."""
 
     confined_to = 1
-    #: options that are numbers of positions
-    lengths: ClassVar[tuple[str, ...]] = ()
-    #: options that divide `ffn_embed_dim`
-    divisors: ClassVar[tuple[str, ...]] = ()
+    #: options that fit small widths
+    narrow: ClassVar[Mapping[str, int]] = {}
 
     @abstractmethod
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:

@@ -1,14 +1,17 @@
 """The dense feed-forward part."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from pyramidions.base.arguments import OneOf, Range
 from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
-from pyramidions.nn.functional.dropout import check_probability, drop, relu_drop
+from pyramidions.nn.functional.dropout import drop, relu_drop
+from pyramidions.nn.options import Probability, Role
 from pyramidions.nn.sublayer import LayerContext
 
 
@@ -40,29 +43,20 @@ class DenseFeedForward(FeedForward):
         chunk_size: positions, of all documents of a batch together, that are computed at a time (Kitaev et al. 2020,
             section 3); what lies between the two layers is computed again in the backward pass, chunk by chunk. 0 for
             all positions at once.
-
-    Raises:
-        ValueError: an unknown activation, a probability that is not at least 0 and below 1, or a negative chunk size.
     """
-
-    lengths = ("chunk_size",)
 
     def __init__(
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        activation: str = "relu",
-        activation_dropout: float = 0.0,
-        chunk_size: int = 0,
+        activation: Annotated[str, OneOf(tuple(_ACTIVATIONS))] = "relu",
+        activation_dropout: Probability = 0.0,
+        chunk_size: Annotated[int, Range(0), Role.LENGTH] = 0,
     ) -> None:
         super().__init__()
-        if chunk_size < 0:
-            raise ValueError(f"`chunk_size` must be at least 0, but is {chunk_size}.")
         self.chunk_size = chunk_size
-        if activation not in _ACTIVATIONS:
-            raise ValueError(f"`activation` must be one of {', '.join(_ACTIVATIONS)}, but is {activation!r}.")
         self.activate = _ACTIVATIONS[activation]
-        self.activation_dropout = check_probability("activation_dropout", activation_dropout)
+        self.activation_dropout = activation_dropout
         self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
         self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
         for layer in (self.fc1, self.fc2):

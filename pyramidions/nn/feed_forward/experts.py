@@ -1,9 +1,13 @@
 """The feed-forward part of experts."""
 
+from typing import Annotated, ClassVar
+
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Range, Share
 from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
 from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
+from pyramidions.nn.options import Divisor, Probability
 from pyramidions.nn.sublayer import LayerContext
 
 
@@ -26,24 +30,21 @@ class ExpertsFeedForward(FeedForward):
         activation_dropout: probability of dropping a value after ReLU while training.
 
     Raises:
-        ValueError: a number of experts that does not divide F or is below 1, a temperature that is not finite or below
-            0, or a share or a probability out of range.
+        ValueError: a number of experts that does not divide F.
     """
 
-    divisors = ("experts",)
+    narrow: ClassVar = {"experts": 4}
 
     def __init__(
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        experts: int = 64,
-        temperature: float = 0.7,
-        quantized: float = 0.5,
-        activation_dropout: float = 0.0,
+        experts: Divisor = 64,
+        temperature: Annotated[float, Range(0)] = 0.7,
+        quantized: Share = 0.5,
+        activation_dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if experts < 1:
-            raise ValueError(f"`experts` must be at least 1, but is {experts}.")
         if ffn_embed_dim % experts:
             raise ValueError(f"`ffn_embed_dim` ({ffn_embed_dim}) must be divisible by `experts` ({experts}).")
         controller = nn.Linear(embed_dim, experts)

@@ -1,11 +1,15 @@
 """The sparse feed-forward part."""
 
+from typing import Annotated, ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count, Range, Share
 from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
 from pyramidions.nn.feed_forward.core import FEED_FORWARD, FeedForward
+from pyramidions.nn.options import Divisor, Probability
 from pyramidions.nn.sublayer import LayerContext
 
 
@@ -27,25 +31,22 @@ class SparseFeedForward(FeedForward):
         activation_dropout: probability of dropping a value after ReLU while training.
 
     Raises:
-        ValueError: a block size that does not divide F, a block size or a rank below 1, a temperature that is not
-            finite or below 0, or a share or a probability out of range.
+        ValueError: a block size that does not divide F.
     """
 
-    divisors = ("block_size",)
+    narrow: ClassVar = {"block_size": 4}
 
     def __init__(
         self,
         embed_dim: int,
         ffn_embed_dim: int,
-        block_size: int = 64,
-        rank: int | None = None,
-        temperature: float = 0.1,
-        quantized: float = 0.3,
-        activation_dropout: float = 0.0,
+        block_size: Divisor = 64,
+        rank: Count | None = None,
+        temperature: Annotated[float, Range(0)] = 0.1,
+        quantized: Share = 0.3,
+        activation_dropout: Probability = 0.0,
     ) -> None:
         super().__init__()
-        if block_size < 1:
-            raise ValueError(f"`block_size` must be at least 1, but is {block_size}.")
         if ffn_embed_dim % block_size:
             raise ValueError(f"`ffn_embed_dim` ({ffn_embed_dim}) must be divisible by `block_size` ({block_size}).")
         rank = ffn_embed_dim // block_size if rank is None else rank
@@ -70,15 +71,10 @@ class LowRankController(nn.Module):
         embed_dim: D.
         ffn_embed_dim: F.
         rank: inner dimension of the product.
-
-    Raises:
-        ValueError: a rank below 1.
     """
 
     def __init__(self, embed_dim: int, ffn_embed_dim: int, rank: int) -> None:
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"`rank` must be at least 1, but is {rank}.")
         # The longer dimension lies together in both, for products with one vector.
         self.down = nn.Parameter(torch.empty(rank, embed_dim))
         self.up = nn.Parameter(torch.empty(rank, ffn_embed_dim))

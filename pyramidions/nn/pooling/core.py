@@ -1,6 +1,7 @@
 """The role of a pooler, its output, and the registry of kinds."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from torch import Tensor, nn
@@ -79,6 +80,14 @@ class Pooler(nn.Module, ABC):
     upsampling: ClassVar[str | None] = None
     #: whether `Pooled.sources` tells what the vectors are made of
     has_provenance: ClassVar[bool] = True
+    #: whether it takes a ``scorer``, pools by a fixed ratio of ``window`` positions to one, or runs a ``layer``
+    takes_scorer: ClassVar[bool] = False
+    takes_window: ClassVar[bool] = False
+    takes_layer: ClassVar[bool] = False
+    #: whether a vector of the query is still one afterwards: noise, or a softmax over all vectors, leaves little of it
+    keeps_queries: ClassVar[bool] = True
+    #: options by which a text becomes as many vectors as it can
+    most: ClassVar[Mapping[str, float]] = {}
     #: whether it reads `Sequence.unit`
     reads_units: ClassVar[bool] = False
     #: whether what it hands on tells which unit comes first

@@ -29,6 +29,8 @@ class FunnelPooler(Pooler):
 
     upsampling = "repeat"
     has_provenance = False
+    takes_window = True
+    takes_layer = True
 
     def __init__(self, window: int, layer: Layer, confined_to: int | None = None) -> None:
         super().__init__()

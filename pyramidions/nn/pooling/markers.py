@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count, CountOrZero
+from pyramidions.base.device import has_values
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.positions import SinusoidalPositions
@@ -29,18 +31,13 @@ class MarkersPooler(Pooler):
             inside units then count from the start of the unit, so that its vectors depend on no other.
 
     Raises:
-        ValueError: a k below 1, negative ``role_tokens``, or a sequence that does not say which units its vectors stand
-            in, or who speaks.
+        ValueError: a sequence that does not say which units its vectors stand in, or who speaks.
     """
 
     reads_units = True
 
-    def __init__(self, k: int, embed_dim: int = 0, role_tokens: int = 0, numbers: bool = False) -> None:
+    def __init__(self, k: Count, embed_dim: int = 0, role_tokens: CountOrZero = 0, numbers: bool = False) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"`k` must be at least 1, but is {k}.")
-        if role_tokens < 0:
-            raise ValueError(f"`role_tokens` must be at least 0, but is {role_tokens}.")
         self.k = k
         self.role_tokens = role_tokens
         self.reads_roles = role_tokens > 0
@@ -73,10 +70,8 @@ class MarkersPooler(Pooler):
 
     def _counts(self, starts: Tensor) -> list[int]:
         """Return how many vectors each document hands on: (B, L) -> B integers."""
-        if starts.is_meta:
-            # On the meta device, where costs are counted, it is the most that there may be.
-            return [min(self.k, starts.size(1))] * len(starts)
-        counts: list[int] = starts.sum(dim=1).clamp(max=self.k).tolist()
+        most = [min(self.k, starts.size(1))] * len(starts)
+        counts: list[int] = starts.sum(dim=1).clamp(max=self.k).tolist() if has_values(starts) else most
         return counts
 
 

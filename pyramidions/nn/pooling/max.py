@@ -17,6 +17,7 @@ class MaxPooler(Pooler):
     """
 
     has_provenance = False
+    takes_window = True
 
     def __init__(self, window: int) -> None:
         super().__init__()

@@ -16,6 +16,8 @@ class MeanPooler(Pooler):
         window: positions in a window, the configured length over the configured k, whatever a batch's length.
     """
 
+    takes_window = True
+
     def __init__(self, window: int) -> None:
         super().__init__()
         self.window = window

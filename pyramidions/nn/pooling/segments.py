@@ -1,13 +1,17 @@
 """Pooling of segments whose boundaries are learned."""
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count
+from pyramidions.base.device import has_values
 from pyramidions.nn.boundaries import GumbelBoundaries, Segmentation
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.segments import means_of_segments
+from pyramidions.nn.options import Positive, Within
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.regularised import Regularised
 from pyramidions.nn.sequence import Sequence
@@ -34,23 +38,21 @@ class SegmentsPooler(Pooler, Regularised):
         ffn_embed_dim: width of the predictor.
         prior: share of positions that end a segment; None for one in ``window``.
         temperature: of the sigmoid by which boundaries learn.
-
-    Raises:
-        ValueError: a k below 1, a prior that is not between 0 and 1, or a temperature that is not positive.
     """
+
+    takes_window = True
+    most: ClassVar = {"prior": 1 - 1e-6}
 
     def __init__(
         self,
-        k: int,
+        k: Count,
         window: int,
         embed_dim: int,
         ffn_embed_dim: int,
-        prior: float | None = None,
-        temperature: float = 0.5,
+        prior: Within | None = None,
+        temperature: Positive = 0.5,
     ) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"`k` must be at least 1, but is {k}.")
         self.k, self.window = k, window
         # A window of 1 pools nothing; a prior of 1 would be none.
         prior = 1 / max(window, 2) if prior is None else prior
@@ -95,8 +97,8 @@ class SegmentsPooler(Pooler, Regularised):
 
     def _known(self, sizes: Tensor) -> list[int]:
         """Return how many segments each document has, and the size of the longest: (B, K) -> B + 1 integers."""
-        if sizes.is_meta:
-            # On the meta device, where costs are counted, segments are as many as there may be, and alike.
+        if not has_values(sizes):
+            # as many as there may be, and alike
             return [sizes.size(1)] * len(sizes) + [self.window]
         known: list[int] = torch.cat([(sizes > 0).sum(dim=1), sizes.amax()[None]]).tolist()
         return known

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor
 
+from pyramidions.base.arguments import Range
 from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.topk import TopK, gumbel_topk, hard_topk, iterative_topk, successive_halving_topk
+from pyramidions.nn.options import Positive
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.scorer import Scorer
 from pyramidions.nn.sequence import Sequence
+
+Inference = Literal["soft", "hard"]
 
 
 class TopKPooler(Pooler):
@@ -23,6 +27,8 @@ class TopKPooler(Pooler):
         train: the operator of `pyramidions.nn.functional.topk` that selects while training.
         evaluate: the one that selects otherwise.
     """
+
+    takes_scorer = True
 
     def __init__(self, k: int, scorer: Scorer, train: Callable[..., TopK], evaluate: Callable[..., TopK]) -> None:
         super().__init__()
@@ -74,10 +80,8 @@ class _Attached(torch.autograd.Function):
 
 
 @POOLING.register("soft_topk")
-def soft_topk(
-    k: int, scorer: Scorer, base: float | None = 20.0, sort: bool = True, inference: str = "soft"
-) -> TopKPooler:
-    """Pool by Successive Halving (Pietruszka et al. 2022, sections 3.1 and 4).
+class SoftTopKPooler(TopKPooler):
+    """Pools by Successive Halving (Pietruszka et al. 2022, sections 3.1 and 4).
 
     Args:
         k: representations to hand on.
@@ -86,26 +90,35 @@ def soft_topk(
         sort: sort the candidates of each round.
         inference: "soft", or "hard" to hand on the best as they are when not training.
     """
-    if base is not None and base <= 1:
-        raise ValueError(f"`base` must be above 1, or null for the plain softmax, but is {base}.")
-    halving = partial(successive_halving_topk, base=base, sort=sort)
-    return TopKPooler(k, scorer, halving, _at_inference(inference, halving))
+
+    def __init__(
+        self,
+        k: int,
+        scorer: Scorer,
+        base: Annotated[float, Range(1, open=True)] | None = 20.0,
+        sort: bool = True,
+        inference: Inference = "soft",
+    ) -> None:
+        halving = partial(successive_halving_topk, base=base, sort=sort)
+        super().__init__(k, scorer, halving, hard_topk if inference == "hard" else halving)
 
 
 @POOLING.register("hard_topk")
-def hard_topk_pooler(k: int, scorer: Scorer) -> TopKPooler:
-    """Select the best as they are (Goyal et al. 2020, section 3): no gradient reaches the scorer.
+class HardTopKPooler(TopKPooler):
+    """Selects the best as they are (Goyal et al. 2020, section 3): no gradient reaches the scorer.
 
     Args:
         k: representations to hand on.
         scorer: rates them.
     """
-    return TopKPooler(k, scorer, hard_topk, hard_topk)
+
+    def __init__(self, k: int, scorer: Scorer) -> None:
+        super().__init__(k, scorer, hard_topk, hard_topk)
 
 
 @POOLING.register("iterative_topk")
-def iterative_topk_pooler(k: int, scorer: Scorer, temperature: float = 1.0, inference: str = "soft") -> TopKPooler:
-    """Pool by k softmaxes with masking (Goyal et al. 2018).
+class IterativeTopKPooler(TopKPooler):
+    """Pools by k softmaxes with masking (Goyal et al. 2018).
 
     Args:
         k: representations to hand on.
@@ -113,32 +126,24 @@ def iterative_topk_pooler(k: int, scorer: Scorer, temperature: float = 1.0, infe
         temperature: towards 0 the selection becomes hard.
         inference: "soft", or "hard" to hand on the best as they are when not training.
     """
-    iterative = partial(iterative_topk, temperature=_positive(temperature))
-    return TopKPooler(k, scorer, iterative, _at_inference(inference, iterative))
+
+    keeps_queries = False
+
+    def __init__(self, k: int, scorer: Scorer, temperature: Positive = 1.0, inference: Inference = "soft") -> None:
+        iterative = partial(iterative_topk, temperature=temperature)
+        super().__init__(k, scorer, iterative, hard_topk if inference == "hard" else iterative)
 
 
 @POOLING.register("gumbel_topk")
-def gumbel_topk_pooler(k: int, scorer: Scorer, temperature: float = 1.0, inference: str = "soft") -> TopKPooler:
-    """Pool by sampling a relaxed subset (Xie and Ermon 2019); no noise when not training.
+class GumbelTopKPooler(TopKPooler):
+    """Pools by sampling a relaxed subset (Xie and Ermon 2019); no noise when not training.
 
-    Args:
-        k: representations to hand on.
-        scorer: rates them.
-        temperature: towards 0 the selection becomes hard.
-        inference: "soft", or "hard" to hand on the best as they are when not training.
+    Arguments are those of `IterativeTopKPooler`.
     """
-    gumbel = partial(gumbel_topk, temperature=_positive(temperature))
-    quiet = partial(gumbel, noise=False)
-    return TopKPooler(k, scorer, partial(gumbel, noise=True), _at_inference(inference, quiet))
 
+    keeps_queries = False
 
-def _at_inference(inference: str, soft: Callable[..., TopK]) -> Callable[..., TopK]:
-    if inference not in ("soft", "hard"):
-        raise ValueError(f"`inference` must be soft or hard, but is {inference!r}.")
-    return hard_topk if inference == "hard" else soft
-
-
-def _positive(temperature: float) -> float:
-    if temperature <= 0:
-        raise ValueError(f"`temperature` must be positive, but is {temperature}.")
-    return temperature
+    def __init__(self, k: int, scorer: Scorer, temperature: Positive = 1.0, inference: Inference = "soft") -> None:
+        gumbel = partial(gumbel_topk, temperature=temperature)
+        evaluate = hard_topk if inference == "hard" else partial(gumbel, noise=False)
+        super().__init__(k, scorer, partial(gumbel, noise=True), evaluate)

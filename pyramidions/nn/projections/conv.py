@@ -1,16 +1,20 @@
 """Projections by convolutions over modules and tokens."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count, EveryOther
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
 from pyramidions.nn.projections.convolution import ModuleConvolution
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
 from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
 from pyramidions.nn.sublayer import Carried, LayerContext, State
+
+#: modules that a filter sees, its own in the middle
+Odd = Annotated[int, EveryOther(1)]
 
 
 class Filters(NamedTuple):
@@ -136,10 +140,10 @@ class ConvProjections(Projections):
 def conv_projections(
     embed_dim: int,
     num_heads: int,
-    modules: int | None = None,
-    kernel: int = 3,
-    length_kernel: int = 3,
-    value_kernel: int = 1,
+    modules: Count | None = None,
+    kernel: Odd = 3,
+    length_kernel: Count = 3,
+    value_kernel: Odd = 1,
     shares_query_key: bool = False,
     joins_heads: bool = True,
 ) -> ConvProjections:
@@ -156,8 +160,7 @@ def conv_projections(
         joins_heads: it has an output; without, `output` is an error.
 
     Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``, a number is below 1, or an even
-            number of modules has no middle.
+        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``.
     """
     size = _module_size(embed_dim, num_heads, modules)
     return ConvProjections(
@@ -173,10 +176,10 @@ def conv_projections(
 def multiplicative_conv_projections(
     embed_dim: int,
     num_heads: int,
-    modules: int | None = None,
-    kernel: int = 3,
-    length_kernel: int = 3,
-    value_kernel: int = 1,
+    modules: Count | None = None,
+    kernel: Odd = 3,
+    length_kernel: Count = 3,
+    value_kernel: Odd = 1,
     shares_query_key: bool = False,
     joins_heads: bool = True,
     crosses: bool = False,
@@ -235,11 +238,6 @@ def _module_size(embed_dim: int, num_heads: int, modules: int | None) -> int:
 
 
 def _filters(size: int, kernel: int, length_kernel: int, value_kernel: int) -> Filters:
-    for name, modules in (("kernel", kernel), ("value_kernel", value_kernel)):
-        if modules < 1 or modules % 2 == 0:
-            raise ValueError(f"`{name}` must be odd and at least 1, but is {modules}.")
-    if length_kernel < 1:
-        raise ValueError(f"`length_kernel` must be at least 1, but is {length_kernel}.")
     return Filters(
         ModuleConvolution(size, kernel, length_kernel),
         ModuleConvolution(size, kernel, length_kernel),

@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from pyramidions.base.arguments import Count
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
 from pyramidions.nn.projections.core import PROJECTIONS, Projections
 from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
@@ -21,14 +22,14 @@ class MultiplicativeProjections(Projections):
         joins_heads: it has an output; without, `output` is an error.
 
     Raises:
-        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``, or there are no modules.
+        ValueError: ``embed_dim`` is not divisible by ``num_heads`` or ``modules``.
     """
 
     def __init__(
         self,
         embed_dim: int,
         num_heads: int,
-        modules: int | None = None,
+        modules: Count | None = None,
         shares_query_key: bool = False,
         joins_heads: bool = True,
     ) -> None:

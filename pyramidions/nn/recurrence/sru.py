@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from pyramidions.base.arguments import Count
 from pyramidions.nn.functional.linear_recurrence import linear_recurrence
 from pyramidions.nn.recurrence.core import RECURRENCE, Recurrence
 
@@ -23,18 +24,12 @@ class SRURecurrence(Recurrence):
         scaled: the highway term is multiplied by sqrt(3), and y has a bias, as in the public code; releases up to 0.2.0
             had neither.
         confined_to: as in `Recurrence`.
-
-    Raises:
-        ValueError: a ``dim`` or ``layers`` below 1.
     """
 
     def __init__(
-        self, embed_dim: int, dim: int = 32, layers: int = 1, scaled: bool = True, confined_to: int | None = None
+        self, embed_dim: int, dim: Count = 32, layers: Count = 1, scaled: bool = True, confined_to: int | None = None
     ) -> None:
         super().__init__(confined_to)
-        for name, value in (("dim", dim), ("layers", layers)):
-            if value < 1:
-                raise ValueError(f"`{name}` of sru must be at least 1, but is {value}.")
         self.norm = nn.LayerNorm(embed_dim)
         self.down = _linear(embed_dim, dim)
         self.units = nn.ModuleList(_Unit(dim, scaled) for _ in range(layers))

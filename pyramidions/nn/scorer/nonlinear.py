@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.dropout import Dropout
+from pyramidions.nn.options import Probability
 from pyramidions.nn.scorer.core import SCORER, LogitScorer, project
 
 
@@ -15,7 +16,7 @@ class NonlinearScorer(LogitScorer):
         dropout: probability of dropping a value before each layer while training.
     """
 
-    def __init__(self, embed_dim: int, dropout: float = 0.0) -> None:
+    def __init__(self, embed_dim: int, dropout: Probability = 0.0) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
         self.dense = nn.Linear(embed_dim, embed_dim)

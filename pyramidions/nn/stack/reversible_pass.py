@@ -13,6 +13,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from torch.utils.checkpoint import get_device_states, set_device_states
 
+from pyramidions.base.device import has_values
 from pyramidions.nn.functional.replay import Decisions
 from pyramidions.nn.layer import Sublayer
 from pyramidions.nn.sublayer import NOBODY, LayerContext
@@ -197,7 +198,7 @@ class _RandomState(NamedTuple):
     @classmethod
     def now(cls, x: Tensor) -> "_RandomState":
         """Return the present state."""
-        devices, states = ([], []) if x.is_cpu or x.is_meta else get_device_states(x)
+        devices, states = ([], []) if x.is_cpu or not has_values(x) else get_device_states(x)
         return cls(torch.get_rng_state(), devices, states, x.device.type)
 
     def restore(self) -> None:

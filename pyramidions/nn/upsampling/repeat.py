@@ -14,6 +14,8 @@ class RepeatUpsampler(Upsampler):
         window: positions that a pooled vector stands for.
     """
 
+    takes_window = True
+
     def __init__(self, window: int) -> None:
         super().__init__()
         self.window = window

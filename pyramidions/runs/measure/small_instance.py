@@ -1,12 +1,11 @@
 """Small instances of configs, which keep the proportions, and what they cost while they compute."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from inspect import signature
 from itertools import chain
 from typing import Any, NamedTuple
 
+from pyramidions.base.registry import Registry
 from pyramidions.models import PyramidionConfig
 from pyramidions.models.config import MAX_SOURCE_POSITIONS
 from pyramidions.models.notation import parse_parts, written_parts
@@ -14,6 +13,7 @@ from pyramidions.models.parse import spec_of
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.options import Role, options_of
 from pyramidions.nn.pooling import POOLING
 from pyramidions.runs.measure.cost import Cost, Lengths, cost_of, cost_of_run, model_of
 
@@ -23,7 +23,6 @@ _VOCABULARY = 61
 _ATTENTION = ("self_attention", "decoder_self_attention")
 _PROJECTIONS = ("encoder_projections", "decoder_projections", "cross_projections")
 _SCALED = (*_ATTENTION, *_PROJECTIONS, "feed_forward", "scorer", "pooling")
-_ALMOST_ALL = 1 - 1e-6
 
 
 class Comparison(NamedTuple):
@@ -66,7 +65,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
     pooled = {layer: pooling.length for layer, pooling in spec_of(config).encoder.poolings.items()}
     longest = config.max_source_positions or MAX_SOURCE_POSITIONS
     # Blocks of Funnel stay multiples of its window, a ratio that does not shrink.
-    owns_layer = pooled and any(POOLING.takes(part.kind, "layer") for part in chain(*parts["pooling"]))
+    owns_layer = pooled and any(POOLING[part.kind].takes_layer for part in chain(*parts["pooling"]))
     window = -(-longest // min(pooled.values())) if owns_layer else 1
     by = math.gcd(_DIVISOR, *(span // window for named in spans for span in named.values()))
     # Modules divide the width, as heads do.
@@ -82,7 +81,7 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
         if name == "scorer" and "coordinate" in part.options:
             return {"coordinate": part.options["coordinate"] % embed_dim}
         # Where a text decides how many vectors it becomes, it becomes the most there may be, which is what is counted.
-        return {"prior": _ALMOST_ALL} if name == "pooling" and POOLING.takes(part.kind, "prior") else {}
+        return dict(POOLING[part.kind].most) if name == "pooling" else {}
 
     small: dict[str, Any] = {
         name: written_parts(
@@ -115,16 +114,14 @@ def shrink(config: PyramidionConfig, lengths: Lengths) -> tuple[PyramidionConfig
 
 def _spans(part: Part) -> dict[str, int]:
     """Return the options that are lengths, by name, defaults included."""
-    return _given(ATTENTION[part.kind], ATTENTION[part.kind].lengths, part)
+    return _given(Role.LENGTH, ATTENTION, part)
 
 
 def _dividing(part: Part, ffn_embed_dim: int) -> dict[str, int]:
     """Return the options that divide the width of the feed-forward part, by name, for another width."""
-    kind = FEED_FORWARD[part.kind]
-    return {name: math.gcd(value, ffn_embed_dim) for name, value in _given(kind, kind.divisors, part).items()}
+    return {name: math.gcd(value, ffn_embed_dim) for name, value in _given(Role.DIVISOR, FEED_FORWARD, part).items()}
 
 
-def _given(kind: type, names: Sequence[str], part: Part) -> dict[str, int]:
-    """Return options of a part, by name, defaults included."""
-    arguments = signature(kind).parameters
-    return {name: part.options.get(name, arguments[name].default) for name in names}
+def _given(role: Role, registry: Registry[Any], part: Part) -> dict[str, int]:
+    """Return options of a part that have a role, by name, defaults included."""
+    return {name: part.options.get(name, usual) for name, usual in options_of(role, registry, part.kind).items()}

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention import AdaptiveSpanAttention, SlidingWindowAttention
 from pyramidions.nn.functional import distance_attention
+from pyramidions.nn.sublayer import LayerContext
 
 
 def make(window: int, ramp: int, *spans: float, dropout: float = 0.0) -> AdaptiveSpanAttention:
@@ -57,7 +58,7 @@ def test_spans_get_the_gradient_of_the_paper(length: int) -> None:
     q, k, v = torch.randn(3, 2, 3, length, 4, dtype=torch.float64)
     padding = torch.arange(length) >= torch.tensor([[length], [length // 2 + 1]])
     grad = torch.randn(2, 3, length, 4, dtype=torch.float64).masked_fill(padding[:, None, :, None], 0.0)
-    (found,) = torch.autograd.grad(kind(q, k, v, padding), kind.span, grad)
+    (found,) = torch.autograd.grad(kind(q, k, v, LayerContext(padding)), kind.span, grad)
     scores = (q @ k.mT / 2).masked_fill(padding[:, None, None], -torch.inf)
     weights = scores.softmax(dim=-1) * kept(length, kind)
     mixed = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-300) @ v
@@ -72,8 +73,8 @@ def test_full_spans_are_a_sliding_window(length: int) -> None:
     q, k, v = torch.randn(3, 2, 2, length, 4)
     padding = torch.arange(length) >= torch.tensor([[length], [length - 3]])
     real = ~padding[:, None, :, None].expand(-1, 2, -1, 4)
-    torch.testing.assert_close(kind(q, k, v, padding)[real], window(q, k, v, padding)[real])
-    torch.testing.assert_close(kind.received(q, k, padding), window.received(q, k, padding))
+    torch.testing.assert_close(kind(q, k, v, LayerContext(padding))[real], window(q, k, v, LayerContext(padding))[real])
+    torch.testing.assert_close(kind.received(q, k, LayerContext(padding)), window.received(q, k, LayerContext(padding)))
 
 
 def test_scores_beyond_the_span_never_outweigh_those_within() -> None:

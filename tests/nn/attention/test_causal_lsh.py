@@ -13,6 +13,7 @@ from torch import Tensor
 from pyramidions.nn.attention import LSHAttention
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.sublayer import LayerContext
 
 OPTIONS = {"bucket_size": 3, "num_hashes": 3, "local_heads": 1, "local_window": 4, "num_buckets": 4}
 CHOICES = ("bucket_size", "num_hashes", "seed", "local_heads", "local_window", "num_buckets", "hash_factors")
@@ -77,7 +78,7 @@ def test_it_equals_loops_over_its_definition_wherever_padding_stands(
     mask = torch.ones(len(lengths), size, dtype=torch.bool)
     for row, length in enumerate(lengths):
         mask[row, data.draw(st.permutations(range(size)))[:length]] = False
-    out = attention(q, q, v, mask, is_causal=True)
+    out = attention(q, q, v, LayerContext(mask, is_causal=True))
     assert out.isfinite().all()
     for row, real in enumerate(~mask):
         expected = dense(q[row, :, real], v[row, :, real], attention)
@@ -87,30 +88,30 @@ def test_it_equals_loops_over_its_definition_wherever_padding_stands(
 @for_each("length", [1, 2, 7])
 def test_without_padding_no_mask_is_needed(length: int) -> None:
     q, v = inputs(length, batch=2)
-    out = lsh()(q, q, v, is_causal=True)
+    out = lsh()(q, q, v, LayerContext(is_causal=True))
     for row in range(2):
         torch.testing.assert_close(out[row], dense(q[row], v[row], lsh()))
 
 
 def test_the_first_position_sees_itself() -> None:
     q, v = inputs(9)
-    torch.testing.assert_close(lsh()(q, q, v, is_causal=True)[:, :, 0], v[:, :, 0])
+    torch.testing.assert_close(lsh()(q, q, v, LayerContext(is_causal=True))[:, :, 0], v[:, :, 0])
 
 
 @for_each("place", [1, 5, 20, 39])
 def test_a_position_changes_nothing_before_it(place: int) -> None:
     q, v = inputs(40)
-    before = lsh()(q, q, v, is_causal=True)
+    before = lsh()(q, q, v, LayerContext(is_causal=True))
     other, others = inputs(40, seed=1)
     q[:, :, place:], v[:, :, place:] = other[:, :, place:], others[:, :, place:]
-    after = lsh()(q, q, v, is_causal=True)
+    after = lsh()(q, q, v, LayerContext(is_causal=True))
     torch.testing.assert_close(after[:, :, :place], before[:, :, :place], rtol=0, atol=1e-6)
     assert not torch.isclose(after[:, :, place:], before[:, :, place:]).all()
 
 
 def test_no_later_position_has_a_gradient() -> None:
     q, v = (x.requires_grad_() for x in inputs(30))
-    lsh()(q, q, v, is_causal=True)[:, :, 11].sum().backward()
+    lsh()(q, q, v, LayerContext(is_causal=True))[:, :, 11].sum().backward()
     for x in (q, v):
         assert x.grad is not None and x.grad[:, :, :12].any() and not x.grad[:, :, 12:].any()
 
@@ -121,7 +122,7 @@ def test_whoever_hashes_alike_is_in_reach_however_far_away() -> None:
     q[[0, 100, 199]] = torch.tensor([9.0, 9.0, 0.0, 0.0])
     v = torch.zeros(200, 4)
     v[[0, 100]] = 1.0
-    out = lsh(local_heads=0, num_buckets=16)(q[None, None], q[None, None], v[None, None], is_causal=True)
+    out = lsh(local_heads=0, num_buckets=16)(q[None, None], q[None, None], v[None, None], LayerContext(is_causal=True))
     torch.testing.assert_close(out[0, 0, 199], torch.ones(4))
     # Of the others only the latest three.
     assert not out[0, 0, 150].any()
@@ -131,7 +132,9 @@ def test_whoever_hashes_alike_is_in_reach_however_far_away() -> None:
 def test_every_option_changes_the_output(option: str) -> None:
     q, v = inputs(40)
     twice = lsh(**{option: 2 * {"seed": 1, "hash_factors": 1, **OPTIONS}[option]})
-    assert not torch.allclose(lsh()(q, q, v, is_causal=True), twice(q, q, v, is_causal=True))
+    assert not torch.allclose(
+        lsh()(q, q, v, LayerContext(is_causal=True)), twice(q, q, v, LayerContext(is_causal=True))
+    )
 
 
 @for_each(("options", "number"), [({}, 684), ({"max_length": 40}, 28), ({"max_length": 40, "chunk_buckets": 1}, 14)])
@@ -139,8 +142,8 @@ def test_there_are_two_buckets_per_chunk_of_the_longest_text_unless_a_number_is_
     options: dict[str, int], number: int
 ) -> None:
     q, v = inputs(40)
-    given = lsh(num_buckets=number)(q, q, v, is_causal=True)
-    assert lsh(num_buckets=None, **options)(q, q, v, is_causal=True).equal(given)
+    given = lsh(num_buckets=number)(q, q, v, LayerContext(is_causal=True))
+    assert lsh(num_buckets=None, **options)(q, q, v, LayerContext(is_causal=True)).equal(given)
 
 
 def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...]) -> Tensor:
@@ -159,7 +162,7 @@ def stepped(attention: LSHAttention, q: Tensor, v: Tensor, steps: tuple[int, ...
 def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ...], options: dict[str, int]) -> None:
     attention = lsh(**options)
     q, v = (x.requires_grad_() for x in inputs(23, batch=2))
-    whole, found = attention(q, q, v, is_causal=True), stepped(attention, q, v, steps)
+    whole, found = attention(q, q, v, LayerContext(is_causal=True)), stepped(attention, q, v, steps)
     torch.testing.assert_close(found, whole)
     ours, plain = (torch.autograd.grad(x.square().sum(), (q, v)) for x in (found, whole))
     torch.testing.assert_close(ours, plain)
@@ -168,10 +171,10 @@ def test_steps_equal_a_whole_pass_and_so_do_their_gradients(steps: tuple[int, ..
 def test_while_training_all_steps_of_a_text_hash_alike() -> None:
     attention, (q, v) = lsh().train(), inputs(23)
     torch.manual_seed(1)
-    whole = attention(q, q, v, is_causal=True)
+    whole = attention(q, q, v, LayerContext(is_causal=True))
     torch.manual_seed(1)
     torch.testing.assert_close(stepped(attention, q, v, (1,) * 23), whole)
-    assert not torch.allclose(attention(q, q, v, is_causal=True), whole)
+    assert not torch.allclose(attention(q, q, v, LayerContext(is_causal=True)), whole)
 
 
 @pytest.mark.parametrize("local_heads", [0, 3])
@@ -182,7 +185,7 @@ def test_dropout_acts_in_whole_passes_and_in_steps(local_heads: int) -> None:
         for dropout in (0.0, 0.5):
             attention = LSHAttention(**{**OPTIONS, "local_heads": local_heads}, dropout=dropout).train()
             torch.manual_seed(1)  # of the rotations, which come first
-            found.append(stepped(attention, q, v, steps) if steps else attention(q, q, v, is_causal=True))
+            found.append(stepped(attention, q, v, steps) if steps else attention(q, q, v, LayerContext(is_causal=True)))
         assert not torch.allclose(*found)
 
 
@@ -194,8 +197,8 @@ def test_memory_grows_with_the_length_not_with_its_square() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
     q, v = (x.to(dtype) for x in inputs(23, batch=2))
-    exact = lsh()(q.float(), q.float(), v.float(), is_causal=True)
-    for out in (lsh()(q, q, v, is_causal=True), stepped(lsh(), q, v, (9, 1, 13))):
+    exact = lsh()(q.float(), q.float(), v.float(), LayerContext(is_causal=True))
+    for out in (lsh()(q, q, v, LayerContext(is_causal=True)), stepped(lsh(), q, v, (9, 1, 13))):
         assert out.dtype == dtype
         torch.testing.assert_close(out.float(), exact, atol=3e-2, rtol=3e-2)
 
@@ -214,11 +217,11 @@ def test_padding_comes_after_more_buckets_than_there_are_positions(hash_factors:
     attention, (q, v) = lsh(num_buckets=600, hash_factors=hash_factors), inputs(17)
     mask = torch.arange(17)[None] >= 9
     for is_causal in (False, True):
-        alone = attention(q[:, :, :9], q[:, :, :9], v[:, :, :9], is_causal=is_causal)
-        torch.testing.assert_close(attention(q, q, v, mask, is_causal=is_causal)[:, :, :9], alone)
+        alone = attention(q[:, :, :9], q[:, :, :9], v[:, :, :9], LayerContext(is_causal=is_causal))
+        torch.testing.assert_close(attention(q, q, v, LayerContext(mask, is_causal=is_causal))[:, :, :9], alone)
 
 
 @for_each("number", [0, 1, 3, -2])
 def test_an_impossible_number_of_buckets_is_refused(number: int) -> None:
-    with pytest.raises(ValueError, match=f"`num_buckets` must be an even number and at least 2, but is {number}."):
+    with pytest.raises(ValueError, match=f"`num_buckets` must be even and at least 2, but is {number}."):
         LSHAttention(num_buckets=number)

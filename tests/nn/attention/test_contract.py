@@ -5,40 +5,13 @@ import torch
 from tables import for_each
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, SelfAttention
+from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, Feature, SelfAttention
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.sublayer import LayerContext, SublayerFunction
-
-# Options that make a kind see the whole of a short sequence, and options that make it cut a long one.
-WIDE = {
-    "adaptive_span": {"max_window": 64},
-    "blockwise": {"block_size": 64},
-    "hepos": {"stride": 1},
-    "segments": {"segment_length": 64},
-    "sinkhorn": {"bucket_size": 64},
-    "sliding_window": {"window": 64},
-    "strided": {"window": 64},
-}
-NARROW = {
-    "adaptive_span": {"max_window": 4, "ramp": 2},
-    "bigbird": {"block_size": 2, "window_blocks": 1, "random_blocks": 1},
-    "blockwise": {"block_size": 4},
-    "efficient": {"local_heads": 1, "local_window": 4},
-    "hepos": {"stride": 2},
-    "linformer": {"compressed": 3},
-    "lsh": {"bucket_size": 2, "num_hashes": 2, "local_heads": 1, "local_window": 4},
-    "segments": {"segment_length": 4},
-    "sinkhorn": {"bucket_size": 2},
-    "sliding_window": {"window": 4, "dilation": 2, "dilated_heads": 1},
-    "strided": {"stride": 3, "window": 2},
-}
-
-# Kinds that do not equal full attention even where they see the whole sequence.
-APPROXIMATE = ("efficient", "linformer", "lsh", "relative")
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}
@@ -47,8 +20,9 @@ kinds = pytest.mark.parametrize("kind", ATTENTION.names)
 lengths = for_each("length", [1, 3, 4, 5, 13])
 
 
-def make(kind: str, options: dict[str, dict[str, int]]) -> CoreAttention:
-    return ATTENTION.build(kind, options.get(kind, {}), dropout=0.0, **GIVEN).eval()
+def make(kind: str, size: str, **options: float) -> CoreAttention:
+    """Return a kind that sees all of a short sequence, "wide", or cuts it, "narrow"."""
+    return ATTENTION.build(kind, getattr(ATTENTION[kind], size), **{"dropout": 0.0, **GIVEN, **options}).eval()
 
 
 def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -66,7 +40,7 @@ def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool)
     return scores.softmax(-1) @ v
 
 
-exact = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if kind not in APPROXIMATE])
+exact = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].is_exact])
 
 
 @exact
@@ -77,39 +51,39 @@ def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, len
     mask = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
     if ATTENTION[kind].shares_query_key:
         k = q
-    if is_causal and not ATTENTION[kind].can_be_causal:
+    if is_causal and Feature.CAUSAL not in ATTENTION[kind].supports:
         return
-    out = make(kind, WIDE)(q, k, v, mask, is_causal=is_causal)
+    out = make(kind, "wide")(q, k, v, LayerContext(mask, is_causal=is_causal))
     torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
 
 
 @kinds
 @lengths
 def test_values_at_padding_never_change_a_real_output(kind: str, length: int) -> None:
-    attention, (q, k, v) = make(kind, NARROW), heads(length + 3)
+    attention, (q, k, v) = make(kind, "narrow"), heads(length + 3)
     mask = torch.arange(length + 3).expand(2, -1) >= length
-    before = attention(q, k, v, mask)
+    before = attention(q, k, v, LayerContext(mask))
     q[:, :, length:], k[:, :, length:], v[:, :, length:] = 7.0, -9.0, 1e4
-    assert torch.equal(attention(q, k, v, mask)[:, :, :length], before[:, :, :length])
+    assert torch.equal(attention(q, k, v, LayerContext(mask))[:, :, :length], before[:, :, :length])
 
 
 @kinds
 @lengths
 def test_a_document_does_not_depend_on_its_batch_or_padding(kind: str, length: int) -> None:
-    attention, (q, k, v) = make(kind, NARROW), heads(length + 6)
+    attention, (q, k, v) = make(kind, "narrow"), heads(length + 6)
     mask = torch.arange(length + 6) >= torch.tensor([[length + 6], [length]])
-    together = attention(q, k, v, mask)[1:, :, :length]
+    together = attention(q, k, v, LayerContext(mask))[1:, :, :length]
     alone = attention(q[1:, :, :length], k[1:, :, :length], v[1:, :, :length])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-6)
 
 
 @kinds
 def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
-    attention, (q, k, v) = make(kind, NARROW), heads(9)
+    attention, (q, k, v) = make(kind, "narrow"), heads(9)
     for x in (q, k, v):
         x.requires_grad_()
     mask = torch.tensor([[False] * 9, [True] * 9])
-    out = attention(q, k, v, mask)
+    out = attention(q, k, v, LayerContext(mask))
     assert out.isfinite().all()
     out.sum().backward()
     read = (q, v) if attention.shares_query_key else (q, k, v)
@@ -118,25 +92,27 @@ def test_a_fully_padded_row_stays_finite_and_so_do_gradients(kind: str) -> None:
 
 @kinds
 def test_causal_attention_never_sees_what_comes_later(kind: str) -> None:
-    attention, (q, k, v) = make(kind, NARROW), heads(10)
-    if not attention.can_be_causal:
+    attention, (q, k, v) = make(kind, "narrow"), heads(10)
+    if Feature.CAUSAL not in attention.supports:
         with pytest.raises(ValueError, match="cannot be causal"):
-            attention(q, k, v, is_causal=True)
+            attention(q, k, v, LayerContext(is_causal=True))
         return
-    before = attention(q, k, v, is_causal=True)
+    before = attention(q, k, v, LayerContext(is_causal=True))
     k[:, :, 6:], v[:, :, 6:] = 5.0, 5.0
-    assert torch.equal(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6])
+    assert torch.equal(attention(q, k, v, LayerContext(is_causal=True))[:, :, :6], before[:, :, :6])
     if attention.shares_query_key:
         # Keys are the queries.
         q[:, :, 6:] = 5.0
-        torch.testing.assert_close(attention(q, k, v, is_causal=True)[:, :, :6], before[:, :, :6], rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            attention(q, k, v, LayerContext(is_causal=True))[:, :, :6], before[:, :, :6], rtol=0, atol=1e-6
+        )
 
 
 @kinds
 @for_each("steps", [(1,) * 10, (10,), (4, 1, 5)])
 def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, steps: tuple[int, ...]) -> None:
-    attention, (q, k, v) = make(kind, NARROW), heads(10)
-    if not attention.tells("step"):
+    attention, (q, k, v) = make(kind, "narrow"), heads(10)
+    if Feature.STEPS not in attention.supports:
         with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
             attention.new_state()
         with pytest.raises(ValueError, match=f"{type(attention).__name__} cannot attend from new positions to kept"):
@@ -148,16 +124,16 @@ def test_steps_equal_a_causal_pass_and_kinds_without_steps_say_so(kind: str, ste
         part = slice(start, start := start + new)
         bias = None if blocked is None else as_bias(blocked, q)
         found.append(attention.step(q[:, :, part], k[:, :, part], v[:, :, part], bias, state))
-    torch.testing.assert_close(torch.cat(found, dim=2), attention(q, k, v, is_causal=True))
+    torch.testing.assert_close(torch.cat(found, dim=2), attention(q, k, v, LayerContext(is_causal=True)))
 
 
 @kinds
 def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
-    attention = make(kind, NARROW)
+    attention = make(kind, "narrow")
     shared = attention.shares_query_key
     projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2, shares_query_key=shared)
     x = torch.randn(2, 9, 16, requires_grad=True)
-    if attention.crosses_only:
+    if Feature.ITSELF not in attention.supports:
         layer: SublayerFunction = CrossAttention(projections, attention)
         context = LayerContext(memories=(Memory(x),))
     else:
@@ -170,17 +146,17 @@ def test_gradients_reach_every_input_and_parameter(kind: str) -> None:
 @kinds
 def test_a_kind_that_only_reads_a_memory_is_refused_as_self_attention(kind: str) -> None:
     projections = PROJECTIONS.build("dense", {}, embed_dim=16, num_heads=2)
-    if ATTENTION[kind].crosses_only:
-        assert ATTENTION[kind].crosses
+    if Feature.ITSELF not in ATTENTION[kind].supports:
+        assert Feature.OTHERS in ATTENTION[kind].supports
         with pytest.raises(ValueError, match="^`self_attention` must be of a kind by which a sequence reads itself"):
-            SelfAttention(projections, make(kind, NARROW))
+            SelfAttention(projections, make(kind, "narrow"))
     else:
-        SelfAttention(projections, make(kind, NARROW))
+        SelfAttention(projections, make(kind, "narrow"))
 
 
 @kinds
 def test_the_same_seed_gives_the_same_output(kind: str) -> None:
-    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5, **GIVEN).train()
+    attention = make(kind, "narrow", dropout=0.5).train()
     outputs = []
     for _ in range(2):
         torch.manual_seed(3)
@@ -190,7 +166,7 @@ def test_the_same_seed_gives_the_same_output(kind: str) -> None:
 
 @kinds
 def test_dropout_acts_in_training_only(kind: str) -> None:
-    attention = ATTENTION.build(kind, NARROW.get(kind, {}), dropout=0.5, **GIVEN)
+    attention = make(kind, "narrow", dropout=0.5)
     assert not torch.equal(attention.train()(*heads(9)), attention.eval()(*heads(9)))
 
 
@@ -200,14 +176,24 @@ def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
         ATTENTION.build(kind, {"blok_size": 3}, dropout=0.0, **GIVEN)
 
 
+OVERRIDDEN = {"step": Feature.STEPS, "across": Feature.ACROSS, "received": Feature.RECEIVED, "weights": Feature.WEIGHTS}
+
+
+@kinds
+def test_a_kind_has_the_methods_of_what_it_supports_and_no_others(kind: str) -> None:
+    for name, feature in OVERRIDDEN.items():
+        has = getattr(ATTENTION[kind], name) is not getattr(CoreAttention, name)
+        assert has == (feature in ATTENTION[kind].supports), feature
+
+
 @kinds
 def test_kinds_that_cross_attend_to_another_length_and_others_say_no(kind: str) -> None:
     (q, _, _), (_, k, v) = heads(3), heads(7)
-    attention = make(kind, WIDE)
-    if ATTENTION[kind].crosses:
+    attention = make(kind, "wide")
+    if Feature.OTHERS in ATTENTION[kind].supports:
         out = attention(q, k, v)
         assert out.shape == q.shape and out.isfinite().all()
-        if kind not in APPROXIMATE:
+        if ATTENTION[kind].is_exact:
             torch.testing.assert_close(out, naive(q, k, v, None, False))
     else:
         with pytest.raises(ValueError, match="7 keys met 3 queries"):

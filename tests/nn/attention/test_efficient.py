@@ -5,12 +5,13 @@ from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, EfficientAttention
 from pyramidions.nn.attention.local_heads import LocalHeads
+from pyramidions.nn.sublayer import LayerContext
 
 
 def test_queries_read_a_summary_of_all_keys() -> None:
     q, k, v = torch.randn(3, 2, 3, 7, 4)
     mask = torch.arange(7) >= torch.tensor([[7], [5]])
-    out = EfficientAttention(local_heads=0)(q, k, v, mask)
+    out = EfficientAttention(local_heads=0)(q, k, v, LayerContext(mask))
     for row, length in enumerate((7, 5)):
         for head in range(3):
             keys = k[row, head, :length].softmax(dim=0)
@@ -42,7 +43,7 @@ def test_local_heads_attend_within_their_window(window: int) -> None:
     far = (torch.arange(11)[:, None] - torch.arange(11)).abs() > window // 2
     hidden = far | mask[:, None, None]
     expected = (q @ k.transpose(-1, -2) / 2).masked_fill(hidden, -torch.inf).softmax(-1) @ v
-    out = EfficientAttention(local_heads=2, local_window=window)(q, k, v, mask)
+    out = EfficientAttention(local_heads=2, local_window=window)(q, k, v, LayerContext(mask))
     torch.testing.assert_close(out[0], expected[0])
     torch.testing.assert_close(out[1, :, :6], expected[1, :, :6])
 

@@ -191,7 +191,7 @@ def test_a_stride_below_1_is_refused() -> None:
 def test_it_looks_at_no_order() -> None:
     q = vectors(1, 4, 3, 4)
     with pytest.raises(ValueError, match="HeposAttention cannot be causal"):
-        HeposAttention(4)(q, q, q, is_causal=True)
+        HeposAttention(4)(q, q, q, LayerContext(is_causal=True))
 
 
 @strides

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pyramidions.models import build, preset
 from pyramidions.nn.attention import LinformerAttention
+from pyramidions.nn.sublayer import LayerContext
 from tests.small_parts import ends_after, vectors
 
 
@@ -48,7 +49,7 @@ def test_the_identity_gives_full_attention() -> None:
 def test_padding_is_zero_before_it_is_projected() -> None:
     attention, (q, k, v) = made(compressed=3), vectors(3, 3, 2, 9, 4)
     mask = ends_after(9, 6, 1)
-    out = attention(q, k, v, mask)
+    out = attention(q, k, v, LayerContext(mask))
     for row, length in enumerate((9, 6, 1)):
         weights = attention.compress_keys[:, :length]
         for head in range(2):

@@ -8,6 +8,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, LSHAttention
+from pyramidions.nn.sublayer import LayerContext
 
 OPTIONS = {"bucket_size": 4, "num_hashes": 3, "local_heads": 0}
 
@@ -54,7 +55,7 @@ def test_with_one_chunk_it_is_full_attention_to_all_other_positions(length: int)
 def test_a_position_alone_sees_itself(bucket_size: int) -> None:
     q, v = inputs(5)
     mask = torch.arange(5)[None] >= 1
-    torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, mask)[:, :, 0], v[:, :, 0])
+    torch.testing.assert_close(lsh(bucket_size=bucket_size)(q, q, v, LayerContext(mask))[:, :, 0], v[:, :, 0])
 
 
 @for_each("options", [{}, {"hash_factors": 2}, {"chunks_after": 1}])
@@ -66,7 +67,7 @@ def test_it_equals_a_naive_reference_document_by_document(
     attention = lsh(bucket_size=bucket_size, **options)
     q, v = inputs(max(lengths) + 1, batch=3)
     mask = torch.arange(q.size(2)) >= torch.tensor(lengths)[:, None]
-    out = attention(q, q, v, mask)
+    out = attention(q, q, v, LayerContext(mask))
     for row, length in enumerate(lengths):
         for head in range(2):
             expected = naive(q[row, head, :length], v[row, head, :length], attention)
@@ -114,7 +115,7 @@ def test_padding_may_stand_anywhere() -> None:
     q, v = inputs(30)
     mask = torch.zeros(1, 30, dtype=torch.bool)
     mask[0, [0, 1, 7, 8, 9, 20, 29]] = True
-    out = lsh()(q, q, v, mask)[:, :, ~mask[0]]
+    out = lsh()(q, q, v, LayerContext(mask))[:, :, ~mask[0]]
     q, v = q[:, :, ~mask[0]], v[:, :, ~mask[0]]
     torch.testing.assert_close(out, lsh()(q, q, v))
 
@@ -144,7 +145,7 @@ def test_the_first_heads_see_their_neighbours_but_not_themselves() -> None:
 def test_a_local_head_of_a_position_alone_sees_itself() -> None:
     q, v = inputs(5)
     mask = torch.arange(5)[None] >= 1
-    torch.testing.assert_close(lsh(local_heads=2, local_window=4)(q, q, v, mask)[:, :, 0], v[:, :, 0])
+    torch.testing.assert_close(lsh(local_heads=2, local_window=4)(q, q, v, LayerContext(mask))[:, :, 0], v[:, :, 0])
 
 
 def test_evaluation_is_deterministic_and_leaves_the_generator_alone() -> None:
@@ -200,7 +201,7 @@ def test_memory_grows_with_the_length_not_with_its_square() -> None:
 def test_half_precision_is_close_to_full_precision(dtype: torch.dtype) -> None:
     q, v = (x.to(dtype) for x in inputs(40, batch=2))
     mask = torch.arange(40) >= torch.tensor([[40], [0]])
-    out = lsh()(q, q, v, mask)
+    out = lsh()(q, q, v, LayerContext(mask))
     assert out.dtype == dtype and out.isfinite().all()
     torch.testing.assert_close(out[0].float(), lsh()(q.float(), q.float(), v.float())[0], atol=3e-2, rtol=3e-2)
 
@@ -227,8 +228,8 @@ def test_queries_and_keys_are_one_projection() -> None:
         ({"local_window": 0}, "`local_window` must be even and at least 2, but is 0."),
         ({"local_window": 3}, "`local_window` must be even and at least 2, but is 3."),
         ({"chunk_buckets": 0}, "`chunk_buckets` must be at least 1, but is 0."),
-        ({"chunks_after": 2}, "`chunks_after` must be 0 or 1, but is 2."),
-        ({"hash_factors": 3}, "`hash_factors` must be 1 or 2, but is 3."),
+        ({"chunks_after": 2}, "`chunks_after` must be from 0 to 1, but is 2."),
+        ({"hash_factors": 3}, "`hash_factors` must be from 1 to 2, but is 3."),
     ],
 )
 def test_options_that_break_a_rule_are_named(options: dict[str, int], message: str) -> None:

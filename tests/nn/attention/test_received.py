@@ -4,9 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.attention import ATTENTION, CoreAttention, EfficientAttention
+from pyramidions.nn.attention import ATTENTION, EfficientAttention, Feature, supporting
+from pyramidions.nn.sublayer import LayerContext
 
-telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells("received")])
+telling = pytest.mark.parametrize("kind", supporting(Feature.RECEIVED))
 
 
 def column_sums(q: Tensor, k: Tensor, block: int) -> Tensor:
@@ -29,7 +30,7 @@ def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> 
     lengths = [600, 13, 1]
     q, k = torch.randn(2, 3, 2, 600, 8)
     mask = torch.arange(600) >= torch.tensor(lengths)[:, None]
-    got = ATTENTION.build(kind, options, num_heads=2).received(q, k, mask)
+    got = ATTENTION.build(kind, options, num_heads=2).received(q, k, LayerContext(mask))
     assert got[mask].eq(0).all()
     for row, length in enumerate(lengths):
         expected = column_sums(q[row, :, :length], k[row, :, :length], block)
@@ -39,13 +40,3 @@ def test_it_is_the_sum_of_the_columns_over_heads_and_real_queries(kind: str) -> 
 def test_a_kind_that_cannot_tell_says_so() -> None:
     with pytest.raises(ValueError, match="EfficientAttention cannot tell how much attention a position received."):
         EfficientAttention().received(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 2, 4))
-
-
-def test_a_role_alone_tells_nothing() -> None:
-    class Silent(CoreAttention):
-        """A kind that can only attend."""
-
-        def forward(self, q: Tensor, *_: object, **__: object) -> Tensor:
-            return q
-
-    assert not Silent.tells("received") and not Silent.tells("weights") and not Silent.tells("across")

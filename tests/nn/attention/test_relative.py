@@ -12,6 +12,7 @@ from pyramidions.nn.attention import Distances, RelativeAttention
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional import relative_attention as tiles
 from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.sublayer import LayerContext
 
 HEADS, WIDTH = 3, 12
 
@@ -81,7 +82,10 @@ def test_outputs_and_gradients_are_those_of_explicit_distances(
     monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
     kind, given = make(), [x.requires_grad_() for x in heads(length)]
     padding = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]]) if padded else None
-    ours, expected = kind(*given, padding, is_causal=is_causal), explicit(kind, *given, padding, is_causal)
+    ours, expected = (
+        kind(*given, LayerContext(padding, is_causal=is_causal)),
+        explicit(kind, *given, padding, is_causal),
+    )
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-6)
     learned = [*given, *kind.parameters()]
     grad = torch.randn(ours.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -91,7 +95,9 @@ def test_outputs_and_gradients_are_those_of_explicit_distances(
 
 def test_the_gradient_is_exact_where_sinusoids_are() -> None:
     kind, (q, k, v) = make(), (x.requires_grad_() for x in heads(5))
-    assert torch.autograd.gradcheck(lambda *given: kind(*given, is_causal=True), (q, k, v), nondet_tol=0.0)
+    assert torch.autograd.gradcheck(
+        lambda *given: kind(*given, LayerContext(is_causal=True)), (q, k, v), nondet_tol=0.0
+    )
 
 
 def test_a_longer_past_changes_no_score_between_two_positions() -> None:
@@ -102,8 +108,8 @@ def test_a_longer_past_changes_no_score_between_two_positions() -> None:
     only = torch.zeros(2, 9, dtype=torch.bool)
     only[:, :4] = True
     torch.testing.assert_close(
-        kind(q, k, k, only, is_causal=True)[:, :, 4:],
-        kind(q[:, :, 4:], k[:, :, 4:], k[:, :, 4:], is_causal=True),
+        kind(q, k, k, LayerContext(only, is_causal=True))[:, :, 4:],
+        kind(q[:, :, 4:], k[:, :, 4:], k[:, :, 4:], LayerContext(is_causal=True)),
         rtol=0,
         atol=1e-6,
     )
@@ -124,7 +130,7 @@ def test_layers_that_share_their_biases_add_up_their_gradients() -> None:
 def test_what_is_kept_for_the_backward_pass_grows_with_the_length(is_causal: bool) -> None:
     class OneWay(RelativeAttention):
         def forward(self, *given: Tensor, **named: bool) -> Tensor:  # type: ignore[override]
-            return super().forward(*given, is_causal=is_causal)
+            return super().forward(*given, LayerContext(is_causal=is_causal))
 
     kind = OneWay(4, 1).train()
     assert kept_for_the_backward_pass(kind, 800) < 2.2 * kept_for_the_backward_pass(kind, 400)
@@ -158,8 +164,10 @@ def test_steps_of_several_hypotheses_count_distances_along_each() -> None:
     step(2, [1, 2])
     found = step(3, [1, 2])
     mixed = [torch.cat([x[1:2, :, :2], x[2:3, :, 2:4]], dim=2) for x in (q, k, v)]
-    torch.testing.assert_close(found[:1], kind(*(x[1:2, :, :4] for x in (q, k, v)), is_causal=True)[:, :, 3:])
-    torch.testing.assert_close(found[1:], kind(*mixed, is_causal=True)[:, :, 3:])
+    torch.testing.assert_close(
+        found[:1], kind(*(x[1:2, :, :4] for x in (q, k, v)), LayerContext(is_causal=True))[:, :, 3:]
+    )
+    torch.testing.assert_close(found[1:], kind(*mixed, LayerContext(is_causal=True))[:, :, 3:])
 
 
 def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +176,7 @@ def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.Mon
     blocked = Lineage().extend(2, 1, 11, q.device)
     assert blocked is not None
     found = kind.step(q, k, v, as_bias(blocked, q), kind.new_state())
-    torch.testing.assert_close(found, kind(q, k, v, is_causal=True))
+    torch.testing.assert_close(found, kind(q, k, v, LayerContext(is_causal=True)))
 
 
 @for_each("dtype", [torch.float16, torch.bfloat16])
@@ -177,9 +185,9 @@ def test_half_precision_stays_close_and_finite(dtype: torch.dtype, path: str, mo
     monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
     kind, given = make().float(), [x.float() for x in heads(70)]
     low = [x.to(dtype).requires_grad_() for x in given]
-    out = kind.to(dtype)(*low, is_causal=True)
+    out = kind.to(dtype)(*low, LayerContext(is_causal=True))
     assert out.dtype == dtype
-    torch.testing.assert_close(out.float(), make().float()(*given, is_causal=True), rtol=0.1, atol=0.1)
+    torch.testing.assert_close(out.float(), make().float()(*given, LayerContext(is_causal=True)), rtol=0.1, atol=0.1)
     out.float().sum().backward()
     assert all(x.grad is not None and x.grad.isfinite().all() for x in low)
 

@@ -6,6 +6,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import SegmentsAttention
+from pyramidions.nn.sublayer import LayerContext
 from pyramidions.nn.units import Units
 
 # A digit per position, the number of its unit; "." is padding.
@@ -41,12 +42,12 @@ def apart(unit: Tensor, length: int) -> Tensor:
 def test_it_is_full_attention_with_units_and_their_segments_kept_apart(texts: tuple[str, ...], length: int) -> None:
     unit = units(*texts)
     (q, k, v), real = heads(unit), unit >= 0
-    found = SegmentsAttention(length)(q, k, v, ~real, units=Units(unit))
+    found = SegmentsAttention(length)(q, k, v, LayerContext(~real, units=Units(unit)))
     logits = (q @ k.transpose(-1, -2) / 8**0.5).masked_fill(apart(unit, length)[:, None], -torch.inf)
     weights = logits.softmax(dim=-1).nan_to_num(0.0)
     assert found.isfinite().all()
     torch.testing.assert_close(found.transpose(1, 2)[real], (weights @ v).transpose(1, 2)[real])
-    received = SegmentsAttention(length).received(q, k, ~real, Units(unit))
+    received = SegmentsAttention(length).received(q, k, LayerContext(~real, units=Units(unit)))
     torch.testing.assert_close(received, weights.sum(dim=(1, 2)))
 
 
@@ -80,7 +81,7 @@ def test_gradients_are_those_of_the_mask() -> None:
         given = tuple(x.requires_grad_() for x in heads(unit))
         q, k, v = given
         if packed:
-            mixed = SegmentsAttention(4)(q, k, v, unit < 0, units=Units(unit))
+            mixed = SegmentsAttention(4)(q, k, v, LayerContext(unit < 0, units=Units(unit)))
         else:
             logits = (q @ k.transpose(-1, -2) / 8**0.5).masked_fill(apart(unit, 4)[:, None], -1e9)
             mixed = logits.softmax(dim=-1) @ v

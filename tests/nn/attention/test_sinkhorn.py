@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention import SinkhornAttention
 from pyramidions.nn.functional.sinkhorn import sinkhorn
+from pyramidions.nn.sublayer import LayerContext
 from tests.small_parts import ends_after, vectors
 
 
@@ -52,7 +53,7 @@ def naive(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
 def test_it_is_the_naive_loop_over_positions_at_any_length_and_padding(length: int) -> None:
     q, k, v = vectors(3, 2, 2, 16, 8).double()
     attention = SinkhornAttention(bucket_size=4).eval()
-    padded = attention(q, k, v, ends_after(length, 16))[0, :, :length]
+    padded = attention(q, k, v, LayerContext(ends_after(length, 16)))[0, :, :length]
     alone = attention(*(x[:1, :, :length] for x in (q, k, v)))[0]
     for head in range(2):
         expected = naive(*(x[0, head, :length] for x in (q, k, v)), size=min(4, length))
@@ -117,7 +118,7 @@ def test_noise_is_drawn_in_training_only_and_anew_each_time() -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_what_positions_receive_goes_through_the_mixtures(training: bool) -> None:
     q, k, v = vectors(3, 2, 2, 10, 8)
-    received = SinkhornAttention(bucket_size=4).train(training).received(q, k, ends_after(10, 7))
+    received = SinkhornAttention(bucket_size=4).train(training).received(q, k, LayerContext(ends_after(10, 7)))
     for row, length in enumerate((10, 7)):
         total = torch.zeros(length)
         for head in range(2):

@@ -58,15 +58,17 @@ def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_ti
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_window, "computes_in_tiles", lambda x: in_tiles)
-        mixed = kind(q, k, v, padding, marks=marks)
-        mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, padding))
+        mixed = kind(q, k, v, LayerContext(padding, marks=marks))
+        mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, LayerContext(padding)))
         weights = torch.stack([naive(*each, kind) for each in zip(q, k, v, padding, marked, strict=True)])
         real = ~padding[:, None, :, None].expand_as(mixed)
         torch.testing.assert_close(mixed[real], (weights @ v)[real])
         grad = torch.randn(mixed.shape, generator=generator, dtype=torch.float64).masked_fill(~real, 0.0)
         found, expected = (torch.autograd.grad(out, (q, k, v), grad) for out in (mixed, weights @ v))
         torch.testing.assert_close(found, expected)
-    rows = kind.received(q, k, padding, marks) + GlobalRows().received(v, q, k, marks, padding)
+    rows = kind.received(q, k, LayerContext(padding, marks=marks)) + GlobalRows().received(
+        v, q, k, marks, LayerContext(padding)
+    )
     columns = weights.masked_fill(padding[:, None, :, None], 0.0).sum(dim=(1, 2)).masked_fill(padding, 0.0)
     torch.testing.assert_close(rows.double(), columns, rtol=0, atol=1e-4)
 
@@ -121,9 +123,9 @@ def test_tiles_are_cut_so_that_few_weights_are_in_memory() -> None:
 def test_padding_beyond_the_text_changes_no_bit() -> None:
     kind, padding = SlidingWindowAttention(8), torch.arange(90)[None] >= 50
     q, k, v = torch.randn(3, 1, HEADS, 90, 4)
-    before = kind(q, k, v, padding)
+    before = kind(q, k, v, LayerContext(padding))
     q[:, :, 50:], k[:, :, 50:], v[:, :, 50:] = 1e3, -1e4, 1e4
-    assert kind(q, k, v, padding)[:, :, :50].equal(before[:, :, :50])
+    assert kind(q, k, v, LayerContext(padding))[:, :, :50].equal(before[:, :, :50])
 
 
 def test_chunks_and_tiles_agree_in_half_precision() -> None:
@@ -138,7 +140,7 @@ def test_chunks_and_tiles_agree_in_half_precision() -> None:
 
 def test_it_cannot_be_causal() -> None:
     with pytest.raises(ValueError, match="^SlidingWindowAttention cannot be causal.$"):
-        SlidingWindowAttention()(*torch.randn(3, 1, 1, 5, 4), is_causal=True)
+        SlidingWindowAttention()(*torch.randn(3, 1, 1, 5, 4), LayerContext(is_causal=True))
 
 
 @for_each(

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from pyramidions.nn.attention import ATTENTION, EfficientAttention
+from pyramidions.nn.attention import ATTENTION, EfficientAttention, Feature, supporting
+from pyramidions.nn.sublayer import LayerContext
 
-telling = pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if ATTENTION[kind].tells("weights")])
+telling = pytest.mark.parametrize("kind", supporting(Feature.WEIGHTS))
 
 
 @telling
@@ -13,8 +14,8 @@ def test_the_values_mixed_by_the_weights_are_what_attention_returns(kind: str) -
     q, k, v = torch.randn(2, 4, 5, 4), torch.randn(2, 4, 9, 4), torch.randn(2, 4, 9, 4)
     mask = torch.arange(9) >= torch.tensor([[9], [6]])
     attention = ATTENTION.build(kind, {}, dropout=0.5, num_heads=4).eval()
-    weights = attention.weights(q, k, mask)
-    torch.testing.assert_close(weights @ v, attention(q, k, v, mask))
+    weights = attention.weights(q, k, LayerContext(mask))
+    torch.testing.assert_close(weights @ v, attention(q, k, v, LayerContext(mask)))
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 4, 5))
     assert weights[1, :, :, 6:].eq(0).all()
 

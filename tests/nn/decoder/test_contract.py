@@ -10,7 +10,7 @@ from small_parts import DIM, SETTING, VOCABULARY, ends_after, layer, vectors
 from tables import for_each
 from torch import Tensor, nn
 
-from pyramidions.nn.attention import CrossAttention, FullAttention, SelfAttention
+from pyramidions.nn.attention import CrossAttention, Feature, FullAttention, SelfAttention
 from pyramidions.nn.decoder import DECODER, Decoder
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.memory import Memory
@@ -140,9 +140,7 @@ def test_it_tells_how_each_position_spends_its_attention_to_the_memory(kind: str
 class Silent(FullAttention):
     """Attention that cannot tell its weights."""
 
-    @classmethod
-    def tells(cls, what: str) -> bool:
-        return what != "weights" and super().tells(what)
+    supports = FullAttention.supports - {Feature.WEIGHTS}
 
 
 @kinds

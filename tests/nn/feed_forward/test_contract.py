@@ -9,11 +9,9 @@ from torch import Tensor
 from pyramidions.nn.feed_forward import FEED_FORWARD, FeedForward
 from pyramidions.nn.sublayer import LayerContext
 
-# Options that fit the tiny widths; other kinds have none.
-SMALL: dict[str, dict[str, object]] = {"sparse": {"block_size": 2}, "experts": {"experts": 2}}
 # Further options of a kind under which it promises the same, behind its name.
 FORMS: dict[str, tuple[str, dict[str, object]]] = {
-    **{kind: (kind, SMALL.get(kind, {})) for kind in FEED_FORWARD.names},
+    **{kind: (kind, dict(FEED_FORWARD[kind].narrow)) for kind in FEED_FORWARD.names},
     "dense in chunks": ("dense", {"chunk_size": 3}),
     "sparse, weighting all": ("sparse", {"block_size": 2, "quantized": 0.0}),
     "sparse, choosing": ("sparse", {"block_size": 2, "quantized": 1.0}),

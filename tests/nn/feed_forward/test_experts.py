@@ -91,7 +91,7 @@ def test_every_option_changes_what_training_computes(options: dict[str, Any]) ->
     [
         ({"experts": 5}, r"`ffn_embed_dim` \(24\) must be divisible by `experts` \(5\)."),
         ({"experts": 0}, "`experts` must be at least 1, but is 0."),
-        ({"temperature": -0.1}, "`temperature` must be finite and at least 0, but is -0.1."),
+        ({"temperature": -0.1}, "`temperature` must be at least 0, but is -0.1."),
         ({"quantized": -0.5}, "`quantized` must be from 0 to 1, but is -0.5."),
     ],
 )

@@ -16,7 +16,7 @@ from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.sequence import Sequence
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
-SELECTING = [kind for kind in POOLING.names if POOLING.takes(kind, "scorer")]
+SELECTING = [kind for kind in POOLING.names if POOLING[kind].takes_scorer]
 DIM, K, LONGEST = 8, 4, 40
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 
@@ -47,7 +47,7 @@ def batch(*lengths: int) -> Sequence:
 @for_each("length", [1, 4, 5, 9, 33])
 def test_at_most_k_vectors_come_out(kind: str, length: int) -> None:
     pooled = make(kind)(batch(length), NO_CONTEXT)
-    most = -(-length // (LONGEST // K)) if POOLING.takes(kind, "window") else min(length, K)
+    most = -(-length // (LONGEST // K)) if POOLING[kind].takes_window else min(length, K)
     count = pooled.x.size(1)
     assert pooled.x.shape == (1, count, DIM)
     # Where segments are learned, there may be fewer.
@@ -128,26 +128,26 @@ def test_an_unknown_option_is_an_error_that_names_the_class(kind: str) -> None:
         make(kind, bass=3)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "inference")])
+@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if "inference" in POOLING.arguments(kind)])
 def test_hard_inference_hands_on_the_best_as_they_are(kind: str) -> None:
     given = batch(13, 6)
     pooler, hard = make(kind, inference="hard"), make("hard_topk")
     assert torch.equal(pooler(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
     assert not torch.equal(pooler.train()(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
-    with pytest.raises(ValueError, match="`inference` must be soft or hard, but is 'firm'."):
+    with pytest.raises(ValueError, match="`inference` must be one of soft, hard, but is 'firm'."):
         make(kind, inference="firm")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SELECTING if POOLING.takes(kind, "temperature")])
+@pytest.mark.parametrize("kind", [kind for kind in SELECTING if "temperature" in POOLING.arguments(kind)])
 def test_a_low_temperature_selects_hard_and_none_is_refused(kind: str) -> None:
     given = batch(13, 6)
     cold, hard = make(kind, temperature=1e-6), make("hard_topk")
     torch.testing.assert_close(cold(given, NO_CONTEXT).x, hard(given, NO_CONTEXT).x)
-    with pytest.raises(ValueError, match="`temperature` must be positive, but is 0."):
+    with pytest.raises(ValueError, match="`temperature` must be above 0, but is 0."):
         make(kind, temperature=0)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING.takes(kind, "scorer")])
+@pytest.mark.parametrize("kind", [kind for kind in POOLING.names if POOLING[kind].takes_scorer])
 def test_a_gradient_that_half_precision_cannot_sum_stays_finite(kind: str) -> None:
     # 4 x 8 x 2 ** 12 is more than float16 holds; the scorer needs no such sum.
     given = batch(13)

@@ -75,5 +75,5 @@ def test_sums_have_the_digits_of_float32_under_mixed_precision() -> None:
 
 @pytest.mark.parametrize("name", ["dim", "layers"])
 def test_its_options_are_at_least_one(name: str) -> None:
-    with pytest.raises(ValueError, match=f"`{name}` of sru must be at least 1, but is 0."):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, but is 0."):
         SRURecurrence(DIM, **{name: 0})

@@ -8,7 +8,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.models import PRESETS, PyramidionConfig, preset
-from pyramidions.nn.attention import ATTENTION, BlockwiseAttention
+from pyramidions.nn.attention import BlockwiseAttention, Feature, supporting
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -164,7 +164,7 @@ ATTENTION_BY_HAND = {
 }
 
 
-@for_each("kind", [kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only])
+@for_each("kind", supporting(Feature.ITSELF))
 def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
     options, by_hand = ATTENTION_BY_HAND[kind]
     config = preset("vanilla", embed_dim=32, num_heads=8, encoder_layers=1, self_attention=f"{kind}{options}")
@@ -172,9 +172,9 @@ def test_attention_multiplies_as_counted_by_hand(kind: str) -> None:
 
 
 AXES = {
-    "self_attention": tuple(kind for kind in ATTENTION.names if not ATTENTION[kind].crosses_only),
-    "cross_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].crosses),
-    "decoder_self_attention": tuple(kind for kind in ATTENTION.names if ATTENTION[kind].tells("step")),
+    "self_attention": supporting(Feature.ITSELF),
+    "cross_attention": supporting(Feature.OTHERS),
+    "decoder_self_attention": supporting(Feature.STEPS),
     "pooling": POOLING.names,
     "scorer": SCORER.names,
     "feed_forward": FEED_FORWARD.names,
