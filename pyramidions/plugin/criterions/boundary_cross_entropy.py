@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import torch.nn.functional as F
-from fairseq import utils
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn.boundaries import Segmentation
+from pyramidions.plugin.criterions.summed import SummedCriterion, total
 from pyramidions.text.tokenizer import SPACE
 
 
@@ -28,7 +29,7 @@ class BoundaryCrossEntropyConfig(FairseqDataclass):
 
 
 @register_criterion("boundary_cross_entropy", dataclass=BoundaryCrossEntropyConfig)
-class BoundaryCrossEntropyCriterion(FairseqCriterion):
+class BoundaryCrossEntropyCriterion(SummedCriterion):
     """Cross entropy of the next token, with the loss of boundaries in nats a token (Nawrot et al. 2023, section 3).
 
     It logs ``bpc``, the cross entropy in bits a token; ``boundary_loss``, in bits a token, too; of each shortened part
@@ -43,10 +44,7 @@ class BoundaryCrossEntropyCriterion(FairseqCriterion):
         sentence_avg: divide by texts rather than tokens.
     """
 
-    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
     conditional_metrics: ClassVar[tuple[str, ...]] = ("shortening_", "spaces_f1", "targets_f1")
-    #: Metrics that are logged in training alone.
-    training_metrics: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Any, boundary_weight: float, sentence_avg: bool) -> None:
         super().__init__(task)
@@ -103,17 +101,13 @@ class BoundaryCrossEntropyCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log means over all batches of all workers."""
-
-        def total(key: str) -> float:
-            # Plain floats: the metrics in a checkpoint must load without pickled code.
-            return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
-
-        sample_size, tokens = total("sample_size"), total("ntokens")
+        sum_of = partial(total, logging_outputs)
+        sample_size, tokens = sum_of("sample_size"), sum_of("ntokens")
         keys = {key for log in logging_outputs for key in log}
-        metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
-        metrics.log_scalar("bpc", total("nll_loss") / tokens / math.log(2), tokens, round=4)
+        metrics.log_scalar("loss", sum_of("loss") / sample_size / math.log(2), sample_size, round=3)
+        metrics.log_scalar("bpc", sum_of("nll_loss") / tokens / math.log(2), tokens, round=4)
         if "boundary_loss" in keys:
-            metrics.log_scalar("boundary_loss", total("boundary_loss") / tokens / math.log(2), tokens, round=4)
+            metrics.log_scalar("boundary_loss", sum_of("boundary_loss") / tokens / math.log(2), tokens, round=4)
         for key in sorted(key for key in keys if key.startswith("positions")):
             number = key.removeprefix("positions")
             for name, long, short in (
@@ -121,17 +115,12 @@ class BoundaryCrossEntropyCriterion(FairseqCriterion):
                 ("shortening_of_longest", f"room{number}", f"slots{number}"),
             ):
                 # Texts without any boundary have no such factor.
-                if total(short):
-                    metrics.log_scalar(f"{name}{number}", total(long) / total(short), total(short), round=3)
+                if sum_of(short):
+                    metrics.log_scalar(f"{name}{number}", sum_of(long) / sum_of(short), sum_of(short), round=3)
         for name in ("spaces", "targets"):
-            if total(f"{name}_either"):
-                f1 = 2 * total(f"{name}_both") / total(f"{name}_either")
-                metrics.log_scalar(f"{name}_f1", f1, total(f"{name}_either"), round=4)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Return True: workers may add up what `forward` logs."""
-        return True
+            if sum_of(f"{name}_either"):
+                f1 = 2 * sum_of(f"{name}_both") / sum_of(f"{name}_either")
+                metrics.log_scalar(f"{name}_f1", f1, sum_of(f"{name}_either"), round=4)
 
 
 def _lengths(found: Segmentation, number: str) -> dict[str, Any]:

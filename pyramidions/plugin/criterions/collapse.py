@@ -1,10 +1,9 @@
 """Whether a scorer still tells the vectors of a document apart."""
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
-from fairseq import utils
+from pyramidions.plugin.criterions.summed import means
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +34,3 @@ class CollapseWatch:
                     name.removeprefix(SPREAD),
                     spread,
                 )
-
-
-def means(logging_outputs: list[dict[str, Any]], *prefixes: str) -> Iterator[tuple[str, float, float]]:
-    """Yield name, mean and count of what is logged as a sum and a count, over all batches of all workers.
-
-    Args:
-        logging_outputs: of a criterion.
-        prefixes: of the names.
-    """
-    names = {key.removesuffix("_sum") for log in logging_outputs for key in log if key.startswith(prefixes)}
-    for name in sorted(name for name in names if not name.endswith("_count")):
-        # Plain floats: the metrics in a checkpoint must load without pickled code.
-        total, count = (
-            float(utils.item(sum(log.get(f"{name}_{what}", 0) for log in logging_outputs))) for what in ("sum", "count")
-        )
-        if count > 0:
-            yield name, total / count, count

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from fairseq import utils
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
@@ -16,6 +16,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.labels import CHOSEN, HEADING
 from pyramidions.plugin.criterions.overlap_reward import OverlapReward
 from pyramidions.plugin.criterions.sentence_sampling import gumbel_keys, select_by
+from pyramidions.plugin.criterions.summed import SummedCriterion, total
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPACE
 
 
@@ -36,7 +37,7 @@ class ExtractiveSummarizationCriterionConfig(FairseqDataclass):
 
 
 @register_criterion("extractive_summarization", dataclass=ExtractiveSummarizationCriterionConfig)
-class ExtractiveSummarizationCriterion(FairseqCriterion):
+class ExtractiveSummarizationCriterion(SummedCriterion):
     """Trains a model to rate the sentences that summarize a document above all others.
 
     The loss of a document is the mean binary cross entropy of its sentences (Nallapati et al. 2017);
@@ -63,9 +64,7 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
         UserError: another task, or a weight out of its range.
     """
 
-    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
     conditional_metrics: ClassVar[tuple[str, ...]] = ("precision",)
-    #: Metrics that are logged in training alone.
     training_metrics: ClassVar[tuple[str, ...]] = ("sampled_reward",)
 
     def __init__(
@@ -160,22 +159,13 @@ class ExtractiveSummarizationCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log means over all batches of all workers."""
-
-        def total(key: str) -> float:
-            # Plain floats: the metrics in a checkpoint must load without pickled code.
-            return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
-
-        documents, positive = total("sample_size"), total("positive")
+        sum_of = partial(total, logging_outputs)
+        documents, positive = sum_of("sample_size"), sum_of("positive")
         for name, unit in (("loss", math.log(2)), ("cross_entropy", math.log(2)), ("reward", 1), ("sampled_reward", 1)):
             if any(name in log for log in logging_outputs):
-                metrics.log_scalar(name, total(name) / max(documents, 1) / unit, documents, round=4)
+                metrics.log_scalar(name, sum_of(name) / max(documents, 1) / unit, documents, round=4)
         if positive > 0:
-            metrics.log_scalar("precision", 100 * total("hits") / positive, positive, round=2)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Return True: workers may add up what `forward` logs."""
-        return True
+            metrics.log_scalar("precision", 100 * sum_of("hits") / positive, positive, round=2)
 
 
 def reinforce(log_prob: Tensor, reward: Tensor, baseline: Tensor) -> Tensor:

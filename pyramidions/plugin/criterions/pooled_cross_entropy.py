@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from fairseq import utils
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
@@ -13,7 +14,8 @@ from omegaconf import II
 from torch import Tensor
 
 from pyramidions.nn.pooling import Pooled
-from pyramidions.plugin.criterions.collapse import SPREAD, means
+from pyramidions.plugin.criterions.collapse import SPREAD
+from pyramidions.plugin.criterions.summed import SummedCriterion, means, total
 
 
 @dataclass
@@ -25,7 +27,7 @@ class PooledCrossEntropyConfig(FairseqDataclass):
 
 
 @register_criterion("pooled_cross_entropy", dataclass=PooledCrossEntropyConfig)
-class PooledCrossEntropyCriterion(FairseqCriterion):
+class PooledCrossEntropyCriterion(SummedCriterion):
     """Cross entropy with label smoothing (Szegedy et al. 2016), as fairseq's ``label_smoothed_cross_entropy``.
 
     It also logs ``sharpness_N`` for each encoder layer N (from 1) that pools: the largest weight within a pooled
@@ -38,10 +40,7 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
         label_smoothing: probability mass spread over all tokens.
     """
 
-    #: Beginnings of the names of metrics that are logged only where a batch has what they count.
     conditional_metrics: ClassVar[tuple[str, ...]] = ("sharpness_", SPREAD)
-    #: Metrics that are logged in training alone.
-    training_metrics: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, task: Any, sentence_avg: bool, label_smoothing: float) -> None:
         super().__init__(task)
@@ -85,22 +84,13 @@ class PooledCrossEntropyCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log means over all batches of all workers."""
-
-        def total(key: str) -> float:
-            # Plain floats: the metrics in a checkpoint must load without pickled code.
-            return float(utils.item(sum(log.get(key, 0) for log in logging_outputs)))
-
-        sample_size, tokens = total("sample_size"), total("ntokens")
-        metrics.log_scalar("loss", total("loss") / sample_size / math.log(2), sample_size, round=3)
-        metrics.log_scalar("nll_loss", total("nll_loss") / tokens / math.log(2), tokens, round=3)
+        sum_of = partial(total, logging_outputs)
+        sample_size, tokens = sum_of("sample_size"), sum_of("ntokens")
+        metrics.log_scalar("loss", sum_of("loss") / sample_size / math.log(2), sample_size, round=3)
+        metrics.log_scalar("nll_loss", sum_of("nll_loss") / tokens / math.log(2), tokens, round=3)
         metrics.log_derived("ppl", _perplexity)
         for name, mean, count in means(logging_outputs, "sharpness_", SPREAD):
             metrics.log_scalar(name, mean, count, round=3)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Return True: workers may add up what `forward` logs."""
-        return True
 
 
 def _perplexity(meters: Any) -> float:

@@ -21,6 +21,8 @@ from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.text.alphabets import LINE_END, Alphabet
 from pyramidions.text.tokenizer import BOS, PAD, SPACE, UNK
 
+logger = logging.getLogger(__name__)
+
 
 class CharacterCodec:
     """The letters of a language behind fairseq's interface for subword units.
@@ -86,9 +88,6 @@ class CharacterGenerator(SequenceGenerator):
         return sorted(hypotheses, key=lambda hypothesis: -hypothesis["score"].item())
 
 
-logger = logging.getLogger(__name__)
-
-
 @register_task("character_language_modeling", dataclass=CharacterLanguageModelingConfig)
 class CharacterLanguageModelingTask(TrainingTask):
     """Language modeling on a folder made by `pyramidions prepare --characters` (Nawrot et al. 2023, section 4).
@@ -116,16 +115,6 @@ class CharacterLanguageModelingTask(TrainingTask):
         self.folder = CharacterFolder(cfg.data)
         self.alphabet = self.folder.alphabet
         self.dictionary = Dictionary.load(str(self.folder.dictionary_path))
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        """The one dictionary."""
-        return self.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """The one dictionary."""
-        return self.dictionary
 
     def state_dict(self) -> dict[str, Any]:
         """Return the name of the alphabet, whose letters the ids stand for."""

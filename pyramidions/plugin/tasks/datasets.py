@@ -11,6 +11,9 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.text.tokenizer import PAD
 
+#: Where more than this share of all tokens is cut off, the log warns.
+MUCH = 0.25
+
 
 class SizedTexts(BaseWrapperDataset):
     """One side of pairs.
@@ -36,10 +39,6 @@ class SizedTexts(BaseWrapperDataset):
     def size(self, index: int) -> int:
         """Return the length of a text."""
         return int(self._sizes[index])
-
-
-#: Where more than this share of all tokens is cut off, the log warns.
-MUCH = 0.25
 
 
 class HeadDataset(SizedTexts):
@@ -134,26 +133,45 @@ class PairDataset(LanguagePairDataset):
 
 
 class Drawing(Protocol):
-    """What draws pairs anew in each epoch."""
+    """What draws pairs anew in each epoch.
+
+    Attributes:
+        epoch: which is read.
+        sizes: most tokens of each source and of each target.
+    """
 
     epoch: int
+    sizes: tuple[np.ndarray, np.ndarray]
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+
+    def pair(self, index: int) -> tuple[list[int], list[int]]:
+        """Return the token ids of a source and its target."""
+
+
+class _DrawnTexts(SizedTexts):
+    """The sources (side 0) or the targets (side 1) that are drawn."""
+
+    def __init__(self, drawing: Drawing, side: int) -> None:
+        super().__init__(drawing, drawing.sizes[side])
+        self._side = side
+
+    def __getitem__(self, index: int) -> Tensor:
+        return torch.tensor(self.dataset.pair(index)[self._side])
 
 
 class DrawnPairs(PairDataset):
     """Pairs of which training draws new ones in each epoch; validation has the same in all.
 
     Args:
-        drawing: what both sides read.
-        source: the sources.
-        target: the targets.
-        dictionary: of both.
+        drawing: of the pairs.
+        dictionary: of both sides.
         is_training: pairs are shuffled, and new in each epoch.
     """
 
-    def __init__(
-        self, drawing: Drawing, source: SizedTexts, target: SizedTexts, dictionary: Dictionary, is_training: bool
-    ) -> None:
-        super().__init__(source, target, dictionary, shuffle=is_training)
+    def __init__(self, drawing: Drawing, dictionary: Dictionary, is_training: bool) -> None:
+        super().__init__(_DrawnTexts(drawing, 0), _DrawnTexts(drawing, 1), dictionary, shuffle=is_training)
         self._drawing = drawing
         self._is_training = is_training
 

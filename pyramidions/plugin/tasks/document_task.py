@@ -72,12 +72,7 @@ class DocumentTask(TrainingTask):
     # Data
 
     @property
-    def source_dictionary(self) -> Dictionary:
-        """The one dictionary; its ids are the tokenizer's."""
-        return self.preprocessing.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
+    def dictionary(self) -> Dictionary:
         """The one dictionary; its ids are the tokenizer's."""
         return self.preprocessing.dictionary
 

@@ -20,6 +20,8 @@ from pyramidions.plugin.tasks.preprocessing import Length, Preprocessing, Settin
 from pyramidions.plugin.tasks.splits import load_labelled_split, no_labels
 from pyramidions.text.tokenizer import EOS, Tokenizer
 
+_NAME = "extractive_summarization"
+
 
 class SentenceExtractor:
     """Writes the best sentences of each document, in reading order, as its only hypothesis.
@@ -90,9 +92,6 @@ class SentenceExtractor:
             elif i != EOS:
                 units[-1].append(i)
         return units
-
-
-_NAME = "extractive_summarization"
 
 
 @register_task(_NAME, dataclass=ExtractiveSummarizationConfig)

@@ -5,7 +5,6 @@ import math
 from typing import Any, Optional
 
 import torch
-from fairseq import utils
 from fairseq.logging import metrics
 from torch import Tensor, nn
 
@@ -14,7 +13,11 @@ from pyramidions.models.freezing import freeze
 from pyramidions.models.pooling_warmup import PoolingWarmup
 from pyramidions.nn.regularised import regulariser_of
 from pyramidions.nn.scorer import Scorer
+from pyramidions.plugin.criterions.summed import total
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
+
+logger = logging.getLogger(__name__)
+_NAME = "regulariser"
 
 
 class ScorerRate:
@@ -94,9 +97,6 @@ def _shapes(held: list[Tensor]) -> str:
     return f"{len(held)} tensors of {sum(weight.numel() for weight in held):,} values in another order or number"
 
 
-logger = logging.getLogger(__name__)
-
-
 def begin_fine_tuning(cfg: DocumentTaskConfig, model: nn.Module, longest: int) -> Optional[ScorerRate]:
     """Prepare a model for training, before its optimizer is built.
 
@@ -119,9 +119,6 @@ def begin_fine_tuning(cfg: DocumentTaskConfig, model: nn.Module, longest: int) -
     if cfg.pooling_warmup:
         model.pooling_warmup = PoolingWarmup(model, longest, cfg.pooling_warmup)
     return None if cfg.scorer_lr_scale == 1 else ScorerRate(model, cfg.scorer_lr_scale)
-
-
-_NAME = "regulariser"
 
 
 class WithRegulariser:
@@ -150,7 +147,6 @@ class WithRegulariser:
 def log_regulariser(logging_outputs: list[dict[str, Any]]) -> None:
     """Log the mean of the parts' losses over all that the criterion counted, if there are any."""
     found = [log for log in logging_outputs if _NAME in log]
-    # Plain floats: the metrics in a checkpoint must load without pickled code.
-    own, counted = (float(utils.item(sum(log[key] for log in found))) for key in (_NAME, "sample_size"))
+    counted = total(found, "sample_size")
     if counted > 0:
-        metrics.log_scalar(_NAME, own / counted, counted, round=4)
+        metrics.log_scalar(_NAME, total(found, _NAME) / counted, counted, round=4)

@@ -11,6 +11,12 @@ from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_tokenizer
 from pyramidions.text.tokenizer import SPECIALS, Tokenizer
 
+#: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
+QUERIES = "queries"
+#: The setting that the words of documents are tagged, likewise.
+TAGS = "tags"
+_SHOWN = 60  # characters of a wrong line
+
 
 class Length(NamedTuple):
     """How long something may be.
@@ -38,12 +44,6 @@ class Setting(NamedTuple):
 
     asked: Any
     default: Any
-
-
-#: The setting that documents have queries. No flag sets it: the data does, or the checkpoint.
-QUERIES = "queries"
-#: The setting that the words of documents are tagged, likewise.
-TAGS = "tags"
 
 
 class _Dictionary(Dictionary):
@@ -180,9 +180,6 @@ class Preprocessing:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-_SHOWN = 60  # characters of a wrong line
 
 
 class PieceCodec:

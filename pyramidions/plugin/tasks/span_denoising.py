@@ -1,13 +1,11 @@
 """The task: passages of documents with missing spans in, the spans out."""
 
 import logging
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from fairseq.data import Dictionary
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
@@ -15,11 +13,14 @@ from pyramidions.data.verify import verify_split
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
 from pyramidions.plugin.hooks import model_name, seed_of
 from pyramidions.plugin.tasks.config import SpanDenoisingConfig
-from pyramidions.plugin.tasks.datasets import DrawnPairs, SizedTexts
+from pyramidions.plugin.tasks.datasets import DrawnPairs
 from pyramidions.plugin.tasks.document_task import DocumentTask
 from pyramidions.plugin.tasks.preprocessing import Length, Preprocessing
 from pyramidions.plugin.tasks.splits import indexed, is_shuffled
 from pyramidions.text.tokenizer import EOS
+
+logger = logging.getLogger(__name__)
+_NAME = "span_denoising"
 
 #: stands for a span; no text has it but where a character is unknown
 SENTINEL = 3
@@ -95,7 +96,7 @@ def _partition(total: int, parts: int, random: np.random.Generator) -> list[int]
 
 
 class Corruption:
-    """Passages of texts, and the spans that are missing in them.
+    """Passages of texts without some spans, and the spans that are missing.
 
     Both follow from the seed, the epoch and the number of the text, so that a run that goes on trains on the same ones.
 
@@ -104,75 +105,36 @@ class Corruption:
         noise: what is corrupted.
         longest: tokens of a passage at most, without its end.
         seed: of all that is drawn.
+        prefix: the tokens that begin each source and each target.
     """
 
-    def __init__(self, texts: Any, noise: SpanNoise, longest: int, seed: int) -> None:
+    def __init__(self, texts: Any, noise: SpanNoise, longest: int, seed: int, prefix: Sequence[int] = ()) -> None:
         self.texts = texts
         self.noise = noise
         self.longest = longest
         self.seed = seed
+        self.prefix = prefix
         self.epoch = 1
+        passages = np.minimum(np.asarray(texts.sizes) - 1, longest)
+        different, places = np.unique(passages, return_inverse=True)
+        # Of a single token nothing is left to tell what is missing.
+        sizes = np.array([noise.sizes(passage) if passage > 1 else (passage, 0) for passage in different.tolist()])
+        source, target = (sizes.reshape(-1, 2)[places] + len(prefix) + 1).T
+        self.sizes = source, target
 
-    def passage_sizes(self) -> np.ndarray:
-        """Return the tokens of each text's passage."""
-        sizes: np.ndarray = np.minimum(np.asarray(self.texts.sizes) - 1, self.longest)
-        return sizes
+    def __len__(self) -> int:
+        return len(self.texts)
 
-    def of(self, index: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return what is left of the passage of a text, and the missing spans."""
+    def pair(self, index: int) -> tuple[list[int], list[int]]:
+        """Return what is left of the passage of a text, and the missing spans, with the prefix and the end."""
         random = np.random.default_rng([self.seed, self.epoch, index])
         text: np.ndarray = self.texts[index][:-1].numpy()
         length = min(len(text), self.longest)
         start = int(random.integers(len(text) - length + 1))
         passage = text[start : start + length]
-        # Of a single token nothing is left to tell what is missing.
-        return self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
-
-
-class CorruptedTexts(SizedTexts):
-    """One side of corrupted texts, with the tokenizer's prefix and the end of the text.
-
-    Args:
-        corruption: of the texts.
-        side: "source" is what is left of them, "target" what is missing.
-        prefix: the tokens that begin each text.
-    """
-
-    def __init__(self, corruption: Corruption, side: Literal["source", "target"], prefix: tuple[int, ...]) -> None:
-        self.corruption = corruption
-        self.prefix = list(prefix)
-        self._number = ("source", "target").index(side)
-        passages = corruption.passage_sizes().tolist()
-        of_passage = {passage: self._length(passage) for passage in set(passages)}
-        super().__init__(corruption.texts, np.array([of_passage[passage] for passage in passages]))
-
-    def _length(self, passage: int) -> int:
-        sizes = self.corruption.noise.sizes(passage) if passage > 1 else (passage, 0)
-        return len(self.prefix) + sizes[self._number] + 1
-
-    def __getitem__(self, index: int) -> Tensor:
-        text = self.corruption.of(index)[self._number]
-        return torch.tensor([*self.prefix, *text.tolist(), EOS])
-
-
-def span_pairs(
-    corruption: Corruption, dictionary: Dictionary, prefix: tuple[int, ...], is_training: bool
-) -> DrawnPairs:
-    """Return pairs of corrupted texts and what is missing in them.
-
-    Args:
-        corruption: of the texts.
-        dictionary: of both.
-        prefix: the tokens that begin each text.
-        is_training: texts are shuffled, and each epoch has passages and spans of its own.
-    """
-    source = CorruptedTexts(corruption, "source", prefix)
-    target = CorruptedTexts(corruption, "target", prefix)
-    return DrawnPairs(corruption, source, target, dictionary, is_training)
-
-
-logger = logging.getLogger(__name__)
-_NAME = "span_denoising"
+        both = self.noise.corrupt(passage, random) if length > 1 else (passage, passage[:0])
+        source, target = ([*self.prefix, *side.tolist(), EOS] for side in both)
+        return source, target
 
 
 @register_task(_NAME, dataclass=SpanDenoisingConfig)
@@ -245,5 +207,5 @@ class SpanDenoisingTask(DocumentTask):
         texts = indexed(preprocessing, split, "source")
         sizes = " and ".join(map(str, self.noise.sizes(longest)))
         logger.info("%s: passages of up to %d tokens: %s in source and target", split, longest, sizes)
-        corruption = Corruption(texts, self.noise, longest, seed_of(self.cfg))
-        return span_pairs(corruption, preprocessing.dictionary, prefix, is_shuffled(split))
+        corruption = Corruption(texts, self.noise, longest, seed_of(self.cfg), prefix)
+        return DrawnPairs(corruption, preprocessing.dictionary, is_shuffled(split))

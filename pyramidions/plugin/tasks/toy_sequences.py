@@ -1,21 +1,25 @@
 """The task: toy problems on decimal numbers, trained on short inputs and tested on longer ones."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from fairseq import metrics
 from fairseq.data import Dictionary
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks.config import ToySequencesConfig
-from pyramidions.plugin.tasks.datasets import DrawnPairs, SizedTexts
+from pyramidions.plugin.tasks.datasets import DrawnPairs
 from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.text.tokenizer import EOS, SPECIALS
+
+#: the symbols of the shortest input of each
+SHORTEST = {"copy": 1, "addition": 3}
+_COUNTS = ("toy_symbols", "toy_symbols_right", "toy_sequences", "toy_sequences_right")
+_NUMBERS = {"train": 0, "valid": 1, "test": 2}
 
 BASE = 10
 SYMBOLS = (*map(str, range(BASE)), "+")
@@ -60,8 +64,6 @@ def addition(length: int, random: np.random.Generator) -> Pair:
 
 
 PROBLEMS: dict[str, Problem] = {"copy": copying, "addition": addition}
-#: the symbols of the shortest input of each
-SHORTEST = {"copy": 1, "addition": 3}
 
 
 class Examples:
@@ -79,41 +81,18 @@ class Examples:
         self.lengths = np.random.default_rng(seed).integers(lengths[0], lengths[1] + 1, size=count)
         self.seed = seed
         self.epoch = 1
+        # No answer is longer than its input.
+        self.sizes = self.lengths + 1, self.lengths + 1
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> Pair:
+    def pair(self, index: int) -> tuple[list[int], list[int]]:
+        """Return the token ids of an input and its answer."""
         random = np.random.default_rng([*self.seed, self.epoch, index])
-        return self.problem(int(self.lengths[index]), random)
-
-
-class _Side(SizedTexts):
-    """The inputs of examples, or the answers."""
-
-    def __init__(self, examples: Examples, side: Literal["source", "target"]) -> None:
-        # No answer is longer than its input.
-        super().__init__(examples, examples.lengths + 1)
-        self.side = side
-
-    def __getitem__(self, index: int) -> Tensor:
-        symbols = getattr(self.dataset[index], self.side)
-        return torch.tensor([*(len(SPECIALS) + symbol for symbol in symbols), EOS])
-
-
-def toy_pairs(examples: Examples, dictionary: Dictionary, is_training: bool) -> DrawnPairs:
-    """Return inputs and answers of a toy problem.
-
-    Args:
-        examples: of the problem.
-        dictionary: of both sides.
-        is_training: examples are shuffled, and new in each epoch.
-    """
-    return DrawnPairs(examples, _Side(examples, "source"), _Side(examples, "target"), dictionary, is_training)
-
-
-_COUNTS = ("toy_symbols", "toy_symbols_right", "toy_sequences", "toy_sequences_right")
-_NUMBERS = {"train": 0, "valid": 1, "test": 2}
+        both = self.problem(int(self.lengths[index]), random)
+        source, target = ([*(len(SPECIALS) + symbol for symbol in symbols), EOS] for symbols in both)
+        return source, target
 
 
 @register_task("toy_sequences", dataclass=ToySequencesConfig)
@@ -153,16 +132,6 @@ class ToySequencesTask(TrainingTask):
         for symbol in SYMBOLS:
             self.dictionary.add_symbol(symbol)
 
-    @property
-    def source_dictionary(self) -> Dictionary:
-        """The one dictionary."""
-        return self.dictionary
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """The one dictionary."""
-        return self.dictionary
-
     def max_positions(self) -> tuple[int, int]:
         """Return the most tokens of an input and of an answer, with their ends."""
         longest = max(self.cfg.longest, self.cfg.test_longest) + 1
@@ -180,7 +149,7 @@ class ToySequencesTask(TrainingTask):
         lengths = (cfg.test_shortest, cfg.test_longest) if split == "test" else (cfg.shortest, cfg.longest)
         count = cfg.examples if split == "train" else cfg.test_examples
         examples = Examples(PROBLEMS[cfg.problem], lengths, count, (seed_of(cfg), _NUMBERS[split]))
-        self.datasets[split] = toy_pairs(examples, self.dictionary, is_training=split == "train")
+        self.datasets[split] = DrawnPairs(examples, self.dictionary, is_training=split == "train")
 
     def valid_step(self, sample: dict[str, Any], model: Any, criterion: Any) -> tuple[Any, Any, dict[str, Any]]:
         """Compute the loss of a batch, and count what is right."""

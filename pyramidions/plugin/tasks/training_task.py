@@ -4,6 +4,7 @@ from abc import ABC
 from argparse import ArgumentParser
 from typing import Any, Optional
 
+from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq.tasks import FairseqTask
 
@@ -32,6 +33,9 @@ class TrainingTask(FairseqTask, ABC):
         UserError: the patience is negative.
     """
 
+    #: of source and target
+    dictionary: Dictionary
+
     def __init__(self, cfg: Any) -> None:
         super().__init__(cfg)
         if cfg.stopping_patience < 0:
@@ -39,6 +43,16 @@ class TrainingTask(FairseqTask, ABC):
         check_given(run_of(cfg))
         self._training: Optional[TrainingRun] = None
         self._scorers = CollapseWatch()
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The one dictionary."""
+        return self.dictionary
 
     @classmethod
     def setup_task(cls, cfg: Any, **unused: Any) -> Any:

@@ -1,6 +1,5 @@
 """Metrics of the summaries that validation writes, and the one that chooses the best checkpoint."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import fields
@@ -20,6 +19,10 @@ from pyramidions.scoring import FIGURES, Example, Metric, MetricOptions, metric_
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.score import check_names, metrics_of
 from pyramidions.text.tokenizer import Tokenizer
+
+_COUNT = "_scored_documents"
+#: What fairseq logs of speed and size, by which nobody chooses a checkpoint.
+_COUNTED = {"wps", "wpb", "bsz", "num_updates"}
 
 
 def metric_names(cfg: Any) -> list[str]:
@@ -55,9 +58,6 @@ def validation_metrics(cfg: ScoredTaskConfig) -> dict[str, Metric]:
         if not fits(value, hints[name]):
             raise UserError(f"{name!r} in `eval_metric_args` must be {rule_of(hints[name])}, but is {value!r}.")
     return metrics_of(names, MetricOptions(**given)) if names else {}
-
-
-_COUNT = "_scored_documents"
 
 
 class WithExamples(BaseWrapperDataset):
@@ -154,12 +154,6 @@ def _sum(name: str) -> str:
 
 def _mean(meters: Any, name: str) -> float:
     return float(meters[_sum(name)].sum / meters[_COUNT].sum)
-
-
-logger = logging.getLogger(__name__)
-
-#: What fairseq logs of speed and size, by which nobody chooses a checkpoint.
-_COUNTED = {"wps", "wpb", "bsz", "num_updates"}
 
 
 def check_best(cfg: Any) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyramidions.plugin.tasks.datasets import DrawnPairs
-from pyramidions.plugin.tasks.span_denoising import SENTINEL, Corruption, SpanNoise, span_pairs
+from pyramidions.plugin.tasks.span_denoising import SENTINEL, Corruption, SpanNoise
 
 T5 = SpanNoise(0.15, 3.0)
 
@@ -34,7 +34,7 @@ def put_back(source: list[int], target: list[int]) -> list[int]:
 
 
 def dataset(texts: Texts, longest: int = 20, is_training: bool = True, prefix: tuple[int, ...] = ()) -> DrawnPairs:
-    return span_pairs(Corruption(texts, T5, longest, seed=1), Dictionary(), prefix, is_training)
+    return DrawnPairs(Corruption(texts, T5, longest, 1, prefix), Dictionary(), is_training)
 
 
 @settings(deadline=None, max_examples=60)
