@@ -7,8 +7,9 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Range
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
-from pyramidions.nn.functional.distance_attention import UNSEEN, attend_by_distance, received_by_distance
+from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.tiles import UNSEEN, Band, ByDistance
 from pyramidions.nn.options import Length, Probability, Window
 from pyramidions.nn.regularised import Regularised
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -51,13 +52,14 @@ class AdaptiveSpanAttention(CoreAttention, Regularised):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        hidden = padding_of(k, context.padding_mask)
-        return attend_by_distance(q, k, v, hidden, self._bias(k), self.dropout if self.training else 0.0).mixed
+        plan, bias = self._seen(k, padding_of(k, context.padding_mask))
+        return tiled_attention(q, k, v, plan, bias, self.dropout if self.training else 0.0)
 
     def received(self, q: Tensor, k: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
-        hidden, bias = padding_of(k, context.padding_mask), self._bias(k).detach()
-        total = attend_by_distance(q, k, k[..., :0], hidden, bias).total
-        return received_by_distance(q, k, hidden, hidden, bias, total).masked_fill(hidden, 0.0)
+        hidden = padding_of(k, context.padding_mask)
+        plan, bias = self._seen(k, hidden)
+        (found,) = received(q, k, plan, hidden[:, None, :, None], bias)
+        return found.sum(dim=(1, 3)).masked_fill(hidden, 0.0)
 
     def spans(self) -> Tensor:
         """Return how far each head sees in either direction before its weights fall: (H,), in positions."""
@@ -66,12 +68,13 @@ class AdaptiveSpanAttention(CoreAttention, Regularised):
     def regulariser(self) -> Tensor | None:
         return self.penalty * self.spans().mean() if self.penalty else None
 
-    def _bias(self, k: Tensor) -> Tensor:
-        """Return the logarithm of what weights are multiplied by, for each distance: (H, 2R + 1)."""
+    def _seen(self, k: Tensor, hidden: Tensor) -> tuple[Band, ByDistance]:
+        """Return what the longest span shows, and the logarithm of what weights are multiplied by in it."""
         spans = self.spans()
         reach = min(self.side, k.size(2) - 1)
         if not self.training:
             reach = min(reach, int(spans.max()) + self.ramp)
         distance = torch.arange(-reach, reach + 1, device=k.device).abs()
         kept = ((spans[:, None] - distance) / self.ramp + 1).clamp(max=1.0)
-        return torch.where(kept > 0, kept, 1.0).log().masked_fill(kept <= 0, UNSEEN)
+        bias = torch.where(kept > 0, kept, 1.0).log().masked_fill(kept <= 0, UNSEEN)
+        return Band(hidden, reach), ByDistance(bias)

@@ -9,10 +9,11 @@ from torch import Tensor
 from pyramidions.base.arguments import CountOrZero, EveryOther
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.block_lists import BlockLists
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.functional.gathered_attention import Seen, gathered_attention, received_by_gathered
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.tiles import Blocks
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.options import Length, Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -67,7 +68,7 @@ class BigBirdAttention(CoreAttention):
         dropout = self.dropout if self.training else 0.0
         mixed = torch.cat(
             [
-                gathered_attention(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), v.flatten(0, 2), seen, dropout)
+                tiled_attention(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), v.flatten(0, 2), seen, dropout=dropout)
                 # (B H C', M, E) -> (B, H, C', M E)
                 .reshape(*q.shape[:2], -1, q.size(3) * q.size(4))
                 for rows, seen in self._seen(hidden, q.size(1))
@@ -95,7 +96,8 @@ class BigBirdAttention(CoreAttention):
         for rows, seen in self._seen(hidden, q.size(1)):
             # (B, C, M) -> (B H C', M)
             without = left_out[:, None, rows].expand(-1, q.size(1), -1, -1).flatten(0, 2)
-            total += received_by_gathered(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), seen, without).view_as(total)
+            (found,) = received(q[:, :, rows].flatten(0, 2), k.flatten(0, 2), seen, without[..., None])
+            total += found.view_as(total)
         found = total.sum(dim=1).flatten(1)
         if ends is not None:
             without = ends.absent[..., None] | hidden.gather(
@@ -127,7 +129,7 @@ class BigBirdAttention(CoreAttention):
         marked = (numbers < count) & ((numbers < self.lists.ends) | (numbers >= count - self.lists.ends))
         return Marks(marked, 2 * self.lists.ends)
 
-    def _seen(self, hidden: Tensor, heads: int) -> Iterator[tuple[slice, Seen]]:
+    def _seen(self, hidden: Tensor, heads: int) -> Iterator[tuple[slice, Blocks]]:
         """Yield what the first blocks see, which may be all of a short document, and what the others see."""
         count, blocks, first = _blocks_of(hidden), hidden.size(1), self.lists.full
         others = torch.arange(first, blocks, device=hidden.device)
@@ -141,7 +143,7 @@ def _blocks_of(hidden: Tensor) -> Tensor:
     return (~hidden).any(dim=2).long().mul(numbers).amax(dim=1).clamp(min=1)
 
 
-def _seen(lists: Tensor, hidden: Tensor) -> Seen:
+def _seen(lists: Tensor, hidden: Tensor) -> Blocks:
     """Return blocks by their place among those of all documents and heads: (B, H, C', S) -> (B H C', S)."""
     batch, heads = lists.shape[:2]
     document = torch.arange(batch, device=lists.device)[:, None, None, None]
@@ -151,7 +153,7 @@ def _seen(lists: Tensor, hidden: Tensor) -> Seen:
     allowed = (~hidden[document, blocks] & (lists >= 0)[..., None]).flatten(3).flatten(0, 2)
     # Rows that see nothing are padding.
     allowed = allowed | ~allowed.any(dim=1, keepdim=True)
-    return Seen(((document * heads + head) * hidden.size(1) + blocks).flatten(0, 2), allowed)
+    return Blocks(((document * heads + head) * hidden.size(1) + blocks).flatten(0, 2), allowed)
 
 
 def _of(ends: Marks, q: Tensor) -> Tensor:

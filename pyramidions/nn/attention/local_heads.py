@@ -5,8 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.local_window import local_window_attention
+from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.tiles import Band
 
 
 class LocalHeads(nn.Module):
@@ -54,9 +55,7 @@ class LocalHeads(nn.Module):
         if count:
             near = q[:, :count], k[:, :count], v[:, :count]
             dropout = self.dropout if self.training else 0.0
-            parts.append(
-                local_window_attention(*near, padding_mask, self.side, dropout, sees_itself=self.see_themselves)
-            )
+            parts.append(tiled_attention(*near, Band(padding_mask, self.side, self.see_themselves), dropout=dropout))
         if count < q.size(1):
             parts.append(others(q[:, count:], k[:, count:], v[:, count:], padding_mask))
         return torch.cat(parts, dim=1)

@@ -5,10 +5,10 @@ from torch import Tensor, nn
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.state import ProjectedDistances
-from pyramidions.nn.functional.attention import full_precision
+from pyramidions.nn.functional.attention import tiled_attention
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.relative_attention import relative_attention
 from pyramidions.nn.functional.sinusoids import sinusoids
+from pyramidions.nn.functional.tiles import Dense, Relative, full_precision
 from pyramidions.nn.options import Probability
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, State
 
@@ -82,18 +82,11 @@ class RelativeAttention(CoreAttention):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, context: LayerContext = NO_CONTEXT) -> Tensor:
         self.refuse(q, k, context)
-        furthest = q.size(2) - 1
-        return relative_attention(
-            q,
-            k,
-            v,
-            self._projected(furthest, 0 if context.is_causal else -furthest),
-            self.distances.content_bias,
-            self.distances.position_bias,
-            context.padding_mask,
-            self.dropout if self.training else 0.0,
-            is_causal=context.is_causal,
-        )
+        length, hidden = q.size(2), context.padding_mask
+        projected = self._projected(length - 1, 0 if context.is_causal else 1 - length)
+        scores = Relative(projected, self.distances.content_bias, self.distances.position_bias, length)
+        plan = Dense(length, None if hidden is None else ~hidden[:, None, None], context.is_causal)
+        return tiled_attention(q, k, v, plan, scores, self.dropout if self.training else 0.0)
 
     def new_state(self) -> State:
         return ProjectedDistances()

@@ -8,9 +8,10 @@ from torch import Tensor
 from pyramidions.base.arguments import Count, CountOrZero
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
+from pyramidions.nn.functional.attention import received, tiled_attention
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
-from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.options import Probability, Window
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
@@ -58,14 +59,13 @@ class SlidingWindowAttention(CoreAttention):
             return self.everywhere(q, k, v, context)
         marks = context.marks
         hidden = _hidden(k, context.padding_mask, marks)
-        further = None if marks is None else Further(marks.take(k), marks.take(v), marks.absent)
+        further = () if marks is None else (marks.take(k), marks.take(v), marks.absent)
         dropout = self.dropout if self.training else 0.0
         parts = []
         for heads, dilation in self._groups(q.size(1)):
             rows, keys, values = (interleaved(x[:, heads], dilation) for x in (q, k, v))
-            mask = interleaved_mask(hidden, dilation)
-            seen = None if further is None else _repeated(further, heads, dilation)
-            mixed = local_window_attention(rows, keys, values, mask, self.side, dropout, further=seen)
+            plan = self._plan(hidden, further, heads, dilation)
+            mixed = tiled_attention(rows, keys, values, plan, dropout=dropout)
             parts.append(in_order(mixed, dilation, q.size(2)))
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
@@ -76,27 +76,30 @@ class SlidingWindowAttention(CoreAttention):
         if self._sees_everything(k):
             return self.everywhere.received(q, k, context, rows)
         hidden = _hidden(k, context.padding_mask, marks)
-        further = Further(k[:, :, :0], k[:, :, :0], hidden[:, :0])
-        if marks is not None:
-            further = Further(marks.take(k), marks.take(k), marks.absent)
+        further = () if marks is None else (marks.take(k), marks.take(k), marks.absent)
         total = torch.zeros(real.shape, dtype=torch.float32, device=k.device)
         for heads, dilation in self._groups(q.size(1)):
-            near, far = received_in_window(
+            near, *far = received(
                 interleaved(q[:, heads], dilation),
                 interleaved(k[:, heads], dilation),
-                interleaved_mask(hidden, dilation),
-                interleaved_mask(rows, dilation),
-                self.side,
-                _repeated(further, heads, dilation),
+                self._plan(hidden, further, heads, dilation),
+                interleaved_mask(rows, dilation)[:, None, :, None],
             )
-            total += in_order(near[:, None, :, None], dilation, k.size(2))[:, 0, :, 0]
-            if marks is not None:
-                # (Bd, G) -> (B, G), the residues of a document one after the other
-                total.scatter_add_(1, marks.positions, far.unflatten(0, (-1, dilation)).sum(dim=1))
+            total += in_order(near, dilation, k.size(2)).sum(dim=(1, 3))
+            if marks is not None and far:
+                # (Bd, H', G, 1) -> (B, G), the residues of a document one after the other
+                total.scatter_add_(1, marks.positions, far[0].unflatten(0, (-1, dilation)).sum(dim=(1, 2, 4)))
         return total.masked_fill(real, 0.0)
 
     def _sees_everything(self, k: Tensor) -> bool:
         return k.size(2) <= self.side + 1 and not self.dilated_heads
+
+    def _plan(self, hidden: Tensor, further: tuple[Tensor, ...], heads: slice, dilation: int) -> Band:
+        """Return what ``heads`` see near them and everywhere, once per residue."""
+        # (B, H, G, E) -> (Bd, H', G, E), (B, G) -> (Bd, G)
+        own = (x[:, heads] if x.dim() == 4 else x for x in further)
+        repeated = (x if dilation == 1 else x.repeat_interleave(dilation, dim=0) for x in own)
+        return Band(interleaved_mask(hidden, dilation), self.side, True, *repeated)
 
     def _groups(self, heads: int) -> list[tuple[slice, int]]:
         """Return the heads that see each position of their window, and those that leave some out."""
@@ -109,11 +112,3 @@ def _hidden(k: Tensor, padding_mask: Tensor | None, marks: Marks | None) -> Tens
     """Return the keys that no window shows: padding, and marked ones, which are seen anyway: (B, L)."""
     padding_mask = padding_of(k, padding_mask)
     return padding_mask if marks is None else padding_mask | marks.marked
-
-
-def _repeated(further: Further, heads: slice, dilation: int) -> Further:
-    """Return what ``heads`` see everywhere, once per residue: (B, H, G, E) -> (Bd, H', G, E)."""
-    k, v, absent = further.k[:, heads], further.v[:, heads], further.absent
-    if dilation > 1:
-        k, v, absent = (x.repeat_interleave(dilation, dim=0) for x in (k, v, absent))
-    return Further(k, v, absent)

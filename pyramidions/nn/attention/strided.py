@@ -7,16 +7,10 @@ from torch import Tensor
 
 from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature
 from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.functional.distance_attention import (
-    UNSEEN,
-    Attended,
-    attend_by_distance,
-    joined,
-    received_by_distance,
-)
+from pyramidions.nn.functional.attention import Attended, attended, joined, received, tiled_attention
 from pyramidions.nn.functional.interleaving import in_order, interleaved, interleaved_mask
-from pyramidions.nn.functional.local_window import Further, local_window_attention, received_in_window
 from pyramidions.nn.functional.masking import padding_of
+from pyramidions.nn.functional.tiles import UNSEEN, Band, ByDistance
 from pyramidions.nn.options import Length, Probability, Window
 from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
 
@@ -56,7 +50,8 @@ class StridedAttention(CoreAttention):
         if not self.split_heads:
             return joined(*self._parts(q, k, v, hidden, dropout)).mixed
         near = -(-q.size(1) // 2)
-        window = local_window_attention(q[:, :near], k[:, :near], v[:, :near], hidden, self.side, dropout)
+        first = q[:, :near], k[:, :near], v[:, :near]
+        window = tiled_attention(*first, Band(hidden, self.side), dropout=dropout)
         rows, keys, values = (interleaved(x[:, near:], self.stride) for x in (q, k, v))
         mixed = self.everywhere(rows, keys, values, LayerContext(interleaved_mask(hidden, self.stride)))
         return torch.cat([window, in_order(mixed, self.stride, q.size(2))], dim=1)
@@ -66,33 +61,33 @@ class StridedAttention(CoreAttention):
         absent = interleaved_mask(hidden, self.stride)
         if self.split_heads:
             near = -(-q.size(1) // 2)
-            nothing = Further(k[:, :near, :0], k[:, :near, :0], hidden[:, :0])
-            window, _ = received_in_window(q[:, :near], k[:, :near], hidden, hidden, self.side, nothing)
+            (window,) = received(q[:, :near], k[:, :near], Band(hidden, self.side), hidden[:, None, :, None])
             rows, keys = (interleaved(x[:, near:], self.stride) for x in (q, k))
-            far = self.everywhere.received(rows, keys, LayerContext(absent))
+            far = self.everywhere.received(rows, keys, LayerContext(absent))[:, None, :, None]
         else:
             total = joined(*self._parts(q, k, k[..., :0], hidden, 0.0)).total
-            window = received_by_distance(q, k, hidden, hidden, self._window(k), total)
+            (window,) = received(q, k, self._window(k, hidden), hidden[:, None, :, None], total=total)
             rows, keys, totals = (interleaved(x, self.stride) for x in (q, k, total))
-            far = received_by_distance(rows, keys, absent, absent, self._beyond(k), totals)
-        far = in_order(far[:, None, :, None], self.stride, k.size(2))[:, 0, :, 0]
-        return (window + far).masked_fill(hidden, 0.0)
+            plan, bias = self._beyond(keys, absent)
+            (far,) = received(rows, keys, plan, absent[:, None, :, None], bias, totals)
+        far = in_order(far, self.stride, k.size(2)).sum(dim=(1, 3))
+        return (window.sum(dim=(1, 3)) + far).masked_fill(hidden, 0.0)
 
     def _parts(self, q: Tensor, k: Tensor, v: Tensor, hidden: Tensor, dropout: float) -> tuple[Attended, Attended]:
         """Return what queries read within the window, and what they read beyond it."""
-        window = attend_by_distance(q, k, v, hidden, self._window(k), dropout)
+        window = attended(q, k, v, self._window(k, hidden), dropout=dropout)
         rows, keys, values = (interleaved(x, self.stride) for x in (q, k, v))
-        absent = interleaved_mask(hidden, self.stride)
-        far = attend_by_distance(rows, keys, values, absent, self._beyond(k), dropout)
+        plan, bias = self._beyond(keys, interleaved_mask(hidden, self.stride))
+        far = attended(rows, keys, values, plan, bias, dropout)
         return window, Attended(*(in_order(x, self.stride, q.size(2)) for x in far))
 
-    def _window(self, k: Tensor) -> Tensor:
-        reach = min(self.side, k.size(2) - 1)
-        return torch.zeros(1, 2 * reach + 1, dtype=torch.float32, device=k.device)
+    def _window(self, k: Tensor, hidden: Tensor) -> Band:
+        return Band(hidden, min(self.side, k.size(2) - 1))
 
-    def _beyond(self, k: Tensor) -> Tensor:
-        """Return the bias among positions of one residue: those within the window are seen there."""
-        reach = -(-k.size(2) // self.stride) - 1
+    def _beyond(self, k: Tensor, hidden: Tensor) -> tuple[Band, ByDistance]:
+        """Return what is seen among positions of one residue: not those within the window, which are seen there."""
+        reach = k.size(2) - 1
         distance = torch.arange(-reach, reach + 1, device=k.device)[None]
         near = distance.abs() * self.stride <= self.side
-        return torch.zeros(1, 2 * reach + 1, dtype=torch.float32, device=k.device).masked_fill(near, UNSEEN)
+        bias = torch.zeros(near.shape, dtype=torch.float32, device=k.device).masked_fill(near, UNSEEN)
+        return Band(hidden, reach), ByDistance(bias)

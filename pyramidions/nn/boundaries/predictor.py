@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.functional.attention import full_precision
+from pyramidions.nn.functional.tiles import full_precision
 
 
 class BoundaryPredictor(nn.Module):

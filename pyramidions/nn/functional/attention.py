@@ -1,17 +1,19 @@
-"""Scaled dot-product attention that never holds the whole matrix of weights, not even with dropout."""
+"""Attention in tiles: one loop for all kinds, which holds few weights at a time, not even with dropout all of them."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.utils.flop_counter import register_flop_formula
 
-from pyramidions.nn.functional.dropout import bernoulli_samples, draws_bernoulli, new_seed
-
-_TILE = 2**19  # weights that are in memory at a time
+from pyramidions.nn.functional.dropout import bernoulli_samples, drawn_from, draws_bernoulli, new_seed
+from pyramidions.nn.functional.fused import Attend, fused_pieces
+from pyramidions.nn.functional.tiles import Dense, Index, Plan, ScoreMod, Tile, computes_in_tiles, full_precision
 
 
 def scaled_dot_product_attention(
@@ -20,8 +22,7 @@ def scaled_dot_product_attention(
     """Attend (Vaswani et al. 2017, section 3.2.1).
 
     torch's own kernels do it, but for one case: on the CPU, attention dropout sends torch down a path that holds every
-    weight several times. There the weights are computed tile by tile, and again in the backward pass (Dao et al. 2022,
-    section 3.1, without their running softmax: a tile spans all keys), in float32 or better.
+    weight several times.
 
     Args:
         q: (..., Lq, E).
@@ -38,140 +39,405 @@ def scaled_dot_product_attention(
     nothing = not (q.numel() and k.numel())
     if dropout == 0.0 or nothing or not draws_bernoulli(q):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=is_causal)
-    if is_causal:
-        allowed = torch.ones(q.size(-2), k.size(-2), dtype=torch.bool, device=q.device).tril()
-    # A seed, instead of a mask that is as large as the matrix of weights.
-    seed = new_seed()
-    if allowed is not None:
-        allowed = allowed if allowed.dtype == torch.bool else allowed.eq(0.0)
-        allowed = allowed.expand(*q.shape[:-2], *allowed.shape[-2:])
-    return _TiledAttention.apply(q, k, v, allowed, dropout, seed)
+    return tiled_attention(q, k, v, Dense(k.size(-2), allowed, is_causal), dropout=dropout)
 
 
-Index = tuple[Any, ...]
+def tiled_attention(
+    q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Attend to the keys that a plan names.
 
-
-class _Tile(NamedTuple):
-    keys: Index  # (..., Lk, E) -> (..., Lk, E)
-    queries: Index  # (..., Lq, E) -> (..., Lq', E)
-    first: bool  # of those with the same keys
-    blocked: Tensor | None  # broadcastable to (..., Lq', Lk)
-    dropped: Tensor  # (..., Lq', Lk)
-    scale: float  # of weights that are not dropped
-
-
-def _matrices(leading: Sequence[int], weights: int) -> Iterator[Index]:
-    """Cut ``leading`` dimensions into pieces of about a tile, where a matrix has so many ``weights``."""
-    inner = math.prod(leading[1:]) * weights
-    if len(leading) > 1 and inner >= _TILE:
-        for number in range(leading[0]):
-            for rest in _matrices(leading[1:], weights):
-                yield (number, *rest)
-    else:
-        together = max(1, _TILE // inner)
-        for start in range(0, leading[0], together):
-            yield (slice(start, start + together),)
-
-
-def _tiles(q: Tensor, k: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Iterator[_Tile]:
-    """Cut the matrices of weights; the same seed draws the same samples."""
-    generator = torch.Generator().manual_seed(seed)
-    rows = max(1, min(q.size(-2), _TILE // k.size(-2)))
-    for keys in _matrices(q.shape[:-2], rows * k.size(-2)):
-        for start in range(0, q.size(-2), rows):
-            span = slice(start, start + rows)
-            queries = (*keys, ..., span, slice(None))
-            blocked = None
-            if allowed is not None:
-                blocked = ~allowed[keys if allowed.size(-2) == 1 else queries]
-            shape = torch.Size((*q[queries].shape[:-1], k.size(-2)))
-            yield _Tile(keys, queries, start == 0, blocked, *bernoulli_samples(shape, dropout, generator))
-
-
-def full_precision(x: Tensor) -> Tensor:
-    """Return ``x`` in the precision in which weights are computed and sums are taken."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def _weights(tile: _Tile, q: Tensor, k: Tensor) -> Tensor:
-    """(..., Lq', E), (..., Lk, E) -> (..., Lq', Lk)."""
-    logits = (q * q.size(-1) ** -0.5) @ k.transpose(-1, -2)
-    if tile.blocked is not None:
-        logits.masked_fill_(tile.blocked, -torch.inf)
-    return logits.softmax(dim=-1)
-
-
-def mix(weights: Tensor, dropped: Tensor | None, scale: float, values: Tensor) -> Tensor:
-    """Mix values by weights (..., Lq, Lk), which it overwrites: (..., Lk, E) -> (..., Lq, E).
+    Weights are computed tile by tile, and again in the backward pass, for which only the arguments are kept (Dao et al.
+    2022, section 3.1, without their running softmax: a tile spans all keys of its queries). On a CPU that is done in
+    float32 or better.
 
     Args:
-        weights: of each row, sum to 1.
-        dropped: True at weights that dropout drops, or None.
-        scale: of the others.
-        values: what is mixed.
+        q: (..., Lq, E).
+        k: (..., Lk, E).
+        v: (..., Lk, E).
+        plan: which keys each query reads.
+        score_mod: what scores depend on beside contents, or None.
+        dropout: probability of dropping a weight.
+
+    Returns:
+        (..., Lq, E).
     """
-    return weights @ values if dropped is None else (weights.masked_fill_(dropped, 0.0) @ values).mul_(scale)
+    return _attended(q, k, v, plan, score_mod, dropout, totals=False).mixed
 
 
-def attention_gradients(
-    weights: Tensor,
-    dropped: Tensor | None,
-    scale: float,
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    of_out: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of queries, keys and values, given that of what `mix` returned."""
-    mixed = weights
-    if dropped is not None:
-        mixed, of_out = weights.masked_fill(dropped, 0.0), of_out * scale
-    # The softmax's backward pass, in as few passes over (..., Lq, Lk) as may be: weight times gradient, and of that the
-    # weight's share of the sum over keys is subtracted.
-    of_logits = (of_out @ values.transpose(-1, -2)).mul_(mixed)
-    of_logits.addcmul_(of_logits.sum(dim=-1, keepdim=True), weights, value=-1)
-    root = queries.size(-1) ** -0.5
-    of_keys = of_logits.transpose(-1, -2) @ (queries * root)
-    return (of_logits @ keys).mul_(root), of_keys, mixed.transpose(-1, -2) @ of_out
+class Attended(NamedTuple):
+    """What queries read.
+
+    Attributes:
+        mixed: (..., Lq, E).
+        total: log-sum-exp of their scores, (..., Lq, 1), in float32 or better.
+    """
+
+    mixed: Tensor
+    total: Tensor
 
 
-class _TiledAttention(torch.autograd.Function):
+def attended(
+    q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None = None, dropout: float = 0.0
+) -> Attended:
+    """Attend as `tiled_attention`, and tell what scores sum to."""
+    return _attended(q, k, v, plan, score_mod, dropout, totals=True)
+
+
+def joined(first: Attended, second: Attended) -> Attended:
+    """Join what the same queries read of two disjoint sets of keys, by the log-sum-exp of their scores."""
+    total = torch.logaddexp(first.total, second.total)
+    mixed = (first.total - total).exp() * first.mixed + (second.total - total).exp() * second.mixed
+    return Attended(mixed.to(first.mixed.dtype), total)
+
+
+def received(
+    q: Tensor,
+    k: Tensor,
+    plan: Plan,
+    left_out: Tensor,
+    score_mod: ScoreMod | None = None,
+    total: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """Return how much attention each key receives in `tiled_attention`.
+
+    Args:
+        q: (..., Lq, E).
+        k: (..., Lk, E).
+        plan: as there.
+        left_out: broadcastable to (..., Lq, 1), True at queries that do not count.
+        score_mod: as there.
+        total: log-sum-exp of all scores of a query, where it sees further keys, (..., Lq, 1); or None.
+
+    Returns:
+        (..., Lk, 1) of ``k``, and of the plan's further keys, in float32.
+    """
+    work, left_out = _Work(plan, score_mod, 0.0, 0, False), left_out.expand(*q.shape[:-1], 1)
+    keys = work.sources(k, "further_k")
+    sums = [x.new_zeros(*x.shape[:-1], 1, dtype=torch.float32) for x in keys]
+    with torch.no_grad(), work.undisturbed(q):
+        for read in _reads(work, q, keys, work.prepared(q), total):
+            weights = read.weights.masked_fill_(left_out[read.tile.queries], 0.0).sum(dim=-2)[..., None]
+            parts = weights.split([x.size(-2) for x in read.keys], dim=-2)
+            for found, place, part in zip(sums, read.tile.places, parts, strict=True):
+                _add(found, place, part)
+    return tuple(sums)
+
+
+class _Kept(int):
+    """The number of a tensor that autograd keeps."""
+
+
+class _Work(NamedTuple):
+    plan: Any
+    score_mod: Any
+    dropout: float
+    seed: int
+    totals: bool
+
+    def emptied(self) -> tuple["_Work", list[Tensor]]:
+        """Take the tensors out, for autograd to keep."""
+        tensors = [x for part in self[:2] if part is not None for x in part if isinstance(x, Tensor)]
+        numbers = iter(range(len(tensors)))
+        return self._each(lambda x: _Kept(next(numbers)) if isinstance(x, Tensor) else x), tensors
+
+    def filled(self, tensors: Sequence[Tensor]) -> "_Work":
+        """Undo `emptied`."""
+        return self._each(lambda x: tensors[x] if isinstance(x, _Kept) else x)
+
+    def _each(self, change: Callable[[Any], Any]) -> "_Work":
+        plan, score_mod = (part and type(part)(*map(change, part)) for part in (self.plan, self.score_mod))
+        return self._replace(plan=plan, score_mod=score_mod)
+
+    def sources(self, x: Tensor, further: str) -> list[Tensor]:
+        """Return the tensors that hold keys, or values."""
+        more = getattr(self.plan, further, None)
+        return [x] if more is None or not more.size(2) else [x, more]
+
+    def prepared(self, q: Tensor) -> Sequence[Tensor]:
+        """Return what the tiles of a score mod read parts of."""
+        return self.score_mod.prepared(self.plan.rows(q.shape, not computes_in_tiles(q))) if self.score_mod else ()
+
+    def pieces(self, q: Tensor) -> Iterator[tuple[Tile, Attend]] | None:
+        """Return what the fused kernels of a GPU compute, or None."""
+        return None if computes_in_tiles(q) or self.score_mod or self.totals else fused_pieces(self.plan, q)
+
+    def operations(self, q: Tensor, v: Tensor) -> int:
+        """Return the operations of scores and mixes, cut as on a GPU."""
+        if not self.score_mod and not self.totals:
+            return int(self.plan.operations(q))
+        total, dim = 0, q.size(-1)
+        for tile in self.plan.tiles(q.shape, on_gpu=True):
+            of_all = 2 * (tile.span.stop - tile.span.start) * (dim + v.size(-1))
+            of_all += self.score_mod.operations(tile) * dim if self.score_mod else 0
+            total += tile.queries_in(q.shape) * of_all
+        return total
+
+    @contextmanager
+    def undisturbed(self, q: Tensor) -> Iterator[None]:
+        """Keep autocast away, and draw from the seed alone."""
+        with torch.autocast(q.device.type, enabled=False), drawn_from(self.seed, q.device, self.dropout):
+            yield
+
+
+def _attended(
+    q: Tensor, k: Tensor, v: Tensor, plan: Plan, score_mod: ScoreMod | None, dropout: float, totals: bool
+) -> Attended:
+    # A seed, instead of a mask that is as large as the matrix of weights.
+    seed = new_seed() if dropout and not q.is_meta else 0
+    work, tensors = _Work(plan, score_mod, dropout, seed, totals).emptied()
+    return Attended(*_Tiled.apply(work, q, k, v, *tensors))
+
+
+class _Read(NamedTuple):
+    """What a tile computes with, in float32 or better on a CPU."""
+
+    tile: Tile
+    leaves: list[Tensor]  # what a score mod reads
+    content: Tensor  # (..., M, E), what keys are multiplied with
+    added: Tensor | None  # what is added to the products
+    keys: list[Tensor]  # (..., S, E)
+    highest: Tensor | None  # score of each query, (..., M, 1)
+    weights: Tensor  # (..., M, S)
+
+
+def _reads(
+    work: _Work,
+    q: Tensor,
+    keys: list[Tensor],
+    prepared: Sequence[Tensor],
+    total: Tensor | None = None,
+    learns: bool = False,
+) -> Iterator[_Read]:
+    """Compute the weights of each tile: shares of its own scores, or of a ``total`` (..., Lq, 1) of them and others.
+
+    A score mod that ``learns`` is differentiable.
+    """
+    on_gpu, mod = not computes_in_tiles(q), work.score_mod
+    bias_of = work.plan.bias(q, on_gpu)
+    for tile in work.plan.tiles(q.shape, on_gpu):
+        content, added, leaves = _cast(q[tile.queries]), None, []
+        if mod is not None:
+            parts = [x[place].detach().requires_grad_(x.requires_grad) for x, place in mod.beside(tile, prepared)]
+            leaves = [content.detach().requires_grad_(), *parts]
+            with torch.set_grad_enabled(learns):
+                content, added = mod.scores(*leaves)
+        seen = _seen(keys, tile)
+        scores = _products(content.detach() * q.size(-1) ** -0.5, seen)
+        # In place: each pass over the scores takes a good part of the time of a product.
+        if added is not None:
+            scores.add_(added.detach())
+        if (bias := bias_of(tile)) is not None:
+            scores[..., -bias.size(-1) :].add_(bias)
+        highest = scores.amax(dim=-1, keepdim=True) if work.totals else None
+        weights = scores.softmax(dim=-1) if total is None else scores.sub_(total[tile.queries]).exp_()
+        yield _Read(tile, leaves, content, added, seen, highest, weights)
+
+
+def _cast(x: Tensor) -> Tensor:
+    return full_precision(x) if computes_in_tiles(x) else x
+
+
+def _seen(sources: list[Tensor], tile: Tile) -> list[Tensor]:
+    return [_cast(_take(x, place)) for x, place in zip(sources, tile.places, strict=True)]
+
+
+def _take(x: Tensor, place: Index | Tensor) -> Tensor:
+    if not isinstance(place, Tensor):
+        return x[place]
+    # (K, M, E), (N, S) -> (N, S M, E)
+    return x.index_select(0, place.flatten()).unflatten(0, place.shape).flatten(1, 2)
+
+
+def _add(total: Tensor, place: Index | Tensor, new: Tensor) -> None:
+    """Add to a part of ``total``."""
+    if isinstance(place, Tensor):
+        # (N, S M, E) -> (N S, M, E)
+        new = new.unflatten(1, (-1, total.size(1))).flatten(0, 1)
+        total.index_add_(0, place.flatten(), new.to(total.dtype))
+    else:
+        total[place].add_(new)
+
+
+def _add_products(totals: list[Tensor], tile: Tile, a: Tensor, b: Tensor) -> None:
+    """Add ``a.mT @ b`` to parts of several tensors: (..., M, S of all), (..., M, E) -> (..., S, E) each."""
+    start = 0
+    for total, place in zip(totals, tile.places, strict=True):
+        gathered = isinstance(place, Tensor)
+        size = a.size(-1) if gathered else total[place].size(-2)
+        part, start = a[..., start : start + size].mT, start + size
+        if gathered or a.dim() != 3 or a.dtype != total.dtype:
+            _add(total, place, part @ b)
+        else:
+            # No copy of the product.
+            total[place].baddbmm_(part, b)
+
+
+def _products(rows: Tensor, keys: list[Tensor]) -> Tensor:
+    """Multiply rows with all keys: (..., M, E), (..., S, E) each -> (..., M, S of all)."""
+    if len(keys) == 1:
+        return full_precision(rows @ keys[0].mT)
+    if rows.dim() != 3:
+        return full_precision(torch.cat([rows @ x.mT for x in keys], dim=-1))
+    # Keys are not copied to stand beside each other: that would take as long as the product.
+    sizes = [x.size(-2) for x in keys]
+    products = rows.new_empty(*rows.shape[:-1], sum(sizes))
+    for part, x in zip(products.split(sizes, dim=-1), keys, strict=True):
+        torch.matmul(rows, x.mT, out=part)
+    return full_precision(products)
+
+
+def _mixed(weights: Tensor, values: list[Tensor]) -> Tensor:
+    """Sum values by weights: (..., M, S of all), (..., S, E) each -> (..., M, E)."""
+    parts = weights.to(values[0].dtype).split([x.size(-2) for x in values], dim=-1)
+    mixed, *others = (part @ x for part, x in zip(parts, values, strict=True))
+    for more in others:
+        mixed += more
+    return mixed
+
+
+def _dropout(work: _Work, q: Tensor) -> Callable[[Tensor], tuple[Tensor | None, float]]:
+    """Return what draws which weights are kept, and the factor that keeps their mean."""
+    generator = torch.Generator("cpu").manual_seed(work.seed) if draws_bernoulli(q) else None
+
+    def draw(weights: Tensor) -> tuple[Tensor | None, float]:
+        if not work.dropout:
+            return None, 1.0
+        if generator is None:
+            return torch.rand_like(weights) >= work.dropout, 1 / (1 - work.dropout)
+        return bernoulli_samples(weights.shape, work.dropout, generator, weights.dtype)
+
+    return draw
+
+
+def _compute(work: _Work, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    mixed, total = _shapes_alone(q, k, v, 0, work.totals)
+    keys, values = work.sources(k, "further_k"), work.sources(v, "further_v")
+    with work.undisturbed(q):
+        pieces = work.pieces(q)
+        for tile, attend in pieces or ():
+            mixed[tile.queries] = attend(q[tile.queries], _seen(keys, tile), _seen(values, tile), work.dropout)
+        draw = _dropout(work, q)
+        for read in _reads(work, q, keys, work.prepared(q)) if pieces is None else ():
+            if read.highest is not None:
+                total[read.tile.queries] = read.highest - read.weights.amax(dim=-1, keepdim=True).log()
+            kept, scale = draw(read.weights)
+            weights = read.weights if kept is None else read.weights.mul_(kept)
+            mixed[read.tile.queries] = _mixed(weights, _seen(values, read.tile)).mul_(scale)
+    return mixed, total
+
+
+_PRESENT: ContextVar[_Work] = ContextVar("present")
+
+
+@torch.library.custom_op("pyramidions::tiled_attention", mutates_args=())
+def _operator(q: Tensor, k: Tensor, v: Tensor, operations: int, totals: bool) -> tuple[Tensor, Tensor]:
+    """An operator of its own, so that who counts multiplications sees the same on all devices."""
+    return _compute(_PRESENT.get(), q, k, v)
+
+
+@_operator.register_fake
+def _shapes_alone(q: Tensor, k: Tensor, v: Tensor, operations: int, totals: bool) -> tuple[Tensor, Tensor]:
+    mixed = torch.empty_like(q, dtype=v.dtype) if q.size(-1) == v.size(-1) else v.new_empty(*q.shape[:-1], v.size(-1))
+    return mixed, full_precision(q.new_empty(*q.shape[:-1], int(totals)))
+
+
+@register_flop_formula(torch.ops.pyramidions.tiled_attention, get_raw=True)
+def _operations(q: Tensor, k: Tensor, v: Tensor, operations: int, *_: Any, **__: Any) -> int:
+    return operations
+
+
+class _Sides(NamedTuple):
+    """What attention reads, or the gradients of it."""
+
+    q: Tensor
+    keys: list[Tensor]
+    values: list[Tensor]
+    prepared: Sequence[Tensor]  # what a score mod reads
+
+
+class _Tiled(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Tensor:
-        out = torch.empty_like(q)
-        with torch.autocast("cpu", enabled=False):
-            for tile in _tiles(q, k, allowed, dropout, seed):
-                weights = _weights(tile, full_precision(q[tile.queries]), full_precision(k[tile.keys]))
-                out[tile.queries] = mix(weights, tile.dropped, tile.scale, full_precision(v[tile.keys]))
-        ctx.save_for_backward(q, k, v, allowed)
-        ctx.dropout, ctx.seed = dropout, seed
-        return out
+    def forward(ctx: Any, work: _Work, q: Tensor, k: Tensor, v: Tensor, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(q, k, v, *tensors)
+        ctx.work, filled = work, work.filled(tensors)
+        token = _PRESENT.set(filled)
+        try:
+            mixed, total = torch.ops.pyramidions.tiled_attention(q, k, v, filled.operations(q, v), work.totals)
+        finally:
+            _PRESENT.reset(token)
+        if not work.totals:
+            ctx.mark_non_differentiable(total)
+        return mixed, total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, allowed = ctx.saved_tensors
+    def backward(ctx: Any, of_mixed: Tensor, of_total: Tensor) -> tuple[Tensor | None, ...]:
+        q, k, v, *kept = ctx.saved_tensors
+        tensors = [x.detach().requires_grad_(need) for x, need in zip(kept, ctx.needs_input_grad[4:], strict=True)]
+        work = ctx.work.filled(tensors)
+        with torch.enable_grad():
+            prepared = work.prepared(q)
+        given = _Sides(q, work.sources(k, "further_k"), work.sources(v, "further_v"), prepared)
         # In the order of their memory, so that no view that follows has to copy them.
-        grad_q, grad_k, grad_v = (
-            torch.empty_like(q),
-            torch.empty_like(full_precision(k)),
-            torch.empty_like(full_precision(v)),
-        )
-        with torch.autocast("cpu", enabled=False):
-            for tile in _tiles(q, k, allowed, ctx.dropout, ctx.seed):
-                queries, keys = full_precision(q[tile.queries]), full_precision(k[tile.keys])
-                weights, of_out = _weights(tile, queries, keys), full_precision(grad[tile.queries])
-                values = full_precision(v[tile.keys])
-                of_q, of_k, of_v = attention_gradients(weights, tile.dropped, tile.scale, queries, keys, values, of_out)
-                grad_q[tile.queries] = of_q
-                _put(grad_k[tile.keys], of_k, tile.first)
-                _put(grad_v[tile.keys], of_v, tile.first)
-        return grad_q, grad_k.to(k.dtype), grad_v.to(v.dtype), None, None, None
+        sums = ([torch.zeros_like(full_precision(x.detach())) for x in side] for side in given[1:])
+        grads = _Sides(torch.empty_like(q), *sums)
+        with work.undisturbed(q):
+            pieces = work.pieces(q)
+            if pieces is None:
+                _gradients_of_tiles(work, given, grads, of_mixed, of_total)
+            else:
+                _gradients_of_pieces(pieces, work.dropout, given, grads, of_mixed)
+        of_k, of_v, found = grads.keys[0], grads.values[0], {}
+        if len(grads.keys) > 1:
+            found = {ctx.work.plan.further_k: grads.keys[1], ctx.work.plan.further_v: grads.values[1]}
+        learned = [n for n in ctx.work.score_mod or () if isinstance(n, _Kept) and tensors[n].requires_grad]
+        if learned:
+            made = [(x, grad) for x, grad in zip(prepared, grads.prepared, strict=True) if x.requires_grad]
+            outs, of_outs = zip(*made, strict=True)
+            found |= zip(learned, torch.autograd.grad(outs, [tensors[n] for n in learned], of_outs), strict=True)
+        rest = (found[n].to(x.dtype) if n in found else None for n, x in enumerate(tensors))
+        return None, grads.q, of_k.to(k.dtype), of_v.to(v.dtype), *rest
 
 
-def _put(place: Tensor, new: Tensor, first: bool) -> None:
-    """Write ``new`` into ``place`` or, where it is not the ``first``, add it."""
-    if first:
-        place.copy_(new)
-    else:
-        place.add_(new)
+def _gradients_of_tiles(work: _Work, given: _Sides, grads: _Sides, of_mixed: Tensor, of_total: Tensor) -> None:
+    draw, root = _dropout(work, given.q), given.q.size(-1) ** -0.5
+    for tile, leaves, content, added, keys, _, weights in _reads(
+        work, given.q, given.keys, given.prepared, learns=True
+    ):
+        kept, scale = draw(weights)
+        of_out = _cast(of_mixed[tile.queries]).to(keys[0].dtype) * scale
+        mixed = weights if kept is None else weights * kept
+        # The softmax's backward pass: of weight times gradient, the weight's share of the sum over keys is subtracted.
+        of_scores = _products(of_out, _seen(given.values, tile)).mul_(mixed)
+        share = of_scores.sum(dim=-1, keepdim=True)
+        if work.totals:
+            share -= of_total[tile.queries]
+        of_scores.addcmul_(share, weights, value=-1)
+        low = of_scores.to(content.dtype)
+        _add_products(grads.keys, tile, low, content.detach() * root)
+        _add_products(grads.values, tile, mixed.to(of_out.dtype), of_out)
+        of_content = _mixed(low, keys) * root
+        if leaves:
+            outs, of_outs = [content], [of_content]
+            if added is not None and added.requires_grad:
+                outs.append(added)
+                of_outs.append(of_scores.sum_to_size(added.shape).to(added.dtype))
+            of_content, *rest = torch.autograd.grad(outs, [x for x in leaves if x.requires_grad], of_outs)
+            parts = zip(work.score_mod.beside(tile, grads.prepared), leaves[1:], strict=True)
+            for (total, place), new in zip((part for part, leaf in parts if leaf.requires_grad), rest, strict=True):
+                total[place] += new
+        grads.q[tile.queries] = of_content
+
+
+def _gradients_of_pieces(
+    pieces: Iterator[tuple[Tile, Attend]], dropout: float, given: _Sides, grads: _Sides, of_mixed: Tensor
+) -> None:
+    for tile, attend in pieces:
+        seen = given.q[tile.queries], *_seen(given.keys, tile), *_seen(given.values, tile)
+        q, *beside = own = [x.detach().requires_grad_() for x in seen]
+        with torch.enable_grad():
+            out = attend(q, beside[: len(tile.places)], beside[len(tile.places) :], dropout)
+        grads.q[tile.queries], *rest = torch.autograd.grad(out, own, of_mixed[tile.queries])
+        for total, place, new in zip(grads.keys + grads.values, tile.places * 2, rest, strict=True):
+            _add(total, place, new)

@@ -6,9 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyramidions.nn.functional.chunking import pad_to_multiple
+from pyramidions.nn.functional.chunking import look_around, look_back, pad_to_multiple
 from pyramidions.nn.functional.dropout import drop
-from pyramidions.nn.functional.local_window import look_around, look_back
 
 
 def chunk_attention(

@@ -34,23 +34,28 @@ def draws_bernoulli(x: Tensor) -> bool:
 
 
 def bernoulli_samples(
-    shape: torch.Size, probability: float, generator: torch.Generator | None = None
+    shape: torch.Size,
+    probability: float,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype = torch.bool,
 ) -> tuple[Tensor, float]:
-    """Draw for each value whether it is dropped, on the CPU.
+    """Draw for each value whether it is kept, on the CPU.
 
     Args:
         shape: of the values.
         probability: of dropping a value, rounded to a multiple of 2 ** -16.
         generator: where the randomness comes from; None is torch's default.
+        dtype: of the mask. To multiply by it takes a fraction of the time of `masked_fill` with random places.
 
     Returns:
-        A mask of ``shape``, True where a value is dropped, and the factor of the others that keeps the mean.
+        A mask of ``shape``, 1 where a value is kept and 0 elsewhere, and the factor that keeps the mean.
     """
     faces = min(round(probability * _SIDES), _SIDES - 1)
     numbers = torch.empty(-(-shape.numel() // 4), dtype=torch.int64, device="cpu")
     numbers.random_(-(2**63), None, generator=generator)
-    dropped = numbers.view(torch.int16)[: shape.numel()] < faces - _SIDES // 2
-    return dropped.view(shape), _SIDES / (_SIDES - faces)
+    kept = torch.empty(shape, dtype=dtype, device="cpu")
+    torch.ge(numbers.view(torch.int16)[: shape.numel()].view(shape), faces - _SIDES // 2, out=kept)
+    return kept, _SIDES / (_SIDES - faces)
 
 
 def check_probability(name: str, probability: float) -> float:
@@ -67,15 +72,15 @@ def check_probability(name: str, probability: float) -> float:
 class _BernoulliDropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        dropped, ctx.scale = bernoulli_samples(x.shape, probability)
-        ctx.save_for_backward(dropped)
-        return x.masked_fill(dropped, 0.0).mul_(ctx.scale)
+        kept, ctx.scale = bernoulli_samples(x.shape, probability)
+        ctx.save_for_backward(kept)
+        return (x * kept).mul_(ctx.scale)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (dropped,) = ctx.saved_tensors
-        return grad.masked_fill(dropped, 0.0).mul_(ctx.scale), None
+        (kept,) = ctx.saved_tensors
+        return (grad * kept).mul_(ctx.scale), None
 
 
 def relu_dropped(x: Tensor, probability: float) -> tuple[Tensor, float]:
@@ -83,8 +88,8 @@ def relu_dropped(x: Tensor, probability: float) -> tuple[Tensor, float]:
     if probability == 0.0:
         return x.relu(), 1.0
     if draws_bernoulli(x):
-        dropped, scale = bernoulli_samples(x.shape, probability)
-        return x.clamp_min(0.0).masked_fill_(dropped, 0.0).mul_(scale), scale
+        kept, scale = bernoulli_samples(x.shape, probability, dtype=x.dtype)
+        return x.clamp_min(0.0).mul_(kept).mul_(scale), scale
     # One kernel and a mask of bytes, which is freed at once: `F.dropout` in place holds noise of x's type.
     return torch.native_dropout(x, probability, True)[0].clamp_min_(0.0), 1 / (1 - probability)
 

@@ -11,7 +11,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import AdaptiveSpanAttention, SlidingWindowAttention
-from pyramidions.nn.functional import distance_attention
+from pyramidions.nn.functional import attention, tiles
 from pyramidions.nn.sublayer import LayerContext
 
 
@@ -38,9 +38,9 @@ def test_it_is_dense_attention_with_weights_that_fall_beyond_the_span(on_cpu: bo
     kind = make(2 * data.draw(st.integers(1, 20)), data.draw(st.integers(1, 20)), *spans).double()
     padding = some_padding(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distance_attention, "computes_in_tiles", lambda x: on_cpu)
-        patch.setattr(distance_attention, "_WEIGHTS", 500)
-        patch.setattr(distance_attention, "_ROWS", 16)  # a few pieces even of short documents
+        patch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
+        patch.setattr(tiles, "_WEIGHTS", 500)
+        patch.setattr(tiles, "_ROWS", 16)  # a few pieces even of short documents
         for mode in (True, False):
             assert_is_dense(kind.train(mode), lambda length: kept(length, kind).log().detach(), padding)
 
@@ -90,7 +90,8 @@ def test_scores_beyond_the_span_never_outweigh_those_within() -> None:
 def test_a_short_span_costs_less_in_evaluation_and_gives_the_same() -> None:
     kind = make(200, 2, -3.0, -2.0)
     q, k, v = torch.randn(3, 1, 2, 150, 4)
-    assert kind.train()._bias(k).size(1) == 201 and kind.eval()._bias(k).size(1) < 40
+    hidden = torch.zeros(1, 150, dtype=torch.bool)
+    assert kind.train()._seen(k, hidden)[0].reach == 100 and kind.eval()._seen(k, hidden)[0].reach < 20
     torch.testing.assert_close(kind.train()(q, k, v), kind.eval()(q, k, v))
 
 

@@ -9,7 +9,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import BigBirdAttention
-from pyramidions.nn.functional import gathered_attention
+from pyramidions.nn.functional import attention, tiles
 from pyramidions.nn.functional.block_lists import BlockLists
 
 
@@ -40,8 +40,9 @@ def test_it_is_dense_attention_to_the_blocks_that_it_lists(on_cpu: bool, data: s
     )
     padding = some_padding(data, at_the_end=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gathered_attention, "computes_in_tiles", lambda x: on_cpu)
-        patch.setattr(gathered_attention, "_GATHERED", 500)  # a few pieces even of short documents
+        patch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
+        patch.setattr(tiles, "_WEIGHTS", 500)  # a few pieces even of short documents
+        patch.setattr(tiles, "_WEIGHTS_OF_GPU", 2000)
         assert_is_dense(kind, lambda length: seen(length, kind), padding, alone=True)
 
 
@@ -118,7 +119,7 @@ def test_training_sees_the_same_blocks_as_evaluation() -> None:
 def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
     on_cpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gathered_attention, "computes_in_tiles", lambda x: on_cpu)
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
     assert_dropout_is_replayed(BigBirdAttention(1, 1, 1, 1, dropout=0.3))
 
 

@@ -60,7 +60,7 @@ def test_local_heads_hand_torch_four_dimensions_which_is_what_fused_kernels_know
         return fused(q, k, v, attn_mask, **rest)
 
     monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", watched)
-    monkeypatch.setattr("pyramidions.nn.functional.local_window.computes_in_tiles", lambda x: False)
+    monkeypatch.setattr("pyramidions.nn.functional.attention.computes_in_tiles", lambda x: False)
     x = torch.randn(2, 3, 11, 4)
     LocalHeads(3, 8, see_themselves=see_themselves).beside(lambda *_: x, x, x, x, None)
     # Two documents of three chunks, each of which sees three.

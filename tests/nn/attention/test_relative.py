@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyramidions.nn.attention import Distances, RelativeAttention
 from pyramidions.nn.decoder.cache import Lineage
-from pyramidions.nn.functional import relative_attention as tiles
+from pyramidions.nn.functional import attention, tiles
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.sublayer import LayerContext
 
@@ -79,7 +79,7 @@ def test_outputs_and_gradients_are_those_of_explicit_distances(
     # So few weights that neither all heads nor all documents share a tile.
     monkeypatch.setattr(tiles, "_WEIGHTS", 2 * rows * length)
     monkeypatch.setattr(tiles, "_WEIGHTS_OF_GPU", 2 * rows * length)
-    monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda q: path == "cpu")
     kind, given = make(), [x.requires_grad_() for x in heads(length)]
     padding = torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]]) if padded else None
     ours, expected = (
@@ -182,7 +182,7 @@ def test_a_long_prompt_is_read_a_few_positions_at_a_time(monkeypatch: pytest.Mon
 @for_each("dtype", [torch.float16, torch.bfloat16])
 @for_each("path", ["cpu", "gpu"])
 def test_half_precision_stays_close_and_finite(dtype: torch.dtype, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiles, "computes_in_tiles", lambda q: path == "cpu")
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda q: path == "cpu")
     kind, given = make().float(), [x.float() for x in heads(70)]
     low = [x.to(dtype).requires_grad_() for x in given]
     out = kind.to(dtype)(*low, LayerContext(is_causal=True))

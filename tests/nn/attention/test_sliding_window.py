@@ -8,9 +8,9 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import GlobalRows, SelfAttention, SlidingWindowAttention
-from pyramidions.nn.functional import local_window
-from pyramidions.nn.functional.local_window import Further, attend_in_chunks, local_window_attention
-from pyramidions.nn.functional.window_tiles import Windowed, _tiles
+from pyramidions.nn.functional import attention
+from pyramidions.nn.functional.attention import tiled_attention
+from pyramidions.nn.functional.tiles import Band
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.sublayer import LayerContext
@@ -57,7 +57,7 @@ def test_it_equals_the_naive_form_and_so_do_gradients_and_what_is_received(in_ti
         for _ in range(3)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_window, "computes_in_tiles", lambda x: in_tiles)
+        patch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
         mixed = kind(q, k, v, LayerContext(padding, marks=marks))
         mixed = marks.put(mixed, GlobalRows()(v, (q, k, v), marks, LayerContext(padding)))
         weights = torch.stack([naive(*each, kind) for each in zip(q, k, v, padding, marked, strict=True)])
@@ -95,29 +95,29 @@ def test_nothing_as_large_as_the_square_of_the_length_is_kept_or_made(marked: bo
 def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
     in_tiles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_window, "computes_in_tiles", lambda x: in_tiles)
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: in_tiles)
     q, k, v = (torch.randn(1, 1, 9, 4, generator=torch.Generator().manual_seed(n)) for n in range(3))
     padding = torch.zeros(1, 9, dtype=torch.bool)
-    further = Further(k[:, :, :1], v[:, :, :1], padding[:, :1])
-    exact = local_window_attention(q, k, v, padding, 2, further=further)
+    further = k[:, :, :1], v[:, :, :1], padding[:, :1]
+    exact = tiled_attention(q, k, v, Band(padding, 2, True, *further))
     torch.manual_seed(0)
     many = [x.expand(6000, -1, -1, -1) for x in (q, k, v)]
-    wide = Further(*(x.expand(6000, *[-1] * (x.dim() - 1)) for x in further))
-    dropped = local_window_attention(*many, padding.expand(6000, -1), 2, 0.2, further=wide)
+    wide = (x.expand(6000, *[-1] * (x.dim() - 1)) for x in further)
+    dropped = tiled_attention(*many, Band(padding.expand(6000, -1), 2, True, *wide), dropout=0.2)
     torch.testing.assert_close(dropped.mean(dim=0, keepdim=True), exact, rtol=0, atol=0.05)
     assert not dropped[0].allclose(dropped[1])
     # Linear in values: their gradient mixes with the very weights of the forward pass.
     v.requires_grad_()
-    first = local_window_attention(q, k, v, padding, 2, 0.5)
-    local_window_attention(q, k, v, padding, 2, 0.5)
+    first = tiled_attention(q, k, v, Band(padding, 2), dropout=0.5)
+    tiled_attention(q, k, v, Band(padding, 2), dropout=0.5)
     (grad,) = torch.autograd.grad(first, v, first.detach())
     assert (grad * v).sum().item() == pytest.approx(first.square().sum().item(), rel=1e-4)
 
 
 def test_tiles_are_cut_so_that_few_weights_are_in_memory() -> None:
-    q, hidden = torch.randn(2, HEADS, 300, 4), torch.zeros(2, 300, dtype=torch.bool)
-    tiles = list(_tiles(q, hidden[:, :1], hidden, 20, 0.1, True, 0))
-    assert len(tiles) == 2 * 5 and all(tile.bias.size(1) <= 64 + 2 * 20 + 1 for tile in tiles)
+    tiles = list(Band(torch.zeros(2, 3000, dtype=torch.bool), 512).tiles((2, 12, 3000, 4), on_gpu=False))
+    assert len(tiles) == 2 * 2 * 47 and all(tile.span.stop - tile.span.start <= 64 + 2 * 512 for tile in tiles)
+    assert all(tile.lead in [(n, heads) for n in (0, 1) for heads in (slice(0, 7), slice(7, 12))] for tile in tiles)
 
 
 def test_padding_beyond_the_text_changes_no_bit() -> None:
@@ -128,12 +128,12 @@ def test_padding_beyond_the_text_changes_no_bit() -> None:
     assert kind(q, k, v, LayerContext(padding))[:, :, :50].equal(before[:, :, :50])
 
 
-def test_chunks_and_tiles_agree_in_half_precision() -> None:
+def test_chunks_and_tiles_agree_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v = torch.randn(3, 2, HEADS, 70, 4).bfloat16()
     padding = torch.arange(70) >= torch.tensor([[70], [31]])
-    nothing = k[:, :, :0], v[:, :, :0], padding[:, :0]
-    tiles = local_window_attention(q, k, v, padding, 9)
-    chunks = attend_in_chunks(Windowed(q, k, v, *nothing, padding, 9, 0.0, True, seed=0))
+    tiles = tiled_attention(q, k, v, Band(padding, 9))
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: False)
+    chunks = tiled_attention(q, k, v, Band(padding, 9))
     assert tiles.dtype == torch.bfloat16
     torch.testing.assert_close(tiles[0].float(), chunks[0].float(), rtol=0.02, atol=0.02)
 

@@ -9,7 +9,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import StridedAttention
-from pyramidions.nn.functional import distance_attention, local_window
+from pyramidions.nn.functional import attention, tiles
 
 
 def seen(length: int, kind: StridedAttention) -> Tensor:
@@ -27,11 +27,10 @@ def test_it_is_dense_attention_to_the_union_of_window_and_stride(on_cpu: bool, d
     kind = StridedAttention(data.draw(st.integers(1, 20)), 2 * data.draw(st.integers(1, 12)), data.draw(st.booleans()))
     padding = some_padding(data)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (distance_attention, local_window):
-            patch.setattr(module, "computes_in_tiles", lambda x: on_cpu)
+        patch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
         # A few pieces even of short documents.
-        patch.setattr(distance_attention, "_WEIGHTS", 500)
-        patch.setattr(distance_attention, "_ROWS", 16)
+        patch.setattr(tiles, "_WEIGHTS", 500)
+        patch.setattr(tiles, "_ROWS", 16)
         assert_is_dense(kind, lambda length: seen(length, kind), padding)
 
 
@@ -46,7 +45,7 @@ def test_odd_lengths_and_a_single_token_with_the_default_options(length: int, sp
 def test_dropout_drops_weights_and_keeps_their_mean_and_the_backward_pass_knows_them(
     on_cpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(distance_attention, "computes_in_tiles", lambda x: on_cpu)
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: on_cpu)
     assert_dropout_is_replayed(StridedAttention(3, 2, dropout=0.3))
 
 

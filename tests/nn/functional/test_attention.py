@@ -5,30 +5,35 @@ import torch
 from tables import for_each
 from torch import Tensor
 
-from pyramidions.nn.functional import attention
-from pyramidions.nn.functional.attention import scaled_dot_product_attention
+from pyramidions.nn.functional import attention, tiles
+from pyramidions.nn.functional.attention import scaled_dot_product_attention, tiled_attention
 from pyramidions.nn.functional.dropout import bernoulli_samples
 from pyramidions.nn.functional.masking import as_bias
+from pyramidions.nn.functional.tiles import Band, ByDistance, Dense
 
 
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_TILE", 20)
+    monkeypatch.setattr(tiles, "_WEIGHTS", 20)
 
 
-def _noise(q: Tensor, k: Tensor, dropout: float, seed: int) -> Tensor:
+def _noise(q: Tensor, k: Tensor, dropout: float, seed: int, is_causal: bool = False) -> Tensor:
     """What the weights are multiplied with, tile by tile as small tiles are cut: (..., Lq, Lk)."""
-    noise = q.new_empty(*q.shape[:-1], k.size(-2))
-    for tile in attention._tiles(q, k, None, dropout, seed):
-        noise[tile.queries] = (~tile.dropped).to(q.dtype) * tile.scale
+    noise, generator = q.new_zeros(*q.shape[:-1], k.size(-2)), torch.Generator().manual_seed(seed)
+    for tile in Dense(k.size(-2), is_causal=is_causal).tiles(q.shape, on_gpu=False):
+        place = noise[tile.queries][..., tile.span]
+        kept, scale = bernoulli_samples(place.shape, dropout, generator)
+        place.copy_(kept * scale)
     return noise
 
 
-def _plain(q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int) -> Tensor:
+def _plain(
+    q: Tensor, k: Tensor, v: Tensor, allowed: Tensor | None, dropout: float, seed: int, is_causal: bool = False
+) -> Tensor:
     logits = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
     if allowed is not None:
         logits = logits.masked_fill(~allowed, -torch.inf)
-    return (logits.softmax(dim=-1) * _noise(q, k, dropout, seed)) @ v
+    return (logits.softmax(dim=-1) * _noise(q, k, dropout, seed, is_causal)) @ v
 
 
 def _seed_of_the_next_call(start: int) -> int:
@@ -58,7 +63,7 @@ MASKS = {
 @for_each("mask", MASKS)
 @for_each("tile", [1, 20, 64, 10_000])
 def test_tiles_are_the_plain_form_with_the_same_samples(mask: str, tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "_TILE", tile)
+    monkeypatch.setattr(tiles, "_WEIGHTS", tile)
     inputs = _inputs(2, 3, queries=7, keys=9)
     allowed = None
     if mask != "none":
@@ -89,7 +94,7 @@ def test_chunks_of_heads_and_heads_that_lie_between_positions_are_welcome() -> N
 def test_the_past_is_hidden_from_causal_attention() -> None:
     inputs = _inputs(2, 3, queries=9, keys=9)
     allowed = torch.ones(9, 9, dtype=torch.bool).tril()
-    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5))
+    expected = _plain(*inputs, allowed, 0.3, seed=_seed_of_the_next_call(5), is_causal=True)
     assert scaled_dot_product_attention(*inputs, dropout=0.3, is_causal=True).allclose(expected)
 
 
@@ -141,10 +146,9 @@ def test_half_precision_rounds_only_what_it_hands_on(dtype: torch.dtype, autocas
 
 
 def test_small_matrices_share_a_tile() -> None:
-    q = torch.randn(50, 3, 1, 6)
-    tiles = list(attention._tiles(q, q, None, 0.1, 0))
-    assert len(tiles) == 9  # 20 weights in a tile: six documents of three heads
-    assert sum(tile.dropped.numel() for tile in tiles) == 150
+    found = list(Dense(1).tiles((500, 1, 1, 6), on_gpu=False))
+    assert len(found) == 25  # 20 weights in a tile
+    assert sum(tile.queries_in((500, 1, 1, 6)) for tile in found) == 500
 
 
 def test_nothing_to_attend_from_gives_nothing() -> None:
@@ -196,7 +200,7 @@ HIDING = {
 def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_gpu(
     hides: str, on_a_gpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention, "_TILE", 2**19)
+    monkeypatch.setattr(tiles, "_WEIGHTS", 2**19)
     monkeypatch.setattr(attention, "draws_bernoulli", lambda x: not on_a_gpu)
     one = _inputs(1, 1, queries=4, keys=4, dtype=torch.float32)
     grad = torch.randn(1, 1, 4, one[2].size(-1), generator=torch.Generator().manual_seed(1))
@@ -215,3 +219,15 @@ def test_dropout_keeps_the_mean_of_outputs_and_gradients_on_the_cpu_and_as_on_a_
     if "padding" in hides:
         # What is hidden is hidden in every copy.
         assert all(x[:, :, 2:].eq(0).all() for x in found[2:])
+
+
+@for_each("dtype", [torch.float16, torch.bfloat16])
+def test_many_large_values_of_equal_share_stay_in_the_range_of_half_precision(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "computes_in_tiles", lambda x: False)
+    q = torch.zeros(1, 1, 1024, 4, dtype=dtype)
+    v = torch.full_like(q, 200.0)
+    plan = Band(torch.zeros(1, 1024, dtype=torch.bool), 1023)
+    mixed = tiled_attention(q, q, v, plan, ByDistance(torch.zeros(1, 2047)))
+    torch.testing.assert_close(mixed, v, rtol=1e-2, atol=0)

@@ -14,18 +14,18 @@ from pyramidions.nn.functional.dropout import Dropout, bernoulli_samples, drop, 
 @for_each("probability", [0.01, 0.1, 0.5, 0.9])
 def test_samples_drop_as_often_as_the_probability_says(probability: float) -> None:
     torch.manual_seed(0)
-    dropped, _ = bernoulli_samples(torch.Size((1000, 1001)), probability)
+    kept, _ = bernoulli_samples(torch.Size((1000, 1001)), probability)
     # five standard deviations of the mean of 1,001,000 samples
-    assert dropped.float().mean().item() == pytest.approx(
+    assert 1 - kept.float().mean().item() == pytest.approx(
         probability, abs=5 * (probability * (1 - probability) / 1e6) ** 0.5
     )
 
 
 def test_each_of_the_four_samples_in_a_number_is_fair_and_none_tells_the_next() -> None:
     torch.manual_seed(0)
-    dropped, _ = bernoulli_samples(torch.Size((250_000, 4)), 0.5)
-    heads = dropped.float() - 0.5
-    assert dropped.float().mean(dim=0).tolist() == pytest.approx([0.5] * 4, abs=0.005)
+    kept, _ = bernoulli_samples(torch.Size((250_000, 4)), 0.5)
+    heads = kept.float() - 0.5
+    assert kept.float().mean(dim=0).tolist() == pytest.approx([0.5] * 4, abs=0.005)
     correlations = 4 * heads.T @ heads / len(heads)
     assert correlations.fill_diagonal_(0).abs().max().item() < 0.01
     assert 4 * (heads[1:] * heads[:-1]).mean(dim=0).abs().max().item() < 0.01
