@@ -163,40 +163,37 @@ def _asked(changes: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _told(found: "Imported") -> list[str]:
-    model, transfer, origin = found.model, found.transfer, found.origin
-    config = model.config
+    """Return what became of the model, in lines."""
+    model, transfer, origin, config = found.model, found.transfer, found.origin, found.model.config
     parameters = sum(p.numel() for p in model.transformer.parameters())
-    lines = [
-        f"{origin.family}, licence {origin.licence or 'not said'}: {config.encoder_layers} + {config.decoder_layers} "
-        f"layers, {config.embed_dim} wide, {model.tokenizer.vocab_size:,} pieces, {parameters / 1e6:.1f}M parameters",
-        f"taken: {counted(len(transfer.taken), 'weight')}",
-    ]
-    for name, (old, new) in transfer.extended.items():
-        lines.append(f"extended: {name.partition('.')[0]} positions from {old:,} to {new:,}, by copying")
-    if origin.on_hub:
-        lines.insert(0, f"{origin.source} on the hub, commit {origin.revision}")
-    if transfer.new:
-        lines.append(f"new: {', '.join(transfer.new)}")
-    if found.spread:
-        lines.append(f"scaled so that their scores spread: {', '.join(found.spread)}")
     fresh, scaled = (
         {name.removeprefix("encoder.").partition(".scorer.")[0] + ".scorer" for name in names if ".scorer." in name}
         for names in (transfer.new, found.spread)
     )
-    if left := sorted(fresh - scaled):
-        lines.append(f"not scaled without documents, but by --calibrate: {', '.join(left)}")
-    if transfer.dropped:
-        lines.append(f"left out: {', '.join(transfer.dropped)}")
-    repeats = (
-        f"no {config.decoding_no_repeat_ngram}-gram twice" if config.decoding_no_repeat_ngram else "with repetitions"
-    )
-    lines.append(
-        f"writes {config.decoding_min_length:,} to {config.decoding_max_length:,} tokens, {repeats}: beam "
-        f"{config.decoding_beam}, length penalty {config.decoding_length_penalty:g}"
-    )
-    if found.unused:
-        lines.append(f"unused: {counted(found.unused, 'embedding')} without a piece")
-    return lines
+    repeats = config.decoding_no_repeat_ngram
+    lines = [
+        ("taken", counted(len(transfer.taken), "weight")),
+        *(
+            ("extended", f"{name.partition('.')[0]} positions from {old:,} to {new:,}, by copying")
+            for name, (old, new) in transfer.extended.items()
+        ),
+        ("new", ", ".join(transfer.new)),
+        ("scaled so that their scores spread", ", ".join(found.spread)),
+        ("not scaled without documents, but by --calibrate", ", ".join(sorted(fresh - scaled))),
+        ("left out", ", ".join(transfer.dropped)),
+        (
+            f"writes {config.decoding_min_length:,} to {config.decoding_max_length:,} tokens, "
+            + (f"no {repeats}-gram twice" if repeats else "with repetitions"),
+            f"beam {config.decoding_beam}, length penalty {config.decoding_length_penalty:g}",
+        ),
+        ("unused", f"{counted(found.unused, 'embedding')} without a piece" if found.unused else ""),
+    ]
+    return [
+        *([f"{origin.source} on the hub, commit {origin.revision}"] if origin.on_hub else []),
+        f"{origin.family}, licence {origin.licence or 'not said'}: {config.encoder_layers} + {config.decoder_layers} "
+        f"layers, {config.embed_dim} wide, {model.tokenizer.vocab_size:,} pieces, {parameters / 1e6:.1f}M parameters",
+        *(f"{name}: {text}" for name, text in lines if text),
+    ]
 
 
 def _compare(model: "SavedModel", when: str, pairs: list["Document"]) -> None:
@@ -254,21 +251,9 @@ def _told_by(bar: Any, documents: list["Document"]) -> Iterator["Document"]:
 
 # As the recipes in configs/pretrained have it.
 _TRAINING = (
-    *("--task", "long_document_summarization", "--criterion", "pooled_cross_entropy", "--label-smoothing", "0.1"),
-    *(
-        "--batch-size",
-        "1",
-        "--update-freq",
-        "64",
-        "--optimizer",
-        "adam",
-        "--weight-decay",
-        "0.01",
-        "--clip-norm",
-        "0.1",
-    ),
-    *("--lr", "3e-5", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "500"),
-    *("--total-num-update", "20000", "--max-update", "20000"),
+    "--task long_document_summarization --criterion pooled_cross_entropy --label-smoothing 0.1 --batch-size 1 "
+    "--update-freq 64 --optimizer adam --weight-decay 0.01 --clip-norm 0.1 --lr 3e-5 --lr-scheduler polynomial_decay "
+    "--warmup-updates 500 --total-num-update 20000 --max-update 20000"
 )
 
 
@@ -279,11 +264,8 @@ def _command(found: "Imported", out: Path) -> str:
     from pyramidions.runs.recipe import model_flags
 
     default = asdict(PyramidionConfig())
-    lengths: dict[str, Any] = {
-        "max_source_positions": found.model.max_source_positions,
-        "max_target_positions": found.model.max_target_positions,
-    }
     fields = {name: value for name, value in asdict(found.model.config).items() if value != default[name]}
+    fields |= {name: getattr(found.model, name) for name in ("max_source_positions", "max_target_positions")}
     start = ["--finetune-from-model", str(out), "--arch", "vanilla"]
-    words = ["fairseq-train", "prepared", "--user-dir", USER_DIR, *_TRAINING, *start]
-    return as_typed([*words, *model_flags({**fields, **lengths})])
+    words = ["fairseq-train", "prepared", "--user-dir", USER_DIR, *_TRAINING.split(), *start]
+    return as_typed([*words, *model_flags(fields)])

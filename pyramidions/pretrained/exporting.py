@@ -16,7 +16,6 @@ from pyramidions.inference.saved_model import SavedExtractor, SavedModel
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
 from pyramidions.pretrained.families import Family
-from pyramidions.pretrained.names import EMBEDDING, LOGITS_BIAS, SHARED, names_of
 from pyramidions.pretrained.source import CONFIG, GENERATION, WEIGHTS
 from pyramidions.pretrained.tokenizers import (
     OFFSET,
@@ -26,7 +25,7 @@ from pyramidions.pretrained.tokenizers import (
     reserved,
     written_sentencepiece,
 )
-from pyramidions.pretrained.transfer import POSITIONS, TIED, extended
+from pyramidions.pretrained.transfer import EMBEDDING, LOGITS_BIAS, POSITIONS, SHARED, TIED, extended, names_of
 from pyramidions.text.tokenizer import BOS, EOS, PAD, SPECIALS, UNK, ByteLevelTokenizer, Tokenizer
 
 _MASK = "<mask>"

@@ -20,8 +20,8 @@ from pyramidions.nn import BeamSearch
 from pyramidions.pretrained.checkpoint import write_checkpoint
 from pyramidions.pretrained.families import FAMILIES as KNOWN
 from pyramidions.pretrained.importing import Imported, import_model
-from pyramidions.pretrained.names import SHARED, renamed
 from pyramidions.pretrained.source import read_source
+from pyramidions.pretrained.transfer import SHARED, renamed
 from pyramidions.text.tokenizer import EOS, PAD
 
 FAMILIES = ["bart", "led", "pegasus", "bigbird_pegasus"]
