@@ -25,7 +25,7 @@ from omegaconf.errors import ConfigKeyError
 from torch import Tensor, nn
 
 from pyramidions.nn.ngram import block_repeated_ngrams
-from pyramidions.scoring.generate_output import ends_early
+from pyramidions.scoring.summaries import ends_early
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Describes a model of ours as a config of transformers, where one of its classes holds it."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyramidions.base import __version__
 from pyramidions.base.arguments import shown
@@ -32,18 +32,6 @@ _OF_POOLING = ("pooling", "scorer", "upsampling")
 _DEFAULTS: dict[str, dict[str, Any]] = {"feed_forward": {"activation": "relu"}}
 
 
-class Described(NamedTuple):
-    """A model in the terms of transformers.
-
-    Attributes:
-        config: what config.json says.
-        generation: what generation_config.json says.
-    """
-
-    config: dict[str, Any]
-    generation: dict[str, Any]
-
-
 def family_that_holds(model: SavedModel) -> Family:
     """Return the family whose class of transformers computes what a model computes.
 
@@ -66,8 +54,8 @@ def family_that_holds(model: SavedModel) -> Family:
     return family
 
 
-def described(model: SavedModel, family: Family, order: list[int]) -> Described:
-    """Describe a model.
+def described(model: SavedModel, family: Family, order: list[int]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what config.json and generation_config.json say.
 
     Args:
         model: of ours.
@@ -81,7 +69,7 @@ def described(model: SavedModel, family: Family, order: list[int]) -> Described:
     if model.tokenizer.prefix:
         forced["forced_bos_token_id"] = order.index(model.tokenizer.prefix[0])
     config = {**_architecture(model, family), "vocab_size": len(order), **ids}
-    return Described(config, {**ids, **_writing(model, family), **forced})
+    return config, {**ids, **_writing(model, family), **forced}
 
 
 def family_of(config: PyramidionConfig) -> Family:

@@ -46,12 +46,12 @@ def hugging_face_files(model: SavedModel | SavedExtractor | SavedLanguageModel) 
     # The config goes first: what it says of attention and pooling matters more than a tokenizer.
     family = family_that_holds(model)
     tokenizer = written_tokenizer(model, family)
-    found = described(model, family, tokenizer.order)
+    config, generation = described(model, family, tokenizer.order)
     weights = _weights(model, family, tokenizer.order)
     # Some versions of transformers refuse a file that does not say what wrote its tensors.
     files = {WEIGHTS[0]: save(weights, metadata={"format": "pt"}), **tokenizer.files}
     hashes = {name: sha256(content).hexdigest() for name, content in files.items() if name != SETTINGS}
-    about = {CONFIG: {**found.config, HASHES: hashes}, GENERATION: found.generation}
+    about = {CONFIG: {**config, HASHES: hashes}, GENERATION: generation}
     return {**files, **{name: _json(values) for name, values in about.items()}}
 
 

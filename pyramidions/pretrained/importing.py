@@ -50,16 +50,6 @@ class Imported(NamedTuple):
     origin: Origin
     unused: int
 
-    @property
-    def family(self) -> str:
-        """The family of the model."""
-        return self.origin.family
-
-    @property
-    def licence(self) -> str | None:
-        """The licence of the weights, as their card says."""
-        return self.origin.licence
-
 
 def import_model(
     path: str | Path,

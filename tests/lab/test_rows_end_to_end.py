@@ -18,7 +18,7 @@ from lab.plan import Machines, Planner
 from lab.scale import SCALES
 from pyramidions.data.folder import DataFolder
 from pyramidions.runs.steps import Command, Step, run_commands
-from pyramidions.scoring.generate_output import GeneratedSummaries
+from pyramidions.scoring.summaries import GeneratedSummaries
 
 ROOT = Path(__file__).parents[2]
 

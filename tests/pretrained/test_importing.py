@@ -221,9 +221,9 @@ def test_how_the_model_writes_comes_along(saved: dict[str, tuple[Any, Path]], tm
 def test_the_licence_is_that_of_the_card(saved: dict[str, tuple[Any, Path]], tmp_path: Path) -> None:
     folder = save(saved["bart"][0], tmp_path)
     (folder / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# A model\n")
-    assert import_model(folder).licence == "apache-2.0"
+    assert import_model(folder).origin.licence == "apache-2.0"
     (folder / "README.md").write_text("# A model\n\nlicense: mit\n")
-    assert import_model(folder).licence is None
+    assert import_model(folder).origin.licence is None
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.scoring.generate_output import GeneratedSummaries, is_generate_output
+from pyramidions.scoring.summaries import GeneratedSummaries, is_generate_output
 
 
 def block(index, *texts):
