@@ -1,7 +1,6 @@
 """`prepare --characters`: a stream of characters instead of documents."""
 
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from click.core import ParameterSource
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options, option
+from pyramidions.cli.option_groups import option_group
 
 # What the user may say of documents and of characters alike.
 _SHARED = {"input", "train", "valid", "test", "out", "source_field", "config", "workers", "overwrite"}
@@ -48,7 +48,8 @@ class CharacterOptions(NamedTuple):
 
 
 _LIMIT = "Most characters of the {} split.  [default: {}]"
-_OPTIONS = (
+#: Gives a command these options together, as `characters`.
+character_options = option_group(
     click.option(
         "--characters",
         metavar="LANGUAGE",
@@ -62,20 +63,9 @@ _OPTIONS = (
     click.option(
         "--pieces", type=int, help="Train so many Unigram pieces on the train split, and mark where they end."
     ),
+    name="characters",
+    kind=CharacterOptions,
 )
-
-
-def character_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options above, as one argument named `characters`."""
-
-    @wraps(command)
-    def gathered(*given: Any, **options: Any) -> Any:
-        found = CharacterOptions(**{name: options.pop(name) for name in CharacterOptions._fields})
-        return command(*given, characters=found, **options)
-
-    for decorate in reversed(_OPTIONS):
-        gathered = decorate(gathered)
-    return gathered
 
 
 def prepare_characters(

@@ -1,12 +1,11 @@
 """The options of reading a corpus, which several commands have."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-_OPTIONS = (
+from pyramidions.cli.option_groups import option_group
+
+#: Of a `Corpus`: its fields, its configuration, and what to do with odd documents.
+corpus_options = option_group(
     click.option("--source-field", help="Field with the document.  [default: article or article_text]"),
     click.option("--target-field", help="Field with the summary.  [default: abstract or abstract_text]"),
     click.option("--id-field", help="Field with the id.  [default: id or article_id, else the position]"),
@@ -15,10 +14,3 @@ _OPTIONS = (
     click.option("--skip-empty", is_flag=True, help="Leave out documents with an empty text, summary or query."),
     click.option("--number-repeated-ids", is_flag=True, help="Make repeated ids unique: a, a#2, a#3."),
 )
-
-
-def corpus_options(command: Command) -> Command:
-    """Give a command the options of a `Corpus`: its fields, its configuration, and what to do with odd documents."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.optional import optional_library
@@ -33,39 +33,20 @@ class Source(NamedTuple):
     fields: Fields
     together: int = 1
 
-    def groups(self, done: int = 0, skipped: Callable[[Input], object] = lambda _: None) -> Iterator[Iterator[Input]]:
-        """Yield groups of inputs; each must be read before the next is asked for.
-
-        Args:
-            done: inputs at the beginning that are left out.
-            skipped: told of each of them.
-        """
-        inputs = list_inputs(self.paths, self.fields)
-        for each in islice(inputs, done):
-            skipped(each)
+    def groups(self, done: int = 0) -> Iterator[Iterator[Input]]:
+        """Yield groups of inputs but the first `done`; each group must be read before the next is asked for."""
+        inputs = islice(list_inputs(self.paths, self.fields), done, None)
         for first in inputs:
             yield chain([first], islice(inputs, self.together - 1))
 
 
-class Engine(Protocol):
-    """Runs workers.
+class Here:
+    """Runs one worker in this process.
 
     Attributes:
         inputs: inputs read so far; valid once the results of a group are consumed.
         said: as `Worker.said`; known with the first result.
-        worker: the only one; None where there are several.
-    """
-
-    inputs: int
-    said: str | None
-    worker: Worker | None
-
-    def groups(self) -> Iterator[Iterable[Result]]:
-        """Yield the results of each group of inputs, in their order."""
-
-
-class Here:
-    """Runs one worker in this process.
+        worker: the worker; None where there are several.
 
     Args:
         source: of the documents.
@@ -87,7 +68,7 @@ class Here:
 
     def groups(self) -> Iterator[Iterable[Result]]:
         """Yield the results of each group; they are made as they are asked for."""
-        for group in self._source.groups(self.inputs, lambda each: self._report.add(2 * each.size)):
+        for group in self._source.groups(self.inputs):
             documents = read_inputs(self._counted(group), self._source.fields, self._report.fail)
             yield self._make_results(documents, self._report)
 
@@ -173,7 +154,8 @@ class _Actor:
 class OnRay:
     """Runs a worker on each GPU, or on each core, of a Ray cluster; without a cluster, on this machine.
 
-    Ray Data reads the inputs, hands out groups of them, and computes a group again whose worker died.
+    Ray Data reads the inputs, hands out groups of them, and computes a group again whose worker died. Its attributes
+    are those of `Here`.
 
     Args:
         source: of the documents, which all machines must find at the same paths.

@@ -12,9 +12,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
 from pyramidions.cli.naming import naming_options
-from pyramidions.cli.outputs import PATH, listed
+from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.worker import Layout, Report, Result, Worker
+from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def extract(
     from pyramidions.extract.core import BLOCK
     from pyramidions.extract.methods import ORACLE, method_or_model
 
-    fields = Fields(asked.field, asked.id_field, reference_field, headings=True, by_line=True)
+    fields = Fields(asked.field, asked.id_field, reference_field, sections=True, by_line=True)
     reads = {"--method": method, "--idf": corpus, "--vectors": encoder}
     with (
         naming_options("method", "device", "precision", *selection),
@@ -178,11 +178,11 @@ class Extracting(Worker):
         told: dict[str, Any] = {"on_progress": report.add, "refuse": report.fail}
         for found in extract_documents(documents, self._extractor, self._rules, **told):
             if self.page is not None:
-                self._page.add(found.document.origin.name, found.extraction, found.document.reference)
-            yield Result(found.document.origin, self._body(found), tuple(self._remarks(found)))
+                self._page.add(found.origin.name, found.extraction, found.reference)
+            yield Result(found.origin, self._body(found), tuple(self._remarks(found)))
 
     def _body(self, found: "Extracted") -> dict[str, Any] | str:
-        name, extraction = found.document.origin.name, found.extraction
+        name, extraction = found.origin.name, found.extraction
         if self._layout.kind == "json":
             return extraction.to_dict()
         text = extraction.text

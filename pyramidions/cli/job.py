@@ -15,13 +15,13 @@ import click
 from pyramidions.base import __version__
 from pyramidions.base.errors import UserError
 from pyramidions.cli.job_options import Asked
-from pyramidions.cli.outputs import check_output, check_page, find_layout
+from pyramidions.cli.outputs import check_output, check_page
 from pyramidions.cli.reading_report import ReadingReport
-from pyramidions.cli.worker import Result, Worker
+from pyramidions.cli.worker import Result, Worker, find_layout
 from pyramidions.files.progress import counted
 
 if TYPE_CHECKING:
-    from pyramidions.cli.engines import Engine
+    from pyramidions.cli.engines import Here, OnRay
     from pyramidions.documents.source import Fields, Origin
     from pyramidions.files.resumable import ResumableFile
 
@@ -66,6 +66,9 @@ class Job:
         check_page("--explain", asked.page, paths, [] if asked.out is None else [asked.out])
         if asked.engine and asked.page:
             raise UserError("--engine and --explain exclude each other.")
+        device = click.get_current_context().params.get("device")
+        if asked.engine and device not in (None, "cpu", "cuda"):
+            raise UserError(f"--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is {device}.")
         self._is_resumable = _is_resumable(asked)
         if asked.resume and not self._is_resumable:
             raise UserError("--resume needs --out, a file that ends in .jsonl, and excludes --explain.")
@@ -102,10 +105,11 @@ class Job:
                     self.report.note(f"{self._asked.out}.partial keeps what is done; --resume goes on behind it.")
                 raise
 
-    def _run(self, engine: "Engine", kept: "ResumableFile | None", remarks: Mapping[str, str]) -> int:
+    def _run(self, engine: "Here | OnRay", kept: "ResumableFile | None", remarks: Mapping[str, str]) -> int:
         if kept is not None and self._asked.resume and not kept.inputs:
             self.report.note("No interrupted run is left: this one begins at the first document.")
         tally = _Tally(kept.facts if kept else {})
+        self.report.add(2 * tally.size)
         self.report.skip(self._skipped)
         results = self._results(engine, kept, tally)
         first = next(results, None)
@@ -124,24 +128,24 @@ class Job:
         self.report.finish()
         return 1 if self.report.failed or tally.failed else 0
 
-    def _engine(self, make: Callable[[], Worker], on_gpu: bool, done: int) -> "Engine":
+    def _engine(self, make: Callable[[], Worker], on_gpu: bool, done: int) -> "Here | OnRay":
         from pyramidions.cli.engines import Here, OnRay
 
         if self._asked.engine is None:
             return Here(self._source, make, self.report, done)
         return OnRay(self._source, make, self.report, done, on_gpu)
 
-    def _results(self, engine: "Engine", kept: "ResumableFile | None", tally: "_Tally") -> Iterator[Result]:
+    def _results(self, engine: "Here | OnRay", kept: "ResumableFile | None", tally: "_Tally") -> Iterator[Result]:
         for group in engine.groups():
             for result in group:
                 tally.add(result)
                 yield result
             if kept is not None:
-                tally.failed = tally.failed or self.report.failed
+                tally.failed, tally.size = tally.failed or self.report.failed, self.report.done
                 kept.commit(engine.inputs, tally.facts())
 
     @contextmanager
-    def _output(self, engine: "Engine", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
+    def _output(self, engine: "Here | OnRay", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
         from pyramidions.files.atomic import atomic_file, written_together
         from pyramidions.pages.page import page_is_full
 
@@ -193,11 +197,13 @@ class _Tally:
     Attributes:
         total: the number of results.
         failed: whether something could not be read.
+        size: bytes of the inputs so far.
     """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.failed: bool = facts.get("failed", False)
         self.total: int = facts.get("total", 0)
+        self.size: float = facts.get("size", 0.0)
         self._remarks = Counter(facts.get("remarks", {}))
 
     def add(self, result: Result) -> None:
@@ -207,7 +213,7 @@ class _Tally:
 
     def facts(self) -> dict[str, Any]:
         """Return the counts as values that JSON holds."""
-        return {"failed": self.failed, "total": self.total, "remarks": self._remarks}
+        return {"failed": self.failed, "total": self.total, "size": self.size, "remarks": self._remarks}
 
     def sentences(self, remarks: Mapping[str, str]) -> Iterator[str]:
         """Yield a sentence for each remark that is true of some documents."""

@@ -1,12 +1,12 @@
 """The options that `extract`, `summarize` and `segments` share."""
 
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
+from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.outputs import PATH
 
 
@@ -24,28 +24,11 @@ class Asked(NamedTuple):
     resume: bool
 
 
-def job_command(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command what its user asks of documents and results, as `asked`."""
-
-    @wraps(command)
-    def gathered(**given: Any) -> int:
-        asked = Asked(**{name: given.pop(name) for name in Asked._fields})
-        return command(asked=asked, **given)
-
-    return gathered
-
-
-def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def add(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
+#: Gives a command what its user asks of documents and results, as `asked`.
+job_command = option_group(name="asked", kind=Asked)
 
 #: What is read.
-reading_options = _options(
+reading_options = option_group(
     click.option("--field", help="Field with the text, in .jsonl files.  [default: text, article or article_text]"),
     click.option("--id-field", help="Field with the id, in .jsonl files.  [default: as in prepare, else the position]"),
 )
@@ -57,7 +40,7 @@ def writing_options(page: str) -> Callable[[Any], Any]:
     Args:
         page: what the page of --explain shows.
     """
-    return _options(
+    return option_group(
         click.option(
             "--format",
             "layout",

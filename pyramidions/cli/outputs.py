@@ -3,18 +3,14 @@
 import json
 import os
 import re
-import shutil
-import sys
-import textwrap
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.worker import Layout
 
 
 class _Path(click.Path):
@@ -23,31 +19,6 @@ class _Path(click.Path):
         if "://" in str(value):
             self.fail(f"must be a path on this machine, but is {str(value)!r}: download it first.", param, ctx)
         return super().convert(value, param, ctx)
-
-
-class Grouped(click.Command):
-    """A command whose help groups its options by what they are for.
-
-    Args:
-        groups: the title of each group by the name of its first option.
-    """
-
-    def __init__(self, *args: Any, groups: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._groups = groups
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options below the titles of their groups."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        title = "Options"
-        for param in self.get_params(ctx):
-            title = self._groups.get(param.name or "", title)
-            # Newer versions of click list arguments as well, though they have no help.
-            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)):
-                found.setdefault(title, []).append(record)
-        for title, records in found.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
 
 
 #: The type of an argument that is a file or a folder.
@@ -135,44 +106,6 @@ def check_page(option: str, page: Path | None, inputs: Iterable[Path], outputs: 
     check_output(option, page, "a text", inputs, outputs)
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"{option} must end in .html, but is {page}.")
-
-
-def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool) -> Layout:
-    """Return how results are written.
-
-    Args:
-        layout, as_json, out: what --format, --json and --out say.
-        named: as in `Layout`.
-
-    Raises:
-        UserError: two of them say different things, or the ending of the file names another format.
-    """
-    holds_json = out is not None and out.suffix.lower() in (".json", ".jsonl")
-    if layout not in (None, "json") and (as_json or holds_json):
-        raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
-    if as_json or layout == "json" or holds_json:
-        layout = "json"
-    endings = ("", ".json", ".jsonl") if layout == "json" else ("", ".txt", ".md")
-    if out is not None and out.suffix.lower() not in endings:
-        known = "with JSON must end in " if layout == "json" else "must end in .txt, .md, "
-        raise UserError(f"--out {known}.json or .jsonl, or have no ending, but is {out}.")
-    shown = out is None and _is_terminal()
-    width = min(shutil.get_terminal_size().columns, 100)
-    # no-color.org
-    coloured = shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Layout(layout or ("list" if shown else "text"), named, width, coloured)
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
-
-
-def listed(parts: Iterable[tuple[str, str]], width: int) -> str:
-    """Return texts in lines of a width, each below the heading of its section if that has one."""
-    return "\n\n".join(
-        f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
-        for heading, text in parts
-    )
 
 
 def write_json(path: Path | None, values: dict[str, Any]) -> None:

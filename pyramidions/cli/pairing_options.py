@@ -1,14 +1,14 @@
 """`prepare --divide` and `prepare --select`: what makes pairs of the documents of each split."""
 
-from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from pyramidions.base.errors import UserError
 from pyramidions.cli.naming import naming_options
+from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.outputs import PATH
 
 if TYPE_CHECKING:
@@ -111,7 +111,8 @@ def _selecting(given: str, name: str, budget: int) -> "SelectSentences":
     return SelectSentences(partial(make_ranker, found), budget, about)
 
 
-_OPTIONS = (
+#: Gives a command these options together, as `pairing`.
+pairing_options = option_group(
     click.option(
         "--divide", type=click.Choice(["sections"]), help="Train on sections with their parts of the summary."
     ),
@@ -138,17 +139,6 @@ _OPTIONS = (
         metavar="TOKENS",
         help="Most tokens of the selected sentences and their end.",
     ),
+    name="pairing",
+    kind=PairingOptions,
 )
-
-
-def pairing_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command these options; it gets them together, as the argument `pairing`."""
-
-    @wraps(command)
-    def with_pairing(*arguments: Any, **options: Any) -> Any:
-        given = {name: options.pop(name) for name in PairingOptions._fields}
-        return command(*arguments, pairing=PairingOptions(**given), **options)
-
-    for option in reversed(_OPTIONS):
-        with_pairing = option(with_pairing)
-    return with_pairing

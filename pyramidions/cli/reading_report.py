@@ -23,13 +23,17 @@ class ReadingReport:
     Args:
         paths: of all files that are read.
         work: what the progress bar calls the work.
+
+    Attributes:
+        failed: something could not be read.
+        done: bytes so far.
     """
 
     def __init__(self, paths: list[Path], work: str) -> None:
         self.failed = False
         self._work = work
         self._total = sum(path.stat().st_size for path in paths if os.path.isfile(path))  # noqa: PTH113, never raises
-        self._done = 0.0
+        self.done = 0.0
         self._bar: Any = None
         self._closed = threading.Event()
         # A batch may take minutes without any progress being counted.
@@ -54,13 +58,13 @@ class ReadingReport:
 
     def add(self, size: float) -> None:
         """Count bytes of the files: half of each when its text is read, half when its summary is written."""
-        self._done += size / 2
+        self.done += size / 2
         if self._bar is not None:
-            self._bar.update(round(self._done) - self._bar.n)
+            self._bar.update(round(self.done) - self._bar.n)
 
     def _watch(self) -> None:
         if not self._closed.wait(PATIENCE):
-            self._bar = progress_bar(self._work, self._total, "B", round(self._done))
+            self._bar = progress_bar(self._work, self._total, "B", round(self.done))
         while sys.stderr.isatty() and not self._closed.wait(1.0):
             self._bar.refresh()
 
@@ -71,7 +75,7 @@ class ReadingReport:
 
     def finish(self) -> None:
         """Count what could not be read as well."""
-        self.add(2 * (self._total - self._done))
+        self.add(2 * (self._total - self.done))
 
     def close(self) -> None:
         """Leave the bar as it stands."""

@@ -11,9 +11,10 @@ from pyramidions.base.errors import UserError
 from pyramidions.cli.inputs import check_model
 from pyramidions.cli.job import Job
 from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
-from pyramidions.cli.outputs import PATH, Grouped, listed
+from pyramidions.cli.option_groups import Grouped
+from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
-from pyramidions.cli.worker import Layout, Report, Result, Worker
+from pyramidions.cli.worker import Layout, Report, Result, Worker, listed
 from pyramidions.inference.precision import AUTO
 from pyramidions.text.reading import BY_HEADINGS, LONG
 
@@ -159,7 +160,7 @@ def summarize(
     if of_sampling and not sampling:
         raise UserError(f"{option(next(iter(of_sampling)))} is an option of --sampling, which is not given.")
     for_all = _queries(queries, query_file, query_field)
-    fields = Fields(asked.field, asked.id_field, query=query_field, headings=long in BY_HEADINGS)
+    fields = Fields(asked.field, asked.id_field, query=query_field, sections=long in BY_HEADINGS)
     reads = {"MODEL": model, "--section-types": section_types, "--select": select, "--query-file": query_file}
     with (
         naming_options("device", "precision", "select", "query", *decoding, *of_sampling),

@@ -1,7 +1,12 @@
-"""What a command does to documents: one worker a process, made from plain options."""
+"""What a command does to documents: one worker a process, made from plain options; and how results are laid out."""
 
+import os
+import shutil
+import sys
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pyramidions.base.errors import UserError
@@ -24,6 +29,44 @@ class Layout(NamedTuple):
     named: bool = False
     width: int = 80
     coloured: bool = False
+
+
+def find_layout(layout: str | None, as_json: bool, out: Path | None, named: bool) -> Layout:
+    """Return how results are written.
+
+    Args:
+        layout, as_json, out: what --format, --json and --out say.
+        named: as in `Layout`.
+
+    Raises:
+        UserError: two of them say different things, or the ending of the file names another format.
+    """
+    holds_json = out is not None and out.suffix.lower() in (".json", ".jsonl")
+    if layout not in (None, "json") and (as_json or holds_json):
+        raise UserError(f"--format must be json with --json, or where --out ends in .json or .jsonl, but is {layout}.")
+    if as_json or layout == "json" or holds_json:
+        layout = "json"
+    endings = ("", ".json", ".jsonl") if layout == "json" else ("", ".txt", ".md")
+    if out is not None and out.suffix.lower() not in endings:
+        known = "with JSON must end in " if layout == "json" else "must end in .txt, .md, "
+        raise UserError(f"--out {known}.json or .jsonl, or have no ending, but is {out}.")
+    shown = out is None and _is_terminal()
+    width = min(shutil.get_terminal_size().columns, 100)
+    # no-color.org
+    coloured = shown and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Layout(layout or ("list" if shown else "text"), named, width, coloured)
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def listed(parts: Iterable[tuple[str, str]], width: int) -> str:
+    """Return texts in lines of a width, each below the heading of its section if that has one."""
+    return "\n\n".join(
+        f"{heading}{heading and chr(10)}{textwrap.fill(text, width, initial_indent='  ', subsequent_indent='  ')}"
+        for heading, text in parts
+    )
 
 
 class Result(NamedTuple):

@@ -1,22 +1,21 @@
 """The layout of a folder of characters."""
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pyramidions.base.errors import UserError
-from pyramidions.base.strict_json import parse_json
-from pyramidions.data.folder import CHARACTERS, SPLITS
+from pyramidions.data.folder import CHARACTERS, SPLITS, PreparedFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.data.verify import compare_files
-from pyramidions.files.bounded import read_regular
 from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 
 
-class CharacterFolder:
+class CharacterFolder(PreparedFolder):
     """A folder made by `pyramidions prepare --characters`.
+
+    Its files:
 
         dict.txt            fairseq's dictionary: the space (▁), the letters and the line end (␤), from id 4 on
         manifest.json       counts, hashes, sizes, settings; written last
@@ -24,26 +23,9 @@ class CharacterFolder:
                             parts of one stream
         pieces.model        with --pieces: a Unigram model of words, whose pieces may supervise boundaries
         SPLIT.boundaries    with --pieces: a byte for each character, 1 where a piece ends
-
-    Args:
-        path: the folder.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __repr__(self) -> str:
-        return f"CharacterFolder({str(self.path)!r})"
-
-    @property
-    def manifest_path(self) -> Path:
-        """Where the manifest lies."""
-        return self.path / "manifest.json"
-
-    @property
-    def dictionary_path(self) -> Path:
-        """Where fairseq's dictionary lies."""
-        return self.path / "dict.txt"
+    command = "`pyramidions prepare --characters`"
 
     @property
     def pieces_path(self) -> Path:
@@ -68,32 +50,12 @@ class CharacterFolder:
         """The alphabet of its characters."""
         return recorded_alphabet(self.manifest["settings"][CHARACTERS])
 
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        """Counts, hashes, sizes and settings.
-
-        Raises:
-            UserError: there is no such folder, or it is another one.
-        """
-        if not self.path.is_dir():
-            raise UserError(f"The data folder {self.path} must be a folder, but {self._found()}.")
-        try:
-            manifest = parse_json(read_regular(self.manifest_path))
-        except FileNotFoundError:
-            raise UserError(
-                f"{self.path} is not a folder made by `pyramidions prepare --characters`: it lacks manifest.json."
-            ) from None
-        except ValueError:
-            manifest = None
-        entries = manifest if isinstance(manifest, dict) else {}
+    def _check(self, manifest: dict[str, Any]) -> None:
         kinds = {"settings": dict, "inputs": dict, "splits": dict, "files": dict, "sizes": dict, "vocab_size": int}
-        if not all(isinstance(entries.get(name), kind) for name, kind in kinds.items()):
+        if not all(isinstance(manifest.get(name), kind) for name, kind in kinds.items()):
             raise UserError(f"{self.manifest_path} must be a JSON object as written by `pyramidions prepare`.")
-        if CHARACTERS not in entries["settings"]:
-            raise UserError(
-                f"{self.path} holds documents; make one of characters by `pyramidions prepare --characters`."
-            )
-        return entries
+        if CHARACTERS not in manifest["settings"]:
+            raise UserError(f"{self.path} holds documents; make one of characters by {self.command}.")
 
     def tokens(self, split: str, *, check_hashes: bool = False) -> np.ndarray:
         """Return the ids of a split, (characters,), mapped into memory.
@@ -121,6 +83,3 @@ class CharacterFolder:
             raise UserError(f"{self.path} has no pieces: make them with `pyramidions prepare --characters --pieces`.")
         compare_files(self, [path.name], check_hashes)
         return np.memmap(path, np.uint8, mode="r")
-
-    def _found(self) -> str:
-        return "is a file" if self.path.exists() else "does not exist"

@@ -1,5 +1,6 @@
 """Cleans a stream of text into a file of ids."""
 
+from functools import partial
 from itertools import islice, tee
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def clean_stream(
     with path.open("wb") as file, progress_bar(f"cleaning {name}", most, "characters") as bar:
         # The text stays here and meets its ids again, so that no worker sends it back.
         given, waiting = tee(stream.read())
-        cleaned = ordered_map(_clean_part, given, workers, initializer=_receive, initargs=(alphabet,))
+        cleaned = ordered_map(partial(_clean_part, alphabet), given, workers)
         for part, ids in zip(waiting, cleaned, strict=True):
             digest.add((part,))
             read += len(part)
@@ -87,13 +88,5 @@ def is_same(stream: TextStream, made_of: dict[str, Any]) -> bool:
     return found == {name: made_of[name] for name in found}
 
 
-_received: list[Alphabet] = []
-
-
-def _receive(alphabet: Alphabet) -> None:
-    _received[:] = [alphabet]
-
-
-def _clean_part(part: str) -> np.ndarray:
-    (alphabet,) = _received
+def _clean_part(alphabet: Alphabet, part: str) -> np.ndarray:
     return alphabet.encode(alphabet.clean(part))

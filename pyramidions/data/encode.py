@@ -3,6 +3,7 @@
 import json
 from array import array
 from contextlib import ExitStack
+from functools import partial
 from itertools import tee
 from typing import Any, NamedTuple
 
@@ -85,8 +86,7 @@ def encode(
         files = _SplitFiles(folder, split, model.vocab_size * (1 if tags is None else NUM_TAGS), labels, opened)
         # The documents stay here and meet their ids again, so that no worker sends them back.
         given, waiting = tee(chunks(corpus, CHUNK))
-        told = (model, labels, pairing, tags)
-        batches = ordered_map(_encode_chunk, given, workers, initializer=_receive, initargs=told)
+        batches = ordered_map(partial(_encode_chunk, model, labels, pairing, tags), given, workers)
         for chunk, batch in zip(waiting, batches, strict=True):
             for document, encoded in zip(chunk, batch, strict=True):
                 digest.add(document)
@@ -183,15 +183,9 @@ class _SplitFiles:
         return {"documents": len(self._target_words), **found}
 
 
-_received: list[tuple[Tokenizer, bool, Pairing | None, str | None]] = []
-
-
-def _receive(model: Tokenizer, labels: bool = False, pairing: Pairing | None = None, tags: str | None = None) -> None:
-    _received[:] = [(model, labels, pairing, tags)]
-
-
-def _encode_chunk(documents: list[Document]) -> list[EncodedDocument]:
-    ((model, labels, pairing, tags),) = _received
+def _encode_chunk(
+    model: Tokenizer, labels: bool, pairing: Pairing | None, tags: str | None, documents: list[Document]
+) -> list[EncodedDocument]:
     if pairing is None:
         return [EncodedDocument([_encoded(document, model, labels, tags)]) for document in documents]
     return [_paired(pairing(document, model), document, model, labels, tags) for document in documents]

@@ -1,8 +1,9 @@
 """The layout of a data folder, in one place."""
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
@@ -17,18 +18,69 @@ CHARACTERS = "characters"
 _LENGTHS = ("source_tokens", "target_tokens", "target_words")
 
 
-class PreparedFolder(Protocol):
-    """A folder made by `pyramidions prepare`, of documents or of characters."""
+class PreparedFolder(ABC):
+    """A folder made by `pyramidions prepare`, of documents or of characters.
 
-    path: Path
+    Args:
+        path: the folder.
+    """
+
+    command = "`pyramidions prepare`"
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    @property
+    def dictionary_path(self) -> Path:
+        """Where fairseq's dictionary lies."""
+        return self.path / "dict.txt"
 
     @property
     def manifest_path(self) -> Path:
         """Where the manifest lies."""
+        return self.path / "manifest.json"
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Counts, lengths, hashes, sizes and settings of the folder.
+
+        Raises:
+            UserError: there is no such folder, it is one of the other kind, or something is missing that a reader of
+                the manifest may ask for.
+        """
+        path = self._require(self.manifest_path)
+        try:
+            manifest = parse_json(read_regular(path))
+        except ValueError:
+            manifest = None
+        if not isinstance(manifest, dict):
+            raise UserError(f"{path} must be a JSON object as written by `pyramidions prepare`.")
+        self._check(manifest)
+        return manifest
+
+    @abstractmethod
+    def _check(self, manifest: dict[str, Any]) -> None:
+        """Raise a UserError if it is the manifest of another kind, or lacks something."""
 
     @property
-    def manifest(self) -> dict[str, Any]:
-        """Counts, hashes, sizes and settings."""
+    @abstractmethod
+    def splits(self) -> list[str]:
+        """The splits that the folder holds."""
+
+    def _require(self, path: Path) -> Path:
+        if not self.path.is_dir():
+            found = "must be a folder, but is a file" if self.path.exists() else "does not exist"
+            raise UserError(f"The data folder {self.path} {found}.")
+        if not path.exists():
+            raise UserError(
+                f"{self.path} is not a folder made by {self.command}: it lacks {path.name}."
+                if not self.manifest_path.exists()
+                else f"{self.path} lacks {path.name}; its splits are {', '.join(self.splits) or 'none'}."
+            )
+        return path
 
 
 class Reference(NamedTuple):
@@ -57,8 +109,10 @@ def parse_references(path: Path) -> list[Reference]:
     return references
 
 
-class DataFolder:
+class DataFolder(PreparedFolder):
     """A folder made by `pyramidions prepare`.
+
+    Its files:
 
         sentencepiece.model         tokenizer; tokenizer.json where it is byte-level BPE
         dict.txt                    fairseq's dictionary: the pieces from id 4 on
@@ -69,16 +123,7 @@ class DataFolder:
         SPLIT.target.{bin,idx}      summaries, likewise
         SPLIT.labels.{bin,idx}      with --labels: a number for each heading (0) and sentence (1; 2 if chosen)
         SPLIT.references.jsonl      {"id", "summary"}: the raw summaries, in the order of the indices
-
-    Args:
-        path: the folder.
     """
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __repr__(self) -> str:
-        return f"DataFolder({str(self.path)!r})"
 
     @property
     def sentencepiece_path(self) -> Path:
@@ -90,16 +135,6 @@ class DataFolder:
         """Where the tokenizer lies, whatever its kind."""
         other = self.path / ByteLevelTokenizer.file_name
         return other if other.exists() else self.sentencepiece_path
-
-    @property
-    def dictionary_path(self) -> Path:
-        """Where fairseq's dictionary lies."""
-        return self.path / "dict.txt"
-
-    @property
-    def manifest_path(self) -> Path:
-        """Where the manifest lies."""
-        return self.path / "manifest.json"
 
     def references_path(self, split: str) -> Path:
         """Where the raw summaries of a split lie."""
@@ -156,43 +191,16 @@ class DataFolder:
         """
         return self._require(self.references_path(split))
 
-    @cached_property
-    def manifest(self) -> dict[str, Any]:
-        """Counts, lengths, hashes and settings of the folder.
-
-        Raises:
-            UserError: something is missing that a reader of it may ask for.
-        """
-        path = self._require(self.manifest_path)
-        try:
-            manifest = parse_json(read_regular(path))
-        except ValueError:
-            manifest = None
-        if not isinstance(manifest, dict):
-            raise UserError(f"{path} must be a JSON object as written by `pyramidions prepare`.")
+    def _check(self, manifest: dict[str, Any]) -> None:
         if CHARACTERS in manifest.get("settings", {}):
             raise UserError(f"{self.path} holds characters, which only --task character_language_modeling reads.")
         if lacking := _lacking(manifest):
-            raise UserError(f"{path} must be as written by `pyramidions prepare`, but lacks {lacking}.")
-        return manifest
+            raise UserError(f"{self.manifest_path} must be as written by `pyramidions prepare`, but lacks {lacking}.")
 
     @property
     def splits(self) -> list[str]:
         """The splits that the folder holds."""
         return [split for split in SPLITS if self.references_path(split).exists()]
-
-    def _require(self, path: Path) -> Path:
-        if self.path.is_file():
-            raise UserError(f"The data folder {self.path} must be a folder, but is a file.")
-        if not self.path.is_dir():
-            raise UserError(f"The data folder {self.path} does not exist.")
-        if not path.exists():
-            raise UserError(
-                f"{self.path} is not a folder made by `pyramidions prepare`: it lacks {path.name}."
-                if not self.manifest_path.exists()
-                else f"{self.path} lacks {path.name}; its splits are {', '.join(self.splits) or 'none'}."
-            )
-        return path
 
 
 def refuse_foreign(path: Path) -> None:

@@ -49,14 +49,10 @@ def survey(corpus: Corpus) -> Survey:
     Raises:
         UserError: a document is invalid.
     """
-    numbers, done = [], 0
-    with progress_bar(f"reading {Path(corpus.name).name}", *corpus.size()) as bar:
-        for document, position in corpus.with_progress():
-            words = len(document.source.split()), len(document.target.split())
-            numbers.append((*words, id_hash(document.id)))
-            bar.update(position - done)
-            done = position
-        bar.update(bar.total - done)
+    numbers = [
+        (len(document.source.split()), len(document.target.split()), id_hash(document.id))
+        for document in corpus.shown("reading")
+    ]
     source, target, hashes = zip(*numbers, strict=True)
     return Survey(np.array(source), np.array(target), np.array(hashes, np.uint64), corpus.skipped)
 

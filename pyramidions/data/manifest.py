@@ -18,6 +18,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.folder import PreparedFolder
 from pyramidions.files.atomic import sync, write_file
 from pyramidions.files.progress import note
+from pyramidions.text.headings import HeadedText
 from pyramidions.text.normalization import SPLITTER
 
 FORMAT = 1
@@ -34,7 +35,8 @@ class InputHash:
         """Add the texts of the next document."""
         for text in (each for each in document if each is not None):
             # JSON may hold lone surrogates, which plain UTF-8 refuses.
-            data = text.encode("utf-8", "surrogatepass")
+            marked = text.as_markdown if isinstance(text, HeadedText) else text
+            data = marked.encode("utf-8", "surrogatepass")
             self._hash.update(len(data).to_bytes(8, "little") + data)
         self.documents += 1
 

@@ -207,13 +207,9 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 def _check(corpus: Corpus) -> dict[str, Any]:
     """Read every document once: an invalid one ends the run before anything is written."""
-    digest, done = InputHash(), 0
-    with progress_bar(f"checking {Path(corpus.name).name}", *corpus.size()) as bar:
-        for document, position in corpus.with_progress():
-            digest.add(document)
-            bar.update(position - done)
-            done = position
-        bar.update(bar.total - done)
+    digest = InputHash()
+    for document in corpus.shown("checking"):
+        digest.add(document)
     return digest.summary(corpus.skipped)
 
 

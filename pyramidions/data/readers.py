@@ -1,6 +1,5 @@
 """Documents with their summaries, one at a time, from records of any known shape or of named fields."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,15 +9,17 @@ from pyramidions.data.folder import SPLITS
 from pyramidions.data.ids import UniqueIds
 from pyramidions.documents.record_fields import (
     PLAIN,
+    SECTION_FIELDS,
     FieldNames,
     id_field,
     id_of,
     joined,
+    sectioned_text,
     shape,
     text_of,
 )
-from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, open_records
-from pyramidions.documents.sections import SECTION_FIELDS, sectioned_text
+from pyramidions.documents.records import EXPECTED_FILES, FILE_ENDINGS, Record, Records, known_ending, open_records
+from pyramidions.files.progress import progress_bar
 from pyramidions.text.normalization import normalize
 
 
@@ -103,7 +104,7 @@ class Corpus:
         self._sections = sections
 
     def __iter__(self) -> Iterator[Document]:
-        return (document for document, _ in self.with_progress())
+        return (document for document, _ in self.with_records())
 
     def fields_read(self, document: Document, record: Record) -> dict[str, Any]:
         """Return the fields of a record from which the document is read again, with or without sections.
@@ -136,9 +137,15 @@ class Corpus:
         records = self._open()
         return records.size, records.unit
 
-    def with_progress(self) -> Iterator[tuple[Document, int]]:
-        """Yield the documents, each with its place in the input, in the unit of `size`."""
-        return ((document, record.progress) for document, record in self.with_records())
+    def shown(self, work: str) -> Iterator[Document]:
+        """Yield the documents under a progress bar, which says what is done to them."""
+        done = 0
+        with progress_bar(f"{work} {Path(self.name).name}", *self.size()) as bar:
+            for document, record in self.with_records():
+                yield document
+                bar.update(record.progress - done)
+                done = record.progress
+            bar.update(bar.total - done)
 
     def with_records(self) -> Iterator[tuple[Document, Record]]:
         """Yield the documents, each with the record that it was read from."""
@@ -196,11 +203,15 @@ def find_splits(name: str) -> dict[str, str]:
             f"INPUT must be a folder or a dataset, but is the file {name}; give it with --train, --valid or --test."
         )
     found: dict[str, str] = {}
+    # Paths that are not regular files are reported when opened, not skipped.
+    inside = sorted(Path(name).iterdir()) if Path(name).is_dir() else []
     for split in SPLITS:
         stems = ("valid", "validation", "val") if split == "valid" else (split,)
-        files = [str(Path(name) / f"{stem}{ending}") for stem in stems for ending in FILE_ENDINGS]
-        # Paths that are not regular files are reported when opened, not skipped.
-        files = [file for file in files if os.path.lexists(file)]
+        files = [
+            str(path)
+            for path in inside
+            if (ending := known_ending(path, FILE_ENDINGS)) and path.name[: -len(ending)] in stems
+        ]
         if len(files) > 1:
             raise UserError(f"{name} must hold one file a split, but holds {' and '.join(files)}.")
         if files:

@@ -1,15 +1,23 @@
 """Streams of text, of which the boundaries between documents are no part: files as they stand, and texts of records."""
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.record_fields import text_of
-from pyramidions.documents.records import DAMAGE, UNPACK, Record, file_size, open_records
-from pyramidions.files.lines import encoding_hint
+from pyramidions.documents.records import (
+    DAMAGE,
+    UNPACK,
+    Record,
+    file_size,
+    known_ending,
+    load_dataset,
+    open_records,
+    reason_of,
+)
+from pyramidions.files.lines import decoded
 
 #: Endings of files whose records are read; all other files are plain text.
 RECORD_FILES = (*(f".jsonl{ending}" for ending in UNPACK), ".parquet")
@@ -43,7 +51,7 @@ def open_text(path: Path, field: str | None = None) -> TextStream:
         UserError: there is no such file; a field is given for plain text; when it is read, what it holds is invalid.
     """
     file_size(path)
-    if path.name.endswith(RECORD_FILES):
+    if known_ending(path, RECORD_FILES):
         return TextStream(str(path), partial(_texts, path, field or TEXT_FIELD))
     if field is not None:
         raise UserError(
@@ -98,48 +106,33 @@ def _fetched_blocks(address: str, member: str) -> Iterator[str]:
     try:
         folder = datasets.DownloadManager().download_and_extract(address)
     except Exception as error:
-        # Its network library raises a dozen kinds.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{address} cannot be fetched: {reason}") from None
+        raise UserError(f"{address} cannot be fetched: {reason_of(error)}") from None
     yield from _blocks(Path(folder) / member)
 
 
 def _blocks(path: Path) -> Iterator[str]:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    kept, read = "", 0
-    with _opened(path) as raw:
+    kept, read = b"", 0
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    with raw:
         unpacked: BinaryIO = UNPACK.get(path.suffix, UNPACK[""])(raw)
         while True:
             try:
                 block = unpacked.read(_BLOCK)
             except DAMAGE as error:
-                raise UserError(f"{path} is damaged after byte {read:,} of its text ({error}).") from None
-            try:
-                text = kept + decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                # What the decoder kept from the block before is in front of what it was given now.
-                at = read + len(block) - len(error.object) + error.start
-                byte = f"byte {at + 1:,} is 0x{error.object[error.start]:02x}"
-                hint = encoding_hint(error.object)
-                raise UserError(f"{path}: must be UTF-8, but {byte}{hint}.") from None
-            read += len(block)
-            if not block:
-                break
-            end = max(text.rfind(" "), text.rfind("\n"))
-            # Memory stays bounded where there is no space.
-            end = len(text) if end < 0 else end
+                raise UserError(f"{path} is damaged after byte {read + len(kept):,} of its text ({error}).") from None
+            kept += block
+            end = max(kept.rfind(b" "), kept.rfind(b"\n")) if block else len(kept)
+            if end < 0:
+                # Memory stays bounded where there is no space: the text is cut before its last character.
+                end = next((at for at in range(len(kept) - 1, 0, -1) if kept[at] & 0xC0 != 0x80), 0)
             if end:
-                yield text[:end]
-            kept = text[end:]
-    if kept:
-        yield kept
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+                yield decoded(kept[:end], str(path), read)
+            kept, read = kept[end:], read + end
+            if not block:
+                return
 
 
 def _texts(path: Path, field: str) -> Iterator[str]:
@@ -147,23 +140,15 @@ def _texts(path: Path, field: str) -> Iterator[str]:
 
 
 def _rows(name: str, config: str | None, split: str, field: str, files: str | None) -> Iterator[str]:
-    import datasets
-
     place = f"{files or name}, split {split!r}"
     try:
-        found: Any = (
-            datasets.load_from_disk(name)[split]
-            if (Path(name) / "dataset_dict.json").exists()
-            else datasets.load_dataset(name, config, split=split, data_files=files, streaming=True)
-        )
+        found = load_dataset(name, config, split, data_files=files, streaming=True)
         records = (Record(value, number, f"{place}, row {number}", number) for number, value in enumerate(found, 1))
         yield from _gathered(_line(record, field) for record in records)
     except UserError:
         raise
     except Exception as error:
-        # `datasets` raises a dozen kinds, those of its network library among them.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"The dataset {place}, cannot be read: {reason}") from None
+        raise UserError(f"The dataset {place}, cannot be read: {reason_of(error)}") from None
 
 
 def _gathered(lines: Iterable[str]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """The Unigram model whose pieces may supervise the boundaries of a character model, and where they end in a text."""
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +8,7 @@ import numpy as np
 import sentencepiece
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.vocabulary import MOST_PIECES, THREADS, training_error
+from pyramidions.data.vocabulary import MOST_PIECES, train_model
 from pyramidions.text.tokenizer import SPACE
 
 #: Characters of a piece (Nawrot et al. 2023, released code), the space before a word included.
@@ -56,27 +55,19 @@ def train_pieces(words: Mapping[str, int], pieces: int) -> bytes:
         UserError: it has more letters than that.
     """
     kept = sorted(words.items(), key=lambda each: (-each[1], each[0]))[:_MOST_WORDS]
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=(f"{word}\t{count}" for word, count in kept),
-            input_format="tsv",
-            model_writer=model,
-            vocab_size=pieces,
-            model_type="unigram",
-            character_coverage=1.0,
-            max_sentencepiece_length=LONGEST_PIECE,
-            normalization_rule_name="identity",
-            bos_id=-1,
-            eos_id=-1,
-            pad_id=-1,
-            max_sentence_length=_MAX_BYTES,
-            num_threads=THREADS,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise training_error(str(error), "pieces", pieces) from None
-    return model.getvalue()
+    return train_model(
+        (f"{word}\t{count}" for word, count in kept),
+        "pieces",
+        pieces,
+        input_format="tsv",
+        model_type="unigram",
+        character_coverage=1.0,
+        max_sentencepiece_length=LONGEST_PIECE,
+        bos_id=-1,
+        eos_id=-1,
+        pad_id=-1,
+        max_sentence_length=_MAX_BYTES,
+    )
 
 
 def piece_boundaries(texts: Iterable[str], model: bytes) -> Iterator[np.ndarray]:

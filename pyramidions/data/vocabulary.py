@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import sentencepiece
 
@@ -125,39 +126,53 @@ def train_tokenizer(sentences: list[str], settings: Settings) -> Tokenizer:
         VocabSizeError: the corpus is too small for a vocabulary of that size; the message names the limit.
         UserError: it has more characters than that.
     """
-    model = io.BytesIO()
-    markers = [SENTENCE_MARKER] * settings.sentence_markers + [TURN_MARKER, NAME_END] * settings.turn_markers
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
-            model_writer=model,
-            vocab_size=settings.vocab_size,
+    return SentencePieceTokenizer(
+        train_model(
+            iter(sentences),
+            "vocab_size",
+            settings.vocab_size,
             model_type=settings.model_type,
             character_coverage=settings.character_coverage,
             bos_id=BOS,
             pad_id=PAD,
             eos_id=EOS,
             unk_id=UNK,
-            control_symbols=markers,
-            # The text is normalised already; scoring would not see a normalisation by the model.
-            normalization_rule_name="identity",
+            control_symbols=[SENTENCE_MARKER] * settings.sentence_markers
+            + [TURN_MARKER, NAME_END] * settings.turn_markers,
             max_sentence_length=_MAX_BYTES,
-            num_threads=THREADS,
-            minloglevel=2,
         )
-    except RuntimeError as error:
-        raise training_error(str(error), "vocab_size", settings.vocab_size) from None
-    return SentencePieceTokenizer(model.getvalue())
+    )
 
 
-def training_error(message: str, name: str, size: int) -> UserError:
-    """Return what to raise where sentencepiece refuses to train.
+def train_model(sentences: Iterator[str], name: str, size: int, **options: Any) -> bytes:
+    """Train a sentencepiece model of normalised sentences.
 
     Args:
-        message: what it says.
-        name: of the argument with the size.
+        sentences: normalised, as scoring would not see a normalisation by the model.
+        name: of the argument with the size, for errors.
         size: of the vocabulary.
+        options: of the trainer.
+
+    Raises:
+        VocabSizeError, UserError: as `train_tokenizer`.
     """
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sentences,
+            model_writer=model,
+            vocab_size=size,
+            normalization_rule_name="identity",
+            num_threads=THREADS,
+            minloglevel=2,
+            **options,
+        )
+    except RuntimeError as error:
+        raise _training_error(str(error), name, size) from None
+    return model.getvalue()
+
+
+def _training_error(message: str, name: str, size: int) -> UserError:
     if largest := re.search(r"value <= (\d+)", message):
         told = f"`{name}` must be at most {largest[1]} for a corpus of this size, but is {size}."
         return VocabSizeError(told, int(largest[1]))

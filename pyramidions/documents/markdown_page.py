@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
+from pyramidions.text.headings import FENCE
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
@@ -16,7 +18,6 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _MOST = 10
 _BRACKET = re.compile(r"\\.|[\[\]]")
 _PARAGRAPH_END = re.compile(r"(\n[ \t]*\n)")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
 
 
 def markdown_pages(text: str) -> Iterator[str]:
@@ -88,6 +89,6 @@ def _pieces(text: str) -> Iterator[str]:
         if line.start() - start > _PIECE and is_blank and not in_code and not line[0][0].isspace():
             yield text[start : line.start()]
             start = line.start()
-        in_code ^= _FENCE.match(line[0]) is not None
+        in_code ^= FENCE.match(line[0]) is not None
         is_blank = line[0].isspace()
     yield text[start:]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from pyramidions.base.errors import UserError
+from pyramidions.text.headings import HeadedText
 
 #: Deepest nesting of elements. The parser compares an end tag with all open elements, so its time is linear in the
 #: size of the page only if the depth is bounded; browsers stop at 512.
@@ -34,22 +35,21 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _PIECE = 2**16  # characters that are parsed at a time
 
 
-def page_text(html: str, name: str = "A page", *, headings: bool = False) -> str:
+def page_text(html: str, name: str = "A page") -> HeadedText:
     """Return the text between the tags of a page, with a space in place of each tag that ends a word.
 
-    Any string is a page: everything but markup is text. Figures, tables with headers and code listings are left out.
-    The time is linear in the page's length.
+    Any string is a page: everything but markup is text. Each heading, paragraph, item or row is a line of its own, with
+    an empty line between them. Figures, tables with headers and code listings are left out. The time is linear in the
+    page's length.
 
     Args:
         html: the page.
         name: what an error calls it.
-        headings: write h1 to h6 as markdown headings and each paragraph, item or row on a line of its own, with an
-            empty line between them.
 
     Raises:
         UserError: more than `DEPTH_LIMIT` elements are inside one another.
     """
-    page = _HeadedPage(name) if headings else _Page(name)
+    page = _Page(name)
     parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
     # The parser does not report an end tag without a start tag, so the space is inserted before parsing.
     html = _WORD_END.sub(" ", html.replace("\0", ""))
@@ -58,12 +58,12 @@ def page_text(html: str, name: str = "A page", *, headings: bool = False) -> str
         parser.feed(html[start : start + _PIECE].encode("utf-8", "ignore"))
     if html:
         parser.close()
-    return "".join(page.texts)
+    return HeadedText.of(page.parts)
 
 
 @dataclass
 class _InQuestion:
-    """An open element that may turn out to hold no sentences; `start` is the number of texts before it."""
+    """An open element that may turn out to hold no sentences; `start` is the number of parts before it."""
 
     tag: str
     start: int
@@ -71,13 +71,16 @@ class _InQuestion:
 
 
 class _Page:
-    """Receives the parser's events; every start of an element has an end."""
+    """Receives the parser's events; every start of an element has an end.
+
+    Attributes:
+        parts: as `HeadedText.of` takes them.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.texts: list[str] = []
-        self._depth = 0
-        self._skipped = 0
+        self.parts: list[str | int] = []
+        self._depth = self._skipped = self._in_heading = self._preformatted = 0
         self._in_question: list[_InQuestion] = []
 
     def start(self, tag: str, attributes: object) -> None:
@@ -90,58 +93,33 @@ class _Page:
         if self._in_question and tag == _NO_TEXT_WITH[self._in_question[-1].tag]:
             self._in_question[-1].has_no_text = True
         if tag in _NO_TEXT_WITH:
-            self._in_question.append(_InQuestion(tag, len(self.texts)))
-        if tag in _BLOCK or tag in _IN_LINE:
-            self._begin(tag)
+            self._in_question.append(_InQuestion(tag, len(self.parts)))
+        self._preformatted += tag == "pre"
+        if tag in _HEADINGS and not self._skipped and not self._in_heading:
+            self.parts += ["\n\n", _HEADINGS[tag]]
+        else:
+            self._separate(tag)
+        self._in_heading += tag in _HEADINGS
 
     def end(self, tag: str) -> None:
         self._depth -= 1
         self._skipped -= tag in _NO_TEXT
         if tag in _NO_TEXT_WITH and (ended := self._in_question.pop()).has_no_text:
-            del self.texts[ended.start :]
-        if tag in _BLOCK or tag in _IN_LINE:
-            self._finish(tag)
-
-    def _begin(self, tag: str) -> None:
-        self.texts.append(" ")
-
-    def _finish(self, tag: str) -> None:
-        self.texts.append(" ")
-
-    def data(self, text: str) -> None:
-        if not self._skipped:
-            self.texts.append(text)
-
-    def close(self) -> None:
-        """Nothing is left to do at the end of a page."""
-
-
-class _HeadedPage(_Page):
-    """Writes headings in markdown, and blocks of text on lines of their own."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._in_heading = 0
-        self._preformatted = 0
-
-    def _begin(self, tag: str) -> None:
-        self._preformatted += tag == "pre"
-        if tag in _HEADINGS and not self._skipped and not self._in_heading:
-            self.texts.append(f"\n\n{'#' * _HEADINGS[tag]} ")
-        else:
-            self._separate(tag)
-        self._in_heading += tag in _HEADINGS
-
-    def _finish(self, tag: str) -> None:
+            del self.parts[ended.start :]
         self._preformatted -= tag == "pre"
         self._in_heading -= tag in _HEADINGS
         if tag != "br":
             self._separate(tag)
 
     def _separate(self, tag: str) -> None:
-        in_line = tag in _IN_LINE or self._in_heading or self._skipped
-        self.texts.append(" " if in_line else "\n" if tag == "br" else "\n\n")
+        if tag in _BLOCK or tag in _IN_LINE:
+            in_line = tag in _IN_LINE or self._in_heading or self._skipped
+            self.parts.append(" " if in_line else "\n" if tag == "br" else "\n\n")
 
     def data(self, text: str) -> None:
-        # A line break in the source of a page is a space.
-        super().data(text if self._preformatted and not self._in_heading else " ".join(text.split("\n")))
+        if not self._skipped:
+            # A line break in the source of a page is a space.
+            self.parts.append(text if self._preformatted and not self._in_heading else text.replace("\n", " "))
+
+    def close(self) -> None:
+        """Nothing is left to do at the end of a page."""

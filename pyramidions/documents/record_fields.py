@@ -2,13 +2,16 @@
 
 Two shapes of record are recognised by their fields: `article`, `abstract` and `id`; and those of the arXiv and
 PubMed release by Cohan et al. (2018), `article_text`, `abstract_text` (lists of sentences, the latter inside
-`<S> </S>`) and `article_id`.
+`<S> </S>`) and `article_id`, and perhaps `sections`, a list of sentences for each section, and `section_names`.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pyramidions.base.errors import UserError
 from pyramidions.documents.records import Record, kind
+from pyramidions.text.headings import HeadedText
+from pyramidions.text.normalization import normalize
 
 
 class FieldNames(NamedTuple):
@@ -26,6 +29,7 @@ class FieldNames(NamedTuple):
 
 PLAIN = FieldNames("article", "abstract", "id")
 RELEASE = FieldNames("article_text", "abstract_text", "article_id")
+SENTENCES, NAMES = SECTION_FIELDS = "sections", "section_names"
 
 
 def id_of(record: Record, field: str | None = None) -> str | None:
@@ -85,3 +89,48 @@ def _missing(record: Record, field: str, option: str) -> UserError:
         return UserError(f"{record.place}: the field {field!r} must be text, but is null.")
     present = ", ".join(map(repr, record.value))[:200] or "none"
     return UserError(f"{record.place}: lacks the field {field!r}; its fields are {present}; {option} names another.")
+
+
+def sectioned_text(record: Mapping[str, Any], place: str) -> HeadedText | None:
+    """Return the text of a record's sections, each below its name as a heading, one sentence a line.
+
+    The section of the abstract is left out. A section without a name continues the one before it.
+
+    Args:
+        record: with `sections` and `section_names`, or without.
+        place: where the record stands, for errors.
+
+    Returns:
+        The text; None if the record has no sections that hold text.
+
+    Raises:
+        UserError: the two lists do not fit together.
+    """
+    sections, names = record.get(SENTENCES), record.get(NAMES)
+    if not isinstance(sections, list) or not isinstance(names, list):
+        return None
+    if len(sections) != len(names):
+        raise UserError(
+            f"{place}: `{SENTENCES}` and `{NAMES}` must have as many entries as each other, "
+            f"but have {len(sections)} and {len(names)}."
+        )
+    if not all(isinstance(name, str) for name in names) or not all(map(_is_list_of_texts, sections)):
+        raise UserError(f"{place}: `{SENTENCES}` must hold lists of texts, and `{NAMES}` must hold texts.")
+    parts: list[str | int] = []
+    holds_text = False
+    for name, sentences in zip(map(normalize, names), sections, strict=True):
+        if name.lower() == "abstract":
+            continue
+        lines = [line for sentence in sentences if (line := normalize(sentence))]
+        if parts and (lines or name):
+            parts.append("\n\n")
+        if name:
+            parts += [1, f"{name}\n" if lines else name]
+        if lines:
+            parts.append("\n".join(lines))
+        holds_text = holds_text or bool(lines)
+    return HeadedText.of(parts) if holds_text else None
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

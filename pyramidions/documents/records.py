@@ -4,7 +4,8 @@ import gzip
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import NumberError, parse_json
 from pyramidions.files.bounded import LINE_LIMIT, MEBIBYTE, at_most, regular_size, require_at_most
-from pyramidions.files.lines import decode_line
+from pyramidions.files.lines import decoded
 
 #: How bytes are unpacked, by the ending of a file's name.
 UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
@@ -28,7 +29,8 @@ EXPECTED_FILES = (
     f"files named train, val or valid, and test, each ending in one of {', '.join(FILE_ENDINGS)}, "
     "or a Hugging Face dataset"
 )
-_HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+#: The names that Hugging Face datasets give to splits.
+HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 
 #: What reading a damaged file raises.
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)
@@ -85,15 +87,20 @@ def open_records(name: str, split: str, config: str | None = None) -> Records:
         UserError: there is no such thing, or it is damaged; the latter also while it is read.
     """
     path = Path(name)
-    for ending, opener in OPENERS.items():
-        if name.endswith(ending):
-            return open_lines([LinesFile(str(path), file_size(path), partial(path.open, "rb"), opener)])
-    if name.endswith(".parquet"):
+    if (ending := known_ending(path, FILE_ENDINGS)) in OPENERS:
+        return open_lines([LinesFile(str(path), file_size(path), partial(path.open, "rb"), OPENERS[ending])])
+    if ending:
         file_size(path)
         return _open_parquet(path)
     if path.is_file():
         raise UserError(f"The name of {path} must end in one of {', '.join(FILE_ENDINGS)}.")
     return _open_hugging_face(name, split, config)
+
+
+def known_ending(path: Path, endings: Iterable[str]) -> str:
+    """Return the longest of some endings that a name has, in upper or lower case; "" if it has none."""
+    name = path.name.lower()
+    return max((each for each in endings if name.removesuffix(each) not in ("", name)), key=len, default="")
 
 
 def file_size(path: Path) -> int:
@@ -131,13 +138,14 @@ def pass_blank_lines(lines: Any) -> int:
     return passed
 
 
-class JsonLine(NamedTuple):
+@dataclass
+class JsonLine:
     """A line that is not blank.
 
     Attributes:
         number: in its file, from 1.
         read: bytes of the file, as it lies there, that have been read so far.
-        content: empty where there is an error.
+        content: empty where there is an error, and once it is parsed.
         error: why reading failed, None if it did not; after damage this is the last line.
     """
 
@@ -145,6 +153,22 @@ class JsonLine(NamedTuple):
     read: int
     content: bytes = b""
     error: UserError | None = None
+    _value: dict[str, Any] | None = None
+
+    def parsed(self, place: str, *, again: bool = False) -> dict[str, Any]:
+        """Return the object, as `parse_record` does; it is kept only if it is asked for again."""
+        if self.error is not None:
+            raise self.error
+        content, self.content = self.content, b""
+        value, self._value = self._value, None
+        if value is None:
+            # Nobody holds the bytes while they are parsed.
+            held = [content]
+            del content
+            value = parse_record(held.pop(), place)
+        if again:
+            self._value = value
+        return value
 
 
 def json_lines(file: LinesFile, named: Callable[[int], str]) -> Iterator[JsonLine]:
@@ -169,7 +193,9 @@ def json_lines(file: LinesFile, named: Callable[[int], str]) -> Iterator[JsonLin
                 return
             number += 1
             if error is not None or line.strip():
-                yield JsonLine(number, raw.tell(), line, error)
+                found = JsonLine(number, raw.tell(), line, error)
+                line = b""
+                yield found
 
 
 def _line(lines: Any, name: str) -> tuple[bytes, UserError | None]:
@@ -184,11 +210,12 @@ def _line(lines: Any, name: str) -> tuple[bytes, UserError | None]:
 
 
 def _read_json_lines(file: LinesFile) -> Iterator[Record]:
-    for line in json_lines(file, lambda number: f"{file.name}, line {number}"):
-        if line.error is not None:
-            raise line.error
-        place = f"{file.name}, line {line.number}"
-        yield Record(parse_record(line.content, place), line.number, place, line.read)
+    def named(number: int) -> str:
+        return f"{file.name}, line {number}"
+
+    for line in json_lines(file, named):
+        place = named(line.number)
+        yield Record(line.parsed(place), line.number, place, line.read)
 
 
 def parse_record(line: bytes, place: str) -> dict[str, Any]:
@@ -202,7 +229,8 @@ def parse_record(line: bytes, place: str) -> dict[str, Any]:
         UserError: it is no object in JSON, or no UTF-8.
     """
     # Some editors put a byte-order mark in front.
-    text = decode_line(line, place).removeprefix("\ufeff")
+    text = decoded(line, place).removeprefix("\ufeff")
+    del line
     try:
         found = parse_json(text)
     except NumberError as error:
@@ -254,11 +282,6 @@ def _rows_at_once(file: Any, group: int, path: Path) -> int:
     return min(64, max(1, LINE_LIMIT * MEBIBYTE // max(largest, 1)))
 
 
-def _require_dataset(name: str) -> None:
-    if not Path(name).is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
-        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
-
-
 def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
     """Return which of `train`, `valid` and `test` a Hugging Face dataset has; all of them where it does not say.
 
@@ -269,36 +292,57 @@ def hugging_face_splits(name: str, config: str | None = None) -> list[str]:
 
     _require_dataset(name)
     try:
-        if (Path(name) / "dataset_dict.json").exists():
-            found = list(datasets.load_from_disk(name))
-        else:
-            found = datasets.get_dataset_split_names(name, config)
+        found = list(_saved(name) or datasets.get_dataset_split_names(name, config))
     except Exception:
         # Reading the documents says what is wrong.
-        found = list(_HUGGING_FACE_SPLITS.values())
-    return [split for split, theirs in _HUGGING_FACE_SPLITS.items() if theirs in found]
+        found = list(HUGGING_FACE_SPLITS.values())
+    return [split for split, theirs in HUGGING_FACE_SPLITS.items() if theirs in found]
+
+
+def load_dataset(name: str, config: str | None, split: str, **options: Any) -> Any:
+    """Return a split of a Hugging Face dataset, by the name that the dataset has for it.
+
+    Args:
+        name: of the dataset, or a folder that holds one.
+        config: its configuration.
+        split: of the dataset.
+        options: of `datasets.load_dataset`.
+    """
+    import datasets
+
+    saved = _saved(name)
+    return datasets.load_dataset(name, config, split=split, **options) if saved is None else saved[split]
+
+
+def reason_of(error: Exception) -> str:
+    """Return on one line what `datasets` says, which raises a dozen kinds, those of its network library among them."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _saved(name: str) -> Any:
+    """Return the splits of a dataset that was saved to disk; None for another one."""
+    import datasets
+
+    return datasets.load_from_disk(name) if (Path(name) / "dataset_dict.json").exists() else None
+
+
+def _require_dataset(name: str) -> None:
+    if not Path(name).is_dir() and (name.startswith((".", "/")) or name.count("/") != 1):
+        raise UserError(f"{name} is neither a file, nor a folder, nor the name of a Hugging Face dataset.")
 
 
 def _open_hugging_face(name: str, split: str, config: str | None) -> Records:
-    import datasets
-
-    split = _HUGGING_FACE_SPLITS[split]
-    folder = Path(name)
+    split = HUGGING_FACE_SPLITS[split]
     _require_dataset(name)
     try:
-        if (folder / "dataset_dict.json").exists():
-            data = datasets.load_from_disk(name)[split]
-        else:
-            data = datasets.load_dataset(name, config, split=split)
+        data = load_dataset(name, config, split)
     except KeyError:
         raise UserError(f"The dataset {name} has no split {split!r}.") from None
     except Exception as error:
-        # `datasets` raises a dozen kinds, those of its network library among them.
-        reason = " ".join(str(error).split()) or type(error).__name__
-        if folder.is_dir():
+        reason = reason_of(error)
+        if Path(name).is_dir():
             raise UserError(f"The folder {name} must hold {EXPECTED_FILES}, split {split!r} too: {reason}") from None
         raise UserError(f"The dataset {name}, split {split!r}, cannot be loaded: {reason}") from None
-
     return _of_dataset(data, f"{name}, split {split!r}")
 
 
@@ -308,14 +352,11 @@ def open_tables(paths: Sequence[str]) -> Records:
     Raises:
         UserError: they cannot be read.
     """
-    import datasets
-
     kind = "csv" if paths[0].endswith(".csv") else "parquet"
     try:
-        data = datasets.load_dataset(kind, data_files=list(paths), split="train")
+        data = load_dataset(kind, None, "train", data_files=list(paths))
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{paths[0]} cannot be read as a table: {reason}") from None
+        raise UserError(f"{paths[0]} cannot be read as a table: {reason_of(error)}") from None
     return _of_dataset(data, paths[0] if len(paths) == 1 else f"{paths[0]} and the next")
 
 

@@ -5,16 +5,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.file_formats import LIMITS, decoded, file_ending, file_text, holds_records, text_lines
-from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, text_of
-from pyramidions.documents.records import OPENERS, LinesFile, Record, json_lines, parse_record
-from pyramidions.documents.sections import sectioned_text
-from pyramidions.files.bounded import at_most, printable, regular_size
+from pyramidions.documents.file_formats import LIMITS, file_ending, file_text, holds_records, text_lines
+from pyramidions.documents.record_fields import PLAIN, RELEASE, id_of, sectioned_text, text_of
+from pyramidions.documents.records import OPENERS, JsonLine, LinesFile, Record, json_lines
+from pyramidions.files.bounded import at_most, printable, regular_size, require_at_most
+from pyramidions.files.lines import decoded
 from pyramidions.text.headings import Lines
 from pyramidions.text.text_windows import holds_text
 
@@ -123,16 +124,16 @@ class Fields(NamedTuple):
         id: field with the id; if None, the field that `prepare` takes, where an object has it.
         reference: field with the summary by a person; None to read none.
         query: likewise, with the query, for files that end in .jsonl only.
-        headings: write headings in markdown, as `file_text` does; the text of an object is that of its `sections` where
-            it has some (`sectioned_text`), unless ``text`` is the field of a summary.
-        by_line: give the lines of a .txt file in place of its text.
+        sections: the text of an object is that of its `sections` where it has some (`sectioned_text`), unless ``text``
+            is the field of a summary.
+        by_line: give the lines of a plain text in place of the text.
     """
 
     text: str | None = None
     id: str | None = None
     reference: str | None = None
     query: str | None = None
-    headings: bool = False
+    sections: bool = False
     by_line: bool = False
 
 
@@ -143,22 +144,20 @@ class Input(NamedTuple):
         path: of the file.
         size: bytes that it takes.
         number: its place among all inputs, from 1.
-        line: its place in the file, from 1; None for a whole file.
-        content: of the line.
-        error: why it cannot be read; None if it can.
+        line: of the file; None for a whole file.
+        error: why the file cannot be read; None if it can.
     """
 
     path: Path
     size: int = 0
     number: int = 0
-    line: int | None = None
-    content: bytes = b""
+    line: JsonLine | None = None
     error: str | None = None
 
     @property
     def name(self) -> str:
         """The file, and the line."""
-        return printable(self.path) if self.line is None else f"{printable(self.path)}:{self.line}"
+        return printable(self.path) if self.line is None else f"{printable(self.path)}:{self.line.number}"
 
 
 def list_inputs(paths: Iterable[Path], fields: Fields) -> Iterator[Input]:
@@ -171,24 +170,28 @@ def list_inputs(paths: Iterable[Path], fields: Fields) -> Iterator[Input]:
 
 
 def read_inputs(inputs: Iterable[Input], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
-    """Yield the documents of inputs, of which some may not be readable.
+    """Yield the documents of inputs, of which some may not be readable; none is held.
 
     Args:
         inputs: of `list_inputs`.
         fields: as there.
         refuse: told of each input that cannot be read, or holds no text.
     """
-    for each in inputs:
-        try:
-            document = _document(each, fields)
-            if not document.holds_text:
-                raise UserError(f"{document.origin.name} holds no text.")
-        except UserError as error:
-            refuse(error)
-        except OSError as error:
-            refuse(UserError(f"{each.path}: {error.strerror}."))
-        else:
-            yield document
+    # Nothing here holds a document that the caller is done with.
+    return filter(None, map(partial(_read, fields=fields, refuse=refuse), inputs))
+
+
+def _read(found: Input, fields: Fields, refuse: Refuse) -> InputText | None:
+    try:
+        document = _document(found, fields)
+        if document.holds_text:
+            return document
+        raise UserError(f"{document.origin.name} holds no text.")
+    except UserError as error:
+        refuse(error)
+    except OSError as error:
+        refuse(UserError(f"{found.path}: {error.strerror}."))
+    return None
 
 
 def read_files(paths: Iterable[Path], fields: Fields, refuse: Refuse) -> Iterator[InputText]:
@@ -211,16 +214,13 @@ def _lines(path: Path, fields: Fields) -> Iterator[Input]:
     any_found, read = False, 0
     file = LinesFile(printable(path), 0, partial(path.open, "rb"), OPENERS[file_ending(path)])
     for line in json_lines(file, lambda number: f"{file.name}:{number}"):
-        found = Input(path, line.read - read, line=line.number, content=line.content)
+        found = Input(path, line.read - read, line=line)
         read = line.read
-        try:
-            if line.error is not None:
-                raise line.error
-            if not any_found:
-                _json_document(found, fields)
-        except UserError as error:
-            found = found._replace(content=b"", error=str(error))
-            if not any_found:
+        if not any_found:
+            try:
+                _json_document(found, line, fields, again=True)
+            except UserError as error:
+                line.error = error
                 yield found
                 return
         any_found = True
@@ -234,28 +234,33 @@ def _document(found: Input, fields: Fields) -> InputText:
     if found.error is not None:
         raise UserError(found.error)
     if found.line is not None:
-        return _json_document(found, fields)
+        return _json_document(found, found.line, fields)
     if path == STANDARD_INPUT:
-        return _standard_input()._replace(number=found.number)
+        return _standard_input(fields)._replace(number=found.number)
     if _is_folder(path):
         raise UserError(f"{name} holds no file that ends in {', '.join(ENDINGS)}.")
     # Report a missing path before an unknown ending.
     path.stat()
-    if file_ending(path) not in ENDINGS:
+    if not file_ending(path):
         raise UserError(f"{name} must end in {', '.join(ENDINGS)}.")
     size = regular_size(path)
     if fields.query is not None:
         raise UserError(f"{name} has no fields: --query-field is for .jsonl files.")
-    lines = partial(text_lines, path) if fields.by_line and file_ending(path) == ".txt" else None
-    text = file_text(path, headings=fields.headings) if lines is None else ""
-    return InputText(Origin(name, None, 1), text, size, number=found.number, lines=lines)
+    origin = Origin(name, None, 1)
+    if fields.by_line and file_ending(path) == ".txt":
+        require_at_most(LIMITS[".txt"], size, name)
+        return InputText(origin, "", size, number=found.number, lines=lambda: text_lines(path.open("rb"), name))
+    return InputText(origin, file_text(path), size, number=found.number)
 
 
-def _standard_input() -> InputText:
+def _standard_input(fields: Fields) -> InputText:
     if sys.stdin.isatty():
         print("Reading standard input, to its end (Ctrl-D).", file=sys.stderr)
-    content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], "Standard input")
-    return InputText(Origin("standard input", None, 1), decoded(content, "Standard input"), len(content))
+    name = "Standard input"
+    content = at_most(sys.stdin.buffer.read, LIMITS[".txt"], name)
+    lines = (lambda: text_lines(BytesIO(content), name)) if fields.by_line else None
+    text = "" if lines else decoded(content, name).removeprefix("\ufeff")
+    return InputText(Origin(name.lower(), None, 1), text, len(content), lines=lines)
 
 
 def _is_folder(path: Path) -> bool:
@@ -264,15 +269,15 @@ def _is_folder(path: Path) -> bool:
     return False
 
 
-def _json_document(found: Input, fields: Fields) -> InputText:
+def _json_document(found: Input, line: JsonLine, fields: Fields, *, again: bool = False) -> InputText:
     place = found.name
-    record = Record(parse_record(found.content, place), found.line or 1, place, 0)
+    record = Record(line.parsed(place, again=again), line.number, place, 0)
     name = id_of(record, fields.id)
     # JSON may hold lone surrogates, which no output can.
     origin = Origin(place, None if name is None else name.encode("utf-8", "replace").decode(), record.number)
     field = fields.text or next((name for name in TEXT_FIELDS if name in record.value), TEXT_FIELDS[0])
-    text = None
-    if fields.headings and field not in (PLAIN.target, RELEASE.target, fields.reference):
+    text: str | None = None
+    if fields.sections and field not in (PLAIN.target, RELEASE.target, fields.reference):
         text = sectioned_text(record.value, place)
     return InputText(
         origin,

@@ -1,5 +1,8 @@
-"""Reads lines of UTF-8, and reports where bytes are not UTF-8."""
+"""Reads lines of UTF-8, by number too, and reports where bytes are not UTF-8."""
 
+from array import array
+from collections.abc import Iterator
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 from pyramidions.base.errors import UserError
@@ -9,24 +12,25 @@ from pyramidions.files.bounded import at_most
 STREAM_LIMIT = 1024
 
 
-def decode_line(line: bytes, place: str) -> str:
-    """Decode one line.
+def decoded(content: bytes, place: str, before: int = 0) -> str:
+    """Decode UTF-8.
 
     Args:
-        line: the bytes.
-        place: file and line, for the error.
+        content: the bytes.
+        place: the file, perhaps with a line, for the error.
+        before: number of bytes of the file that stand before them.
 
     Raises:
         UserError: the bytes are not UTF-8.
     """
     try:
-        return line.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
-        raise UserError(f"{place}: must be UTF-8, but {byte}{encoding_hint(line)}.") from None
+        byte = f"byte {before + error.start + 1:,} is 0x{content[error.start]:02x}"
+        raise UserError(f"{place}: must be UTF-8, but {byte}{_hint(content)}.") from None
 
 
-def encoding_hint(content: bytes) -> str:
+def _hint(content: bytes) -> str:
     """Say what converts bytes that are no UTF-8, if they seem to be text."""
     name = "UTF-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "WINDOWS-1252"
     known = name == "UTF-16" or b"\0" not in content
@@ -51,4 +55,58 @@ def read_lines(path: Path) -> list[str]:
     # A final line feed begins no further line.
     if not lines[-1]:
         lines.pop()
-    return [decode_line(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    return [decoded(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+
+
+class IndexedLines:
+    """The lines of a text file; only a line feed ends a line, and a final one begins no further line.
+
+    Memory: eight bytes a line. A pipe or a device, which cannot be read twice, is held in memory.
+
+    Args:
+        path: the file. It must not change while it is read.
+
+    Raises:
+        UserError: there is no such file; or a pipe or device gives more than `STREAM_LIMIT`.
+    """
+
+    unit = "line"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            opened = path.open("rb")
+        except FileNotFoundError:
+            raise UserError(f"The file {path} does not exist.") from None
+        except IsADirectoryError:
+            raise UserError(f"{path} must be a file, but is a folder.") from None
+        if not path.is_file():
+            with opened:
+                self._file: BytesIO | BufferedReader = BytesIO(at_most(opened.read, STREAM_LIMIT, str(path)))
+        else:
+            self._file = opened
+        self._begins = array("Q")
+        begin = 0
+        for line in self._file:
+            self._begins.append(begin)
+            begin += len(line)
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def __getitem__(self, index: int) -> str:
+        """Return a line without its line feed, counted from 0.
+
+        Raises:
+            UserError: it is not UTF-8.
+            IndexError: there is no such line.
+        """
+        self._file.seek(self._begins[index])
+        return decoded(self._file.readline().removesuffix(b"\n"), self.place(index))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.__getitem__, range(len(self)))
+
+    def place(self, index: int) -> str:
+        """Return file and line, for an error."""
+        return f"{self.path}, {self.unit} {index + 1}"

@@ -37,24 +37,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def ordered_map(
-    function: Callable[[Item], Result],
-    items: Iterable[Item],
-    workers: int,
-    *,
-    initializer: Callable[..., None] | None = None,
-    initargs: tuple[object, ...] = (),
-) -> Iterator[Result]:
+def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """Apply a function to items, in worker processes, and yield the results in the items' order.
 
     At most four items per worker are in progress, so memory does not grow with the number of items.
 
     Args:
-        function: picklable, called with one item.
+        function: called with one item. Each process gets it once, with the arguments of a `partial`.
         items: any iterable; read in this process, lazily.
         workers: number of processes; 1 calls the function in this process.
-        initializer: called once in each process before the first item.
-        initargs: arguments of the initializer.
 
     Yields:
         One result per item.
@@ -63,12 +54,10 @@ def ordered_map(
         KilledError: a worker was killed.
     """
     if workers <= 1:
-        if initializer is not None:
-            initializer(*initargs)
         yield from map(function, items)
         return
     source = iter(items)
-    pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(os.getpid(), initializer, initargs))
+    pool = ProcessPoolExecutor(workers, initializer=start_worker, initargs=(os.getpid(), function))
     try:
         pending: deque[Future[Result]] = deque()
         for item in islice(source, 1):
@@ -76,13 +65,13 @@ def ordered_map(
             # pool with it, for which the others wait forever; a parent that stops between starting them and the thread
             # that feeds them would wait for them forever.
             with _signals_deferred():
-                pending.append(pool.submit(function, item))
+                pending.append(pool.submit(_apply, item))
         for item in islice(source, 4 * workers - 1):
-            pending.append(pool.submit(function, item))
+            pending.append(pool.submit(_apply, item))
         while pending:
             result = pending.popleft().result()
             for item in islice(source, 1):
-                pending.append(pool.submit(function, item))
+                pending.append(pool.submit(_apply, item))
             yield result
     except BrokenProcessPool:
         raise KilledError("A worker process was killed, perhaps for lack of memory; give fewer --workers.") from None
@@ -113,18 +102,24 @@ def _signals_deferred() -> Iterator[None]:
             signal.raise_signal(waiting)
 
 
-def start_worker(
-    parent: int, initializer: Callable[..., None] | None = None, initargs: tuple[object, ...] = ()
-) -> None:
-    """Set up a worker process, which ignores interrupts and ends with its parent; then call the initializer."""
+# What this process, a worker, does to items.
+_work: list[Callable[[Any], Any]] = []
+
+
+def _apply(item: Any) -> Any:
+    (function,) = _work
+    return function(item)
+
+
+def start_worker(parent: int, *function: Callable[[Any], Any]) -> None:
+    """Set up a worker process, which ignores interrupts and ends with its parent, and does a function to items."""
+    _work[:] = function
     # An interrupt from the keyboard reaches every process; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The pool ends its workers by SIGTERM, so they must not inherit a handler of the parent.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    if initializer is not None:
-        initializer(*initargs)
 
 
 def _end_with(parent: int) -> None:

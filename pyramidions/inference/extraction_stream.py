@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pyramidions.base.errors import UserError
-from pyramidions.documents.source import InputText, Progress, Refuse
+from pyramidions.documents.source import InputText, Origin, Progress, Refuse
 from pyramidions.extract import SelectionRules
 from pyramidions.extract.extraction import Extraction, extract
 from pyramidions.extract.methods import ORACLE
@@ -19,10 +19,11 @@ _TIMES = 4
 
 
 class Extracted(NamedTuple):
-    """A document, of which only the outline is kept, and what was extracted from it."""
+    """What was extracted from a document, and its reference summary, if there is one."""
 
-    document: InputText
+    origin: Origin
     extraction: Extraction
+    reference: str | None = None
 
 
 class _Half:
@@ -56,7 +57,10 @@ class _Half:
 
 
 class _Read(NamedTuple):
-    document: InputText
+    """A document, of which only the outline is kept."""
+
+    origin: Origin
+    reference: str | None
     outline: Outline
     done: _Half
 
@@ -86,13 +90,13 @@ def extract_documents(
     def outlines() -> Iterator[tuple[Outline, str | None]]:
         for read in _outlined(documents, extractor.method, on_progress, refuse):
             waiting.append(read)
-            yield read.outline, read.document.reference
+            yield read.outline, read.reference
 
     for scores in extractor.rank(outlines(), rules.budget):
-        document, outline, done = waiting.popleft()
+        origin, reference, outline, done = waiting.popleft()
         found = extract(outline, scores, rules)
         done.finish()
-        yield Extracted(document, found)
+        yield Extracted(origin, found, reference)
 
 
 def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress, refuse: Refuse) -> Iterator[_Read]:
@@ -107,7 +111,9 @@ def _outlined(documents: Iterable[InputText], method: str, on_progress: Progress
             continue
         finally:
             reading.finish()
-        # The outline has all of the text that is needed.
         ranking = _Half(document.size, _TIMES, on_progress)
         outline.sentences.on_read = ranking.add
-        yield _Read(document._replace(text="", lines=None), outline, ranking)
+        read = _Read(document.origin, document.reference, outline, ranking)
+        # The outline has all of the text that is needed.
+        del document
+        yield read

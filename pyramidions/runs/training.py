@@ -16,7 +16,7 @@ from pyramidions.data.holdout import survey, write_splits
 from pyramidions.data.prepare import prepare
 from pyramidions.data.readers import Corpus, Document
 from pyramidions.data.vocabulary import Settings, VocabSizeError
-from pyramidions.documents.sections import sectioned_text
+from pyramidions.documents.record_fields import sectioned_text
 from pyramidions.extract import Budget, HipoRank, SelectionRules
 from pyramidions.extract.extraction import extract
 from pyramidions.files.atomic import atomic_file, hold_folder

@@ -18,7 +18,7 @@ from typing import Protocol
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.documents.record_fields import PLAIN
-from pyramidions.files.indexed_lines import IndexedLines
+from pyramidions.files.lines import IndexedLines
 from pyramidions.files.progress import counted
 from pyramidions.scoring.examples import Texts
 from pyramidions.text.tokenizer import MARKERS_BETWEEN, NAME_END, SENTENCE_MARKER, SPACE, TURN_MARKER

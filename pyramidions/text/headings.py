@@ -2,8 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice, pairwise
+from functools import partial
+from itertools import groupby, islice
 from typing import NamedTuple, TypeAlias
+
+from pyramidions.text.text_windows import lines as lines_of
 
 # Titles of sections of papers, reports and meetings, which are headings even where no empty line stands before them.
 _TITLES = re.compile(
@@ -17,7 +20,8 @@ _TITLES = re.compile(
 _NUMBER = re.compile(r"(?P<number>\d{1,2}(\.\d{1,2})*|[A-Z](\.\d{1,2})+|([A-Z]|[IVX]{1,5})(?=\.))\.?[ \t]+(?=[^\W\d_])")
 _MARKDOWN = re.compile(r"[ ]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>.*)")
 _UNDERLINE = re.compile(r"[ ]{0,3}(=+|-{3,})[ \t]*$")
-_FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
+#: Begins or ends a listing of code in markdown.
+FENCE = re.compile(r"[ ]{0,3}(```|~~~)")
 _ITEM = re.compile(r"[ \t]*([-*+•‣–]|\(?\d{1,3}[.)]|\(?[a-z][.)])[ \t]+\S")
 _ENDS_SENTENCE = tuple(".!?:;,…")
 _MOST_CHARACTERS, _MOST_WORDS = 100, 12
@@ -45,22 +49,60 @@ class Line(NamedTuple):
     begins_item: bool = False
 
 
-def headed_lines(lines: Lines) -> Iterator[Line]:
+class HeadedText(str):
+    """A text with known headings.
+
+    Attributes:
+        levels: the level of each heading, 1 is the highest, by the number of its line from 0.
+    """
+
+    levels: dict[int, int]
+
+    @classmethod
+    def of(cls, parts: Iterable[str | int]) -> "HeadedText":
+        """Join the parts of a text.
+
+        Args:
+            parts: texts; before each heading, a line of its own, stands its level.
+        """
+        texts: list[str] = []
+        levels: dict[int, int] = {}
+        lines = 0
+        for is_level, some in groupby(parts, lambda part: isinstance(part, int)):
+            if is_level:
+                levels[lines] = int(list(some)[-1])
+            else:
+                texts.append("".join(map(str, some)))
+                lines += len(texts[-1].splitlines())
+        text = cls("".join(texts))
+        text.levels = levels
+        return text
+
+    @property
+    def as_markdown(self) -> str:
+        """The text with its headings in markdown."""
+        lines = self.splitlines(keepends=True)
+        return "".join(f"{'#' * self.levels[n]} {line}" if n in self.levels else line for n, line in enumerate(lines))
+
+
+def headed_lines(text: str | Lines) -> Iterator[Line]:
     """Yield the lines of a text, headings among them.
 
-    Headings are those of markdown; and, in plain text, short lines that end in no punctuation, if they are numbered,
-    in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text. Two headings of
-    markdown make a text markdown, in which nothing else is a heading.
+    Headings are those of a `HeadedText`, or of markdown; and, in plain text, short lines that end in no punctuation, if
+    they are numbered, in capitals, a usual title of a section ("Methods"), or stand below an empty line and above text.
+    Two headings that are known or marked suffice: nothing else is a heading then.
     """
+    lines = text if callable(text) else partial(lines_of, text)
+    if isinstance(text, HeadedText):
+        yield from _known_lines(text, lines)
+        return
     is_markdown = len(list(islice(filter(_MARKDOWN.match, lines()), 2))) > 1
     fenced = skipped = False
-    # Each line with those before and behind it.
-    padded: Iterator[str | None] = chain([None], lines(), [None])
-    for (before, line), (_, following) in pairwise(pairwise(padded)):
-        if line is None or skipped:
+    for before, line, following in _with_neighbours(lines()):
+        if skipped:
             skipped = False
             continue
-        if _FENCE.match(line):
+        if FENCE.match(line):
             fenced = not fenced
             continue
         if fenced:
@@ -74,9 +116,27 @@ def headed_lines(lines: Lines) -> Iterator[Line]:
             yield Line(line, 0 if is_markdown else _level(line, before, following), bool(_ITEM.match(line)))
 
 
+def _known_lines(text: HeadedText, lines: Lines) -> Iterator[Line]:
+    for number, (before, line, following) in enumerate(_with_neighbours(lines())):
+        level = text.levels.get(number, 0 if len(text.levels) > 1 else _level(line, before, following))
+        yield Line(line.strip() if level else line, level, not level and bool(_ITEM.match(line)))
+
+
+def _with_neighbours(lines: Iterable[str]) -> Iterator[tuple[str | None, str, str | None]]:
+    """Yield each line with the ones before and behind it."""
+    before = line = None
+    for following in lines:
+        if line is not None:
+            yield before, line, following
+        before, line = line, following
+    if line is not None:
+        yield before, line, None
+
+
 def _is_short(line: str) -> bool:
-    words = line.split()
-    return 0 < len(words) <= _MOST_WORDS and len(line.strip()) <= _MOST_CHARACTERS
+    # A long line is not cut into words, which take many times its memory.
+    title = line.strip()
+    return 0 < len(title) <= _MOST_CHARACTERS and len(title.split()) <= _MOST_WORDS
 
 
 def _level(line: str, before: str | None, following: str | None) -> int:

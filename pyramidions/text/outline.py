@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
 from pyramidions.text.headings import Line, Lines, headed_lines
 from pyramidions.text.normalization import normalize
-from pyramidions.text.text_windows import lines, sentences, windows
+from pyramidions.text.text_windows import sentences, windows
 
 # A word that a line's end cuts, as in the text of a PDF file.
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n[ \t]*(?=[a-z])")
@@ -42,10 +42,12 @@ class Units(Sequence[Unit]):
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self.on_read: Callable[[int], object] | None = None
-        self._utf8, self._ends = bytearray(), array("q", [0])
+        self._utf8, self._ends = bytearray(), array("I", [0])
         self.sections, self._is_heading = array("i"), bytearray()
         for text, section, is_heading in units:
             self._utf8 += text.encode("utf-8", "surrogatepass")
+            if len(self._utf8) >= 2**32 and self._ends.typecode == "I":
+                self._ends = array("Q", self._ends)
             self._ends.append(len(self._utf8))
             self.sections.append(section)
             self._is_heading.append(is_heading)
@@ -55,6 +57,8 @@ class Units(Sequence[Unit]):
     def sentences(self) -> "Units":
         """The units that are not headings, in the same memory."""
         found = copy(self)
+        if 1 not in self._is_heading:
+            return found
         found._places = array("i", (place for place in self._places if not self._is_heading[place]))
         found.sections = array("i", map(self.sections.__getitem__, found._places))
         return found
@@ -143,7 +147,7 @@ def outline(text: str | Lines, on_read: Callable[[int], object] = lambda _: None
         on_read: told of the characters of each line.
     """
     levels: Counter[int] = Counter()
-    units = Units(_units(headed_lines(partial(lines, text) if isinstance(text, str) else text), levels, on_read))
+    units = Units(_units(headed_lines(text), levels, on_read))
     repeated = [level for level, count in levels.items() if level and count > 1]
     section_level = min(repeated or filter(None, levels), default=0)
     headings: list[str] = []

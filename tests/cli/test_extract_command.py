@@ -218,7 +218,7 @@ def test_a_list_is_by_section_and_shows_gaps(monkeypatch: pytest.MonkeyPatch) ->
     plain = "Bees fly very fast. Bees fly very far. Bees fly very high.\n"
     assert extract(*words, "--format", "list", text=APART).stdout == listed
     assert extract(*words, text=APART).stdout == extract(*words, "--format", "text", text=APART).stdout == plain
-    monkeypatch.setattr("pyramidions.cli.outputs._is_terminal", lambda: True)
+    monkeypatch.setattr("pyramidions.cli.worker._is_terminal", lambda: True)
     assert extract(*words, text=APART).stdout == listed
     assert extract(*words, "--format", "json", text=APART).stdout == extract(*words, "--json", text=APART).stdout
 
@@ -268,6 +268,27 @@ def test_each_byte_of_a_text_takes_at_most_four_of_memory(tail: str, most: int, 
     ratio = (peaks[2] - peaks[1]) / len("".join(lines[20_000:]).encode())
     assert ratio < most, ratio
     assert (tmp_path / "out.txt").read_text() == f"{Extractor().extract(''.join(lines), sentences=1).text}\n"
+
+
+@pytest.mark.parametrize("separator", [" ", "\n"])
+@pytest.mark.parametrize("is_record", [True, False])
+def test_each_byte_of_a_record_and_of_standard_input_takes_at_most_four(
+    is_record: bool, separator: str, tmp_path: Path
+) -> None:
+    peaks, sizes = [], []
+    for count in (10, 8_000, 16_000):
+        text = separator.join(f"The {n % 97} values of gène {n % 83} were larger than expected." for n in range(count))
+        content = json.dumps({"text": text}, ensure_ascii=False) if is_record else text
+        (tmp_path / "a.jsonl").write_text(content)
+        sizes.append(len(content.encode()))
+        tracemalloc.start()
+        given = {"text": None} if is_record else {"text": text}
+        files = [tmp_path / "a.jsonl"] if is_record else []
+        assert extract(*files, "--method", "lead", "-o", tmp_path / "out.txt", **given).exit_code == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    ratio = (peaks[2] - peaks[1]) / (sizes[2] - sizes[1])
+    assert ratio < 4, ratio
 
 
 def test_progress_is_counted_within_a_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from small_extractor import exported
 from small_language_models import saved
 
 from pyramidions.cli import job
+from pyramidions.cli.reading_report import ReadingReport
 from pyramidions.inference import extraction_stream
 
 Run = Callable[..., Result]
@@ -156,6 +157,22 @@ def test_lines_that_are_gone_are_missed(fail: Callable[..., str], corpus: Path, 
     corpus.with_name("out.jsonl.partial").write_text("")
     sentence = f"{corpus.with_name('out.jsonl.progress')} does not fit the lines beside it: remove it, and begin again"
     assert fail(*interrupted, "--resume").startswith(sentence)
+
+
+def test_the_bar_begins_behind_what_is_done(
+    run: Callable[..., Result], corpus: Path, interrupted: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[float] = []
+    monkeypatch.setattr(ReadingReport, "add", lambda _, size: sizes.append(size))
+    run(*interrupted, "--resume")
+    assert 0 < sizes[0] < 2 * corpus.stat().st_size
+
+
+def test_ray_gives_each_worker_a_gpu_of_its_own(fail: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A bee.")
+    assert fail("extract", tmp_path / "a.txt", "--engine", "ray", "--method", "model", "--device", "cuda:1") == (
+        "--engine ray gives a GPU to each worker: --device must be cpu or cuda, but is cuda:1."
+    )
 
 
 def test_a_run_that_fails_before_its_first_group_leaves_nothing(fail: Callable[..., str], tmp_path: Path) -> None:

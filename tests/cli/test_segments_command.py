@@ -87,18 +87,18 @@ def test_without_any_text_an_older_page_stays(whitespace: Path, tmp_path: Path) 
 def test_a_terminal_gets_lines_of_its_width_in_colours_unless_asked_otherwise(
     whitespace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyramidions.cli import outputs
     from pyramidions.cli import segments as module
+    from pyramidions.cli import worker
 
     found = Segmenter.from_pretrained(whitespace, "cpu").segment("one two three four five")
     assert list(module._lines(found.segments, 11)) == [["one ", "two "], ["three "], ["four "]]
-    monkeypatch.setattr(outputs, "_is_terminal", lambda: True)
+    monkeypatch.setattr(worker, "_is_terminal", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    layout = outputs.find_layout(None, False, None, named=True)
+    layout = worker.find_layout(None, False, None, named=True)
     assert layout.kind == "list" and "\x1b[" in module._shown("a", found, layout)
     monkeypatch.setenv("NO_COLOR", "1")
-    layout = outputs.find_layout(None, False, None, named=True)
+    layout = worker.find_layout(None, False, None, named=True)
     assert "\x1b[" not in module._shown("a", found, layout)
 
 

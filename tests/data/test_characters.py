@@ -297,7 +297,7 @@ def test_readers_of_documents_and_of_characters_refuse_each_others_folders(out: 
 
 
 def test_missing_and_damaged_splits_are_named(out: Path) -> None:
-    with pytest.raises(UserError, match=r"data must be a folder, but does not exist\.$"):
+    with pytest.raises(UserError, match=r"data does not exist\.$"):
         CharacterFolder(out).tokens("train")
     prepare_characters(out, {"train": stream("some text")}, CharacterSettings("en"))
     folder = CharacterFolder(out)

@@ -41,7 +41,7 @@ def encoded(monkeypatch):
     ids = []
     encode_chunk = encode_module._encode_chunk
     monkeypatch.setattr(
-        encode_module, "_encode_chunk", lambda chunk: ids.extend(d.id for d in chunk) or encode_chunk(chunk)
+        encode_module, "_encode_chunk", lambda *given: ids.extend(d.id for d in given[-1]) or encode_chunk(*given)
     )
     return ids
 

@@ -50,7 +50,7 @@ def test_json_lines_are_read_whatever_the_compression(tmp_path, ending, compress
     assert list(corpus) == DOCUMENTS
     size, unit = corpus.size()
     assert unit == "B"
-    assert [place for _, place in corpus.with_progress()][-1] == size
+    assert [record.progress for _, record in corpus.with_records()][-1] == size
 
 
 def test_parquet_is_read(tmp_path):
@@ -335,3 +335,13 @@ def test_a_pipe_in_a_folder_is_told_and_not_waited_for(tmp_path):
     assert find_splits(str(tmp_path)) == {"train": str(tmp_path / "train.jsonl")}
     with pytest.raises(UserError, match=r"train\.jsonl must be a regular file, but is a pipe\.$"):
         read(tmp_path / "train.jsonl")
+
+
+def test_the_ending_of_a_name_may_be_in_capitals(tmp_path: Path) -> None:
+    line = json.dumps({"id": "a", "article": "Some text.", "abstract": "Short."}) + "\n"
+    (tmp_path / "train.JSONL").write_text(line)
+    (tmp_path / "Val.Jsonl.GZ").write_bytes(gzip.compress(line.encode()))
+    (tmp_path / "val.Jsonl.GZ").write_bytes(gzip.compress(line.encode()))
+    found = find_splits(str(tmp_path))
+    assert found == {"train": str(tmp_path / "train.JSONL"), "valid": str(tmp_path / "val.Jsonl.GZ")}
+    assert [document.id for name in found.values() for document in Corpus(name)] == ["a", "a"]

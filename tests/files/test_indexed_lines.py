@@ -5,8 +5,7 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.files.indexed_lines import IndexedLines
-from pyramidions.files.lines import read_lines
+from pyramidions.files.lines import IndexedLines, read_lines
 
 
 @for_each("content", [b"", b"\n", b"a", b"a\n", b"a\n\nb", "é\u2028b\r\nc\n".encode()])

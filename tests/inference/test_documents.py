@@ -207,7 +207,7 @@ def test_blank_lines_are_passed_over_together_and_counted(
 
     monkeypatch.setattr(records, "at_most", counted)
     inputs = list(list_inputs([path], Fields()))
-    assert [(each.number, each.line) for each in inputs] == [(1, 100_001), (2, 200_002)]
+    assert [(each.number, each.line and each.line.number) for each in inputs] == [(1, 100_001), (2, 200_002)]
     assert [record.number for record in open_records(str(path), "train").read()] == [100_001, 200_002]
     assert len(lines) < 10
 

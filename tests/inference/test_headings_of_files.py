@@ -1,4 +1,4 @@
-"""Headings of pages, .docx files and records become markdown headings, where they are asked for."""
+"""Headings of pages, .docx files and records are known without being looked for in their text."""
 
 import gzip
 import json
@@ -14,6 +14,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.data.readers import Corpus
 from pyramidions.documents.file_formats import file_text
 from pyramidions.documents.page_text import page_text
+from pyramidions.text.headings import HeadedText
 from pyramidions.text.outline import outline
 
 RELEASE = {
@@ -26,7 +27,7 @@ RELEASE = {
 
 
 def headed(html: str) -> list[str]:
-    return [line.strip() for line in page_text(html, headings=True).splitlines() if line.strip()]
+    return [line.strip() for line in page_text(html).as_markdown.splitlines() if line.strip()]
 
 
 @for_each(
@@ -40,7 +41,7 @@ def headed(html: str) -> list[str]:
         ("<p>H<sub>2</sub>O <h3>e</h3><div>f<div>g", ["H2O", "### e", "f", "g"]),
     ],
 )
-def test_the_headings_of_a_page_are_markdown_and_blocks_are_lines(html: str, lines: list[str]) -> None:
+def test_headings_and_blocks_of_a_page_are_lines(html: str, lines: list[str]) -> None:
     # The spaces between words vary.
     assert [" ".join(line.split()) for line in headed(html)] == lines
 
@@ -49,18 +50,21 @@ def test_the_outline_of_a_page_has_its_sections() -> None:
     page = (
         "<h1>A paper</h1><h2>Methods</h2><p>We measured\nit. It was long.</p><p>Why<h2>Results</h2><ul><li>One.<li>Two."
     )
-    found = outline(page_text(page, headings=True))
+    found = outline(page_text(page))
     assert found.headings == ("", "Methods", "Results")
     assert found.sections == [[], ["We measured it.", "It was long.", "Why"], ["One.", "Two."]]
 
 
 def test_a_line_break_and_unknown_tags_end_no_sentence() -> None:
     page = "<p>We found<br>that <gene>BRCA1</gene> is\nhigh <cit> .<br><br>So it is.</p>"
-    assert outline(page_text(page, headings=True)).sections == [["We found that BRCA1 is high .", "So it is."]]
+    assert outline(page_text(page)).sections == [["We found that BRCA1 is high .", "So it is."]]
 
 
-def test_without_headings_a_page_reads_as_before() -> None:
-    assert page_text("<h1>Title</h1><p>One\ntwo.") == "   Title   One\ntwo.   "
+def test_marks_in_the_text_of_a_page_make_no_heading() -> None:
+    page = "<h1>A</h1><p># one</p><h2>B</h2><p>two<br>===</p><h2>C</h2><p>```</p><p>three."
+    found = outline(page_text(page))
+    assert [unit.text for unit in found.units if unit.is_heading] == ["A", "B", "C"]
+    assert [unit.text for unit in found.sentences] == ["# one", "two ===", "```", "three."]
 
 
 HEADED_DOCX = (
@@ -72,17 +76,19 @@ HEADED_DOCX = (
 )
 
 
-def test_the_headings_of_a_docx_file_are_markdown(tmp_path: Path) -> None:
+def test_the_headings_of_a_docx_file_are_known(tmp_path: Path) -> None:
     path = tmp_path / "a.docx"
     path.write_bytes(docx("Before.", body=HEADED_DOCX))
-    lines = [line.strip() for line in file_text(path, headings=True).splitlines() if line.strip()]
+    text = file_text(path)
+    assert isinstance(text, HeadedText)
+    lines = [line.strip() for line in text.as_markdown.splitlines() if line.strip()]
     assert lines == ["Before.", "# On length", "# Methods", "We measured.", "## Rulers", "All of wood."]
-    assert file_text(path) == "Before.\n\nOn length\n\nMethods\n\nWe measured. \n\nRulers\n\nAll of wood.\n\n"
+    assert text.split() == "Before. On length Methods We measured. Rulers All of wood.".split()
 
 
 def test_plain_text_is_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("# A\n\n<h1>b</h1>\n")
-    assert file_text(tmp_path / "a.txt", headings=True) == "# A\n\n<h1>b</h1>\n"
+    assert file_text(tmp_path / "a.txt") == "# A\n\n<h1>b</h1>\n"
 
 
 MARKDOWN = """---
@@ -122,24 +128,19 @@ bark()
 
 def test_long_markdown_is_read_in_pieces_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.md").write_text(MARKDOWN * 5)
-    whole = file_text(tmp_path / "a.md", headings=True)
+    whole = file_text(tmp_path / "a.md")
     monkeypatch.setattr("pyramidions.documents.markdown_page._PIECE", 40)
-    assert file_text(tmp_path / "a.md", headings=True).split() == whole.split()
+    assert file_text(tmp_path / "a.md").split() == whole.split()
 
 
-@pytest.mark.parametrize("headings", [True, False])
-def test_only_the_prose_of_markdown_is_read(headings: bool, tmp_path: Path) -> None:
+def test_only_the_prose_of_markdown_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text(MARKDOWN)
-    text = file_text(path, headings=headings)
+    found = outline(file_text(path))
     units = ["A paper on dogs", "Dogs bark at night and by day, as cats do.", "Second"]
     units += ["One dog barks.", "Two dogs bark.", "Why do they?"]
-    if headings:
-        found = outline(text)
-        assert [unit.text for unit in found.units] == units
-        assert [unit.text for unit in found.units if unit.is_heading] == [units[0], units[2]]
-    else:
-        assert " ".join(text.split()) == " ".join(units)
+    assert [unit.text for unit in found.units] == units
+    assert [unit.text for unit in found.units if unit.is_heading] == [units[0], units[2]]
 
 
 @for_each(
@@ -149,13 +150,13 @@ def test_only_the_prose_of_markdown_is_read(headings: bool, tmp_path: Path) -> N
         ("A footnote[^1] without text.", "A footnote[^1] without text."),
         ("\0", ""),
         ("> " * 90 + "deep", "deep"),
-        ("<h1>b</h1>\n\n1 < 2 & 3", "# b 1 < 2 & 3"),
+        ("<h1>b</h1>\n\n1 < 2 & 3", "b 1 < 2 & 3"),
     ],
 )
 def test_odd_markdown_loses_no_prose(text: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "a.md"
     path.write_text(text)
-    assert " ".join(file_text(path, headings=True).split()) == expected
+    assert " ".join(file_text(path).split()) == expected
 
 
 @for_each(
@@ -177,8 +178,9 @@ def test_tables_with_headers_listings_and_figures_hold_no_sentences(html: str, l
 def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(RELEASE))
-    (found,) = read_documents(path, "article_text", headings=True, reference="abstract_text")
-    assert found.text == "# Introduction\none .\ntwo .\n\nthree .\n\n# Results\nfour ."
+    (found,) = read_documents(path, "article_text", sections=True, reference="abstract_text")
+    assert found.text == "Introduction\none .\ntwo .\n\nthree .\n\nResults\nfour ."
+    assert outline(found.text).sections == [["one .", "two .", "three ."], ["four ."]]
     assert found.reference == "a summary ."
     (document,) = Corpus(str(path), sections=True)
     assert (document.source, document.target) == (found.text, "a summary .")
@@ -186,11 +188,20 @@ def test_a_record_of_the_release_has_its_sections(tmp_path: Path) -> None:
     assert flat.source == "flat text ."
 
 
+def test_a_sentence_of_a_section_is_no_heading_whatever_it_begins_with(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(RELEASE | {"sections": [[], ["# one ."], ["METHODS"], ["1 two"]]}))
+    (document,) = Corpus(str(path), sections=True)
+    found = outline(document.source)
+    assert found.headings == ("Introduction", "Results")
+    assert [unit.text for unit in found.sentences] == ["# one .", "METHODS", "1 two"]
+
+
 def test_the_field_of_a_summary_is_read_although_there_are_sections(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(RELEASE | {"summary": "s", "abstract": "a"}))
     for field in ("abstract", "summary"):
-        (found,) = read_documents(path, field, headings=True, reference="summary")
+        (found,) = read_documents(path, field, sections=True, reference="summary")
         assert found.text == field[0]
 
 
@@ -214,7 +225,7 @@ def test_sections_that_do_not_fit_are_refused(change: dict[str, object], sentenc
     with pytest.raises(UserError, match=sentence):
         list(Corpus(str(path), sections=True))
     with pytest.raises(UserError, match=sentence):
-        list(read_documents(path, "article_text", headings=True))
+        list(read_documents(path, "article_text", sections=True))
     assert len(list(Corpus(str(path)))) == 1
 
 

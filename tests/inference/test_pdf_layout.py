@@ -6,8 +6,7 @@ from documents import pdf
 from tables import for_each
 
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.pdf_layout import laid_out
-from pyramidions.documents.pdf_lines import PdfLine
+from pyramidions.documents.pdf import PdfLine, laid_out
 from pyramidions.text.outline import outline
 
 TITLE = "On genes) Tj /F1 10 Tf 0 -30 Td (A. Smith, B. Jones) Tj 0 -30 Td (Genes are many. They)"
@@ -21,10 +20,9 @@ def lines(*given: tuple[str, float, bool], gap: float = 12.0) -> list[PdfLine]:
 def test_the_title_and_the_authors_stand_apart_from_the_first_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf(TITLE))
     units = ["On genes", "A. Smith, B. Jones", "Genes are many.", "They are very long."]
-    for headings in (True, False):
-        text = file_text(tmp_path / "a.pdf", headings=headings)
-        assert [line for line in text.split("\n\n") if line][:2] == ["# " * headings + units[0], units[1]]
-        assert [unit.text for unit in outline(text).units][-2:] == units[-2:]
+    text = file_text(tmp_path / "a.pdf")
+    assert [line for line in text.split("\n\n") if line][:2] == units[:2]
+    assert [unit.text for unit in outline(text).units][-2:] == units[-2:]
 
 
 def test_larger_and_bold_type_makes_headings_by_size() -> None:
@@ -39,7 +37,7 @@ def test_larger_and_bold_type_makes_headings_by_size() -> None:
         ("Note: small type is no heading", 8, True),
         ("And this ends.", 10, False),
     )
-    assert laid_out([page], headings=True).split("\n\n") == [
+    assert laid_out([page]).as_markdown.split("\n\n") == [
         "# A paper about Genes",
         "## 1 Methods",
         "genes were measured\ntwice.",
@@ -62,7 +60,7 @@ def test_larger_and_bold_type_makes_headings_by_size() -> None:
     ],
 )
 def test_a_sentence_is_not_cut(page: list[PdfLine]) -> None:
-    assert laid_out([page], headings=True) == "\n".join(line.text for line in page)
+    assert laid_out([page]) == "\n".join(line.text for line in page)
 
 
 def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -> None:
@@ -75,4 +73,4 @@ def test_a_sentence_goes_on_over_pages_and_columns_and_ends_above_a_wide_gap() -
 
 
 def test_nothing_is_laid_out_as_nothing() -> None:
-    assert laid_out([]) == laid_out([[], []], headings=True) == ""
+    assert laid_out([]) == laid_out([[], []]) == ""

@@ -6,8 +6,7 @@ from documents import pdf, pdf_lines
 from tables import for_each
 
 from pyramidions.documents.file_formats import file_text
-from pyramidions.documents.pdf_lines import PdfLine
-from pyramidions.documents.running_lines import without_running_lines
+from pyramidions.documents.pdf import PdfLine, without_running_lines
 from pyramidions.text.outline import outline
 
 

@@ -64,4 +64,4 @@ def test_the_baseline_reads_sections_of_the_same_documents_as_any_model(tmp_path
     flat, headed = (list(with_headings(Corpus(str(path), skip_empty=True, sections=each))) for each in (False, True))
     assert [document.id for document in flat] == ["a", "b"] and [d.id for d in headed] == ["a", "empty", "b"]
     assert flat == [document for document in headed if document.id != "empty"]
-    assert flat[0].source == "# Methods\nOne two." and flat[1].source == "Flat."
+    assert flat[0].source == "Methods\nOne two." and flat[1].source == "Flat."

@@ -4,7 +4,7 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
-from pyramidions.files import indexed_lines
+from pyramidions.files import lines as indexed_lines
 from pyramidions.scoring.summaries import ReferenceFile, read_documents, read_summaries
 
 TWO = '{"id": "a", "summary": "one"}\n{"id": "b", "summary": "two"}\n'

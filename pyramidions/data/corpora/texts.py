@@ -7,10 +7,9 @@ from pathlib import Path
 from pyramidions.base.errors import UserError
 from pyramidions.data.characters import WHOLE
 from pyramidions.data.text_streams import TextStream, fetched_text, open_text, streamed_dataset
-from pyramidions.documents.records import hugging_face_splits
+from pyramidions.documents.records import HUGGING_FACE_SPLITS, hugging_face_splits
 from pyramidions.files.progress import note
 
-_HUGGING_FACE_SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 _TEXT8 = "http://mattmahoney.net/dc/text8.zip"
 _CC100 = "https://data.statmt.org/cc-100"
 
@@ -55,8 +54,7 @@ TEXTS = {
         "google/wiki40b on the Hugging Face hub, as far as it is needed",
         "that of Wikipedia, CC BY-SA",
         lambda language: {
-            split: streamed_dataset("google/wiki40b", language, theirs)
-            for split, theirs in _HUGGING_FACE_SPLITS.items()
+            split: streamed_dataset("google/wiki40b", language, theirs) for split, theirs in HUGGING_FACE_SPLITS.items()
         },
     ),
     "cc100": KnownText(
@@ -109,7 +107,7 @@ def open_streams(
         found = hugging_face_splits(name, config)
         # A train split alone is cut, unless the others are given.
         splits = {"train" if files or len(found) > 1 else WHOLE: "train"} if "train" in found else {}
-        splits |= {split: _HUGGING_FACE_SPLITS[split] for split in found if split != "train"}
+        splits |= {split: HUGGING_FACE_SPLITS[split] for split in found if split != "train"}
         streams = {split: streamed_dataset(name, config, theirs, record_field) for split, theirs in splits.items()}
     elif path.exists():
         streams = {WHOLE: open_text(path, record_field)}

@@ -73,7 +73,7 @@ def test_papers_of_the_release_have_names_and_sections(archived: bool, tmp_path:
     reading = read_corpus(KNOWN["arxiv"], "document", release)
     assert list(reading.documents("valid")) == [Document("val-1", "the long val text .", "short val .")]
     (document,) = reading.documents("train", sections=True)
-    assert document.source == "# introduction\nthe long train text ."
+    assert document.source == "introduction\nthe long train text ."
 
 
 def test_papers_of_another_corpus_beside_them_are_not_mixed_in(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_large_release_is_not_held_in_memory(tmp_path: Path) -> None:
 def test_progress_ends_at_the_size_of_all_files(tmp_path: Path) -> None:
     patents(tmp_path / "train.zip", "train")
     documents = read_corpus(KNOWN["bigpatent"], "all", tmp_path).documents("train")
-    places = [place for _, place in documents.with_progress()]
+    places = [record.progress for _, record in documents.with_records()]
     assert places == sorted(places) and (places[-1], "B") == documents.size()
 
 
