@@ -22,8 +22,8 @@ from pyramidions.models import (
     extractor_preset,
     language_model_preset,
 )
+from pyramidions.models.config import LanguageModelConfig
 from pyramidions.models.experiment import read_experiment
-from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.runs.measure import Lengths, cost_of, shrink
 
 CONFIGS = Path(__file__).parents[1] / "configs"

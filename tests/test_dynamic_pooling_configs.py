@@ -12,7 +12,7 @@ from tables import for_each
 
 from lab.catalogue import read_catalogue
 from pyramidions.models import LANGUAGE_MODEL_PRESETS, build_language_model, language_model_preset
-from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.config import LanguageModelConfig
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(path.stem for path in (CONFIGS / "dynamic_pooling").glob("*.yaml"))

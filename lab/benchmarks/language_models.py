@@ -24,7 +24,7 @@ from side_by_side import Figure, finish, parser, ratio
 from torch import Tensor
 
 from pyramidions.models import build_language_model, language_model_preset
-from pyramidions.models.lm_parse import parse_layers
+from pyramidions.models.fields import parse_layers
 from pyramidions.nn import LanguageModel
 from pyramidions.runs.measure.timing import Timed
 

@@ -4,10 +4,15 @@ from pyramidions.base.optional import without_torch
 
 try:
     from pyramidions.models.builder import build, build_extractor, build_language_model
-    from pyramidions.models.config import ExtractorConfig, PyramidionConfig
-    from pyramidions.models.lm_config import LanguageModelConfig
-    from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS, language_model_preset
-    from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS, extractor_preset, preset
+    from pyramidions.models.config import ExtractorConfig, LanguageModelConfig, PyramidionConfig
+    from pyramidions.models.presets import (
+        EXTRACTOR_PRESETS,
+        LANGUAGE_MODEL_PRESETS,
+        PRESETS,
+        extractor_preset,
+        language_model_preset,
+        preset,
+    )
 except ModuleNotFoundError as error:
     raise without_torch(error, "`pyramidions.models`") from None
 

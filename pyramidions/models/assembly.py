@@ -1,28 +1,29 @@
 """From the specs of parts to modules: the one place that reads both specs and registries."""
 
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.markers import NEEDS_MARKERS
-from pyramidions.models.queries import reads_query
+from pyramidions.base.registry import Registry
+from pyramidions.models.rules import NEEDS_MARKERS, reads_query
 from pyramidions.models.spec import (
     AttentionSpec,
     DecoderSpec,
     EmbedderSpec,
     EncoderSpec,
     FeedForwardSpec,
+    HourglassSpec,
+    LanguageModelSpec,
     LayerSpec,
     Part,
     PoolingSpec,
     ShapeSpec,
     StageSpec,
 )
-from pyramidions.nn import Decoder, Encoder
+from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
     ATTENTION,
     CoreAttention,
@@ -32,9 +33,11 @@ from pyramidions.nn.attention import (
     GlobalRows,
     SelfAttention,
 )
+from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.feed_forward import FEED_FORWARD
+from pyramidions.nn.hourglass import Hourglass, Shortened
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.marks import Marking
 from pyramidions.nn.output import OUTPUT
@@ -43,24 +46,14 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.recurrence import RECURRENCE, Recurrence
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.segments import SEGMENTS
 from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.tags import TagEmbeddings
 from pyramidions.nn.upsampling import UPSAMPLING
 
-
-@dataclass(frozen=True)
-class _Setting:
-    """What every part is offered; a part takes what its constructor names."""
-
-    embed_dim: int
-    num_heads: int
-    head_dim: int
-    ffn_embed_dim: int
-    vocab_size: int
-    activation_dropout: float
-    normalize_before: bool
+Made = TypeVar("Made")
 
 
 class Assembly:
@@ -75,17 +68,20 @@ class Assembly:
         self.spec = spec
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()
-        self.setting = asdict(
-            _Setting(
-                embed_dim=spec.embed_dim,
-                num_heads=spec.num_heads,
-                head_dim=spec.embed_dim // spec.num_heads,
-                ffn_embed_dim=spec.ffn_embed_dim,
-                vocab_size=vocab_size,
-                activation_dropout=spec.activation_dropout,
-                normalize_before=spec.normalize_before,
-            )
-        )
+        #: what every part is offered; a part takes what its constructor names
+        self.setting = {
+            "embed_dim": spec.embed_dim,
+            "num_heads": spec.num_heads,
+            "head_dim": spec.embed_dim // spec.num_heads,
+            "ffn_embed_dim": spec.ffn_embed_dim,
+            "vocab_size": vocab_size,
+            "activation_dropout": spec.activation_dropout,
+            "normalize_before": spec.normalize_before,
+        }
+
+    def made(self, registry: Registry[Made], part: Part, **given: Any) -> Made:
+        """Return a part, offered the ``given`` besides what every part is."""
+        return registry.build(part.kind, part.options, **self.setting, **given)
 
     def encoder(
         self,
@@ -124,7 +120,7 @@ class Assembly:
             pooler, upsampler = self.pooler(of.pooling, of.longest), of.pooling.upsampler
             up = None
             if upsampler is not None:
-                up = UPSAMPLING.build(upsampler.kind, upsampler.options, **self.setting, window=of.pooling.window)
+                up = self.made(UPSAMPLING, upsampler, window=of.pooling.window)
             return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up, memory)
 
         return Encoder(
@@ -152,27 +148,22 @@ class Assembly:
             memory_length: the most vectors of a document that the encoder hands on.
         """
         before = memory_length if DECODER[spec.decoder.kind].joins else 0
-        return DECODER.build(
-            spec.decoder.kind,
-            spec.decoder.options,
-            **self.setting,
+        return self.made(
+            DECODER,
+            spec.decoder,
             embedder=self.embedder(spec.embedder, embedding, longest),
             layers=[self.layer(layer, before + longest) for layer in spec.layers],
             stack=self.stack(spec.stack, opened=spec.reads_streams),
-            output=OUTPUT.build(spec.output.kind, spec.output.options, **self.setting),
+            output=self.made(OUTPUT, spec.output),
             norm=self.norm(),
             start=spec.start,
             memory_length=memory_length,
         )
 
     def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:
-        positions = None
-        if spec.positions is not None:
-            part = spec.positions
-            positions = POSITIONS.build(part.kind, part.options, **self.setting, max_length=longest)
         return Embedder(
             embedding,
-            positions,
+            None if spec.positions is None else self.made(POSITIONS, spec.positions, max_length=longest),
             nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
             spec.scale,
             self.spec.dropout,
@@ -180,7 +171,7 @@ class Assembly:
         )
 
     def stack(self, part: Part, *, opened: bool = False, merges: bool = True) -> Stack:
-        return STACK.build(part.kind, part.options, **self.setting, opened=opened, merges=merges)
+        return self.made(STACK, part, opened=opened, merges=merges)
 
     def norm(self) -> nn.LayerNorm | None:
         """Return the norm of the last layer's output, which pre-norm models have."""
@@ -202,19 +193,15 @@ class Assembly:
         return Layer({name: Sublayer(one, *around, beside=beside.get(name)) for name, one in functions.items()})
 
     def recurrence(self, part: Part, confined_to: int | None) -> Recurrence:
-        return RECURRENCE.build(part.kind, part.options, **self.setting, confined_to=confined_to)
+        return self.made(RECURRENCE, part, confined_to=confined_to)
 
     def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
         if isinstance(spec, FeedForwardSpec):
-            return FEED_FORWARD.build(spec.feed_forward.kind, spec.feed_forward.options, **self.setting)
+            return self.made(FEED_FORWARD, spec.feed_forward)
         attention = self.attention(spec, longest)
-        projections = PROJECTIONS.build(
-            spec.projections.kind,
-            spec.projections.options,
-            **self.setting,
-            shares_query_key=attention.shares_query_key,
-            joins_heads=True,
-            crosses=spec.reads is not None,
+        shares, crosses = attention.shares_query_key, spec.reads is not None
+        projections = self.made(
+            PROJECTIONS, spec.projections, shares_query_key=shares, joins_heads=True, crosses=crosses
         )
         if spec.reads is not None:
             return CrossAttention(projections, attention, spec.reads)
@@ -225,14 +212,8 @@ class Assembly:
             return None
         part, own = spec.global_projections, None
         if part is not None:
-            own = PROJECTIONS.build(
-                part.kind,
-                part.options,
-                **self.setting,
-                shares_query_key=attention.shares_query_key,
-                joins_heads=False,
-                crosses=False,
-            )
+            shares = attention.shares_query_key
+            own = self.made(PROJECTIONS, part, shares_query_key=shares, joins_heads=False, crosses=False)
             if part != spec.projections:
                 raise UserError(
                     "`global_projections` start as copies of `encoder_projections`, so kind and options must be the "
@@ -243,12 +224,10 @@ class Assembly:
         return GlobalRows(own, self.spec.attention_dropout)
 
     def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
-        dropout = self.spec.attention_dropout
-        given = {**self.setting, "dropout": dropout, "max_length": longest, "layer": next(self._numbers)}
-        kind = spec.attention.kind
-        if Feature.DISTANCES in ATTENTION[kind].supports:
+        given: dict[str, Any] = {"dropout": self.spec.attention_dropout, "max_length": longest}
+        if Feature.DISTANCES in ATTENTION[spec.attention.kind].supports:
             given |= {"distances": self._distances, "position_dropout": self.spec.dropout}
-        return ATTENTION.build(kind, spec.attention.options, **given)
+        return self.made(ATTENTION, spec.attention, **given, layer=next(self._numbers))
 
     @cached_property
     def _distances(self) -> Distances:
@@ -256,14 +235,12 @@ class Assembly:
         return Distances(self.spec.embed_dim, self.spec.num_heads)
 
     def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
-        given: dict[str, Any] = {**self.setting, "k": spec.length, "window": spec.window}
+        given: dict[str, Any] = {"k": spec.length, "window": spec.window}
         if spec.scorer is not None:
-            given["scorer"] = SCORER.build(
-                spec.scorer.kind, spec.scorer.options, **self.setting, stride=spec.window, k=spec.length
-            )
+            given["scorer"] = self.made(SCORER, spec.scorer, stride=spec.window, k=spec.length)
         if spec.layer is not None:
             given["layer"], given["confined_to"] = self.pooling_layer(spec.layer, longest)
-        return POOLING.build(spec.pooler.kind, spec.pooler.options, **given)
+        return self.made(POOLING, spec.pooler, **given)
 
     def pooling_layer(self, spec: LayerSpec, longest: int) -> tuple[Layer, int | None]:
         """Return a layer whose queries read other positions' keys, and the blocks within which they do."""
@@ -277,6 +254,30 @@ class Assembly:
             else:
                 functions[sublayer.name] = function
         return self._layer(spec, functions, confined_to), confined_to
+
+    def language_model(
+        self, spec: LanguageModelSpec, embedding: nn.Embedding, padding_idx: int, space_idx: int | None
+    ) -> LanguageModel:
+        """Make a language model; arguments as in `build_language_model`."""
+        return LanguageModel(
+            Embedder(embedding, scale=False, dropout=spec.dropout),
+            self.hourglass(spec.hourglass, space_idx),
+            self.stack(spec.stack),
+            self.made(OUTPUT, spec.output),
+            self.norm(),
+            padding_idx,
+        )
+
+    def hourglass(self, spec: HourglassSpec, space_idx: int | None) -> Hourglass:
+        before, shortened = [self.layer(layer) for layer in spec.before], None
+        if spec.shortened is not None:
+            shortened = Shortened(
+                self.made(BOUNDARIES, spec.shortened.boundaries, space_idx=space_idx),
+                self.made(SEGMENTS, spec.shortened.segments),
+                self.hourglass(spec.shortened.inner, space_idx),
+                self.spec.embed_dim,
+            )
+        return Hourglass(before, shortened, [self.layer(layer) for layer in spec.after])
 
 
 def _described(part: Part) -> str:

@@ -7,12 +7,9 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
-from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, PyramidionConfig
-from pyramidions.models.lm_assembly import language_model
-from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.lm_parse import language_model_spec_of
-from pyramidions.models.markers import marker_of_units
-from pyramidions.models.parse import extractor_spec_of, spec_of
+from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, LanguageModelConfig, PyramidionConfig
+from pyramidions.models.parse import extractor_spec_of, language_model_spec_of, spec_of
+from pyramidions.models.rules import marker_of_units
 from pyramidions.models.spec import ShapeSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 
@@ -87,7 +84,7 @@ def build_language_model(
     spec = language_model_spec_of(config)
     embedding = _embedding(spec, vocab_size, padding_idx)
     with _rules_of_parts():
-        return language_model(spec, embedding, padding_idx, space_idx)
+        return Assembly(spec, vocab_size).language_model(spec, embedding, padding_idx, space_idx)
 
 
 def _embedding(spec: ShapeSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, Optional, TypeVar, get_type_hints
+from typing import Any, Optional, Self, TypeVar, get_type_hints
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
-from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate
-from pyramidions.nn.attention import Feature, supporting
+from pyramidions.base.registry import Registry
+from pyramidions.models.notation import written
+from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate, with_given
+from pyramidions.models.spec import Part
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.output import OUTPUT
@@ -17,6 +21,7 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.segments import SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -28,14 +33,41 @@ LONGEST_TEXT = 2**24
 STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
 
 
-def parts_field(default: str | None, names: tuple[str, ...], text: str) -> Any:
-    """Return a field that describes parts, whose kinds have these names."""
-    return field(default=default, metadata={"help": f"{text}: {', '.join(names)}", "describes_parts": True})
+def described(default: Any, text: str) -> Any:
+    """Return a field that a text explains."""
+    return field(default=default, metadata={"help": text})
+
+
+def parts_field(
+    default: str | None,
+    registry: Registry[Any],
+    text: str,
+    kinds: tuple[str, ...] | None = None,
+    optional: bool = False,
+) -> Any:
+    """Return a field that describes parts of one axis.
+
+    Args:
+        default: if the field is not given.
+        registry: of the axis.
+        text: that explains the field.
+        kinds: those that the field may name; None for all.
+        optional: there need not be such a part.
+    """
+    names = (*([NONE] if optional else []), *(kinds or registry.names))
+    said = f"{text}: {', '.join(names)}"
+    return field(default=default, metadata={"help": said, "registry": registry, "optional": optional})
 
 
 def part_fields(kind: type[Any]) -> dict[str, Any]:
     """Return the fields of a kind of config that describe parts, with their defaults."""
-    return {each.name: each.default for each in fields(kind) if "describes_parts" in each.metadata}
+    return {each.name: each.default for each in fields(kind) if "registry" in each.metadata}
+
+
+def about(kind: type[Any], name: str) -> Mapping[str, Any]:
+    """Return what `parts_field` says of a field: its "registry", and whether it is "optional"."""
+    metadata: Mapping[str, Any] = kind.__dataclass_fields__[name].metadata
+    return metadata
 
 
 _MARKED = supporting(Feature.MARKS)
@@ -46,95 +78,113 @@ def per(each: str, order: str = "") -> str:
     return f"(one part, or one per {each} with | in between{', ' if order else ''}{order})"
 
 
+class Spec:
+    """What every config of a model can do."""
+
+    def replace(self, **changes: Any) -> Self:
+        """Return this config with other fields; a part may be a text or a `Part`, and lengths a text or a list.
+
+        Raises:
+            UserError: as `config_as`.
+        """
+        return config_as(type(self), with_given(vars(self), {name: _text(value) for name, value in changes.items()}))
+
+    def scaled(self, lengths: int = 1, widths: int = 1) -> Self:
+        """Return this config with its lengths and widths divided, as `scaled_field` does.
+
+        Raises:
+            UserError: a length or a width below its divisor.
+        """
+        from pyramidions.models.scaling import scaled_field
+
+        return type(self)(**{name: scaled_field(name, value, lengths, widths) for name, value in vars(self).items()})
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, Part):
+        return written(value)
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
 @dataclass
-class EncoderConfig:
+class EncoderConfig(Spec):
     """Every choice that shapes an encoder."""
 
-    embed_dim: int = field(default=512, metadata={"help": "width of a representation"})
-    ffn_embed_dim: int = field(default=2048, metadata={"help": "width inside the feed-forward part"})
-    num_heads: int = field(default=8, metadata={"help": "attention heads"})
-    encoder_layers: int = field(default=2, metadata={"help": "encoder layers"})
-    tag_dim: int = field(
-        default=0,
-        metadata={"help": "width of the embedding of a word's part of speech, and of its entity (`prepare --tags`)"},
+    embed_dim: int = described(512, "width of a representation")
+    ffn_embed_dim: int = described(2048, "width inside the feed-forward part")
+    num_heads: int = described(8, "attention heads")
+    encoder_layers: int = described(2, "encoder layers")
+    tag_dim: int = described(
+        0, "width of the embedding of a word's part of speech, and of its entity (`prepare --tags`)"
     )
 
     self_attention: str = parts_field(
         "full",
-        supporting(Feature.ITSELF),
+        ATTENTION,
         f"attention among source positions, e.g. 'blockwise(block_size=512)' {per('layer')}",
+        kinds=supporting(Feature.ITSELF),
     )
-    encoder_projections: str = parts_field("dense", PROJECTIONS.names, "projections of the encoder's self-attention")
-    global_tokens: int = field(
-        default=0,
-        metadata={
-            "help": "tokens at the beginning of a document that all others see and that see all others, for attention "
-            f"that reads marks ({', '.join(_MARKED)})"
-        },
+    encoder_projections: str = parts_field("dense", PROJECTIONS, "projections of the encoder's self-attention")
+    global_tokens: int = described(
+        0,
+        "tokens at the beginning of a document that all others see and that see all others, for attention "
+        f"that reads marks ({', '.join(_MARKED)})",
     )
-    global_markers: bool = field(
-        default=False, metadata={"help": "sentence markers see everything and are seen everywhere, too"}
-    )
-    global_query: bool = field(
-        default=False, metadata={"help": "the query's tokens see everything and are seen everywhere, too"}
-    )
+    global_markers: bool = described(False, "sentence markers see everything and are seen everywhere, too")
+    global_query: bool = described(False, "the query's tokens see everything and are seen everywhere, too")
     global_projections: str = parts_field(
         NONE,
-        (NONE, *PROJECTIONS.names),
+        PROJECTIONS,
         "projections of what global tokens see, beside those of all others; none for the same",
+        optional=True,
     )
     pooling: str = parts_field(
         "soft_topk",
-        POOLING.names,
+        POOLING,
         f"how representations are condensed, e.g. 'soft_topk(base=20)' {per('pooling')}",
     )
-    pooling_lengths: Optional[str] = field(
-        default=None,
-        metadata={
-            "help": "one entry per encoder layer: how many representations it hands on at most, or None for all "
-            "it received, e.g. None,2048,512,None,None,None"
-        },
+    pooling_lengths: Optional[str] = described(
+        None,
+        "one entry per encoder layer: how many representations it hands on at most, or None for all "
+        "it received, e.g. None,2048,512,None,None,None",
     )
-    max_source_positions: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "tokens of the longest document, to which pooling at a fixed ratio (mean, max, funnel) and the "
-            f"stride of the scorer index refer; {MAX_SOURCE_POSITIONS} if not given"
-        },
+    max_source_positions: Optional[int] = described(
+        None,
+        "tokens of the longest document, to which pooling at a fixed ratio (mean, max, funnel) and the "
+        f"stride of the scorer index refer; {MAX_SOURCE_POSITIONS} if not given",
     )
     scorer: str = parts_field(
         "linear",
-        SCORER.names,
+        SCORER,
         f"what rates representations for pooling {per('pooling')}",
     )
     upsampling: Optional[str] = parts_field(
         None,
-        (NONE, *UPSAMPLING.names),
+        UPSAMPLING,
         "what brings the last layer's output back to the length before pooling, that of the pooling if not given "
         "(funnel: repeat)",
+        optional=True,
     )
-    feed_forward: str = parts_field("dense", FEED_FORWARD.names, f"what transforms each position {per('layer')}")
+    feed_forward: str = parts_field("dense", FEED_FORWARD, f"what transforms each position {per('layer')}")
     recurrence: str = parts_field(
-        NONE, (NONE, *RECURRENCE.names), f"what passes over positions beside the feed-forward part {per('layer')}"
+        NONE, RECURRENCE, f"what passes over positions beside the feed-forward part {per('layer')}", optional=True
     )
     stack: str = parts_field(
         "plain",
-        STACK.names,
+        STACK,
         "how layers are composed; recomputing keeps of each layer (but one inside a pooler) its "
         "input only, and computes the rest again in the backward pass; reversible, for pre-norm models, keeps nothing "
         "of a layer: sublayers add to two streams in turn, so that inputs can be computed back",
     )
-    checkpoint_activations: bool = field(default=False, metadata={"help": "fairseq's name for `--stack recomputing`"})
-    normalize_before: bool = field(default=False, metadata={"help": "normalise before each sublayer (pre-norm)"})
-    encoder_positions: str = parts_field("sinusoidal", (NONE, *POSITIONS.names), "positions of source tokens")
-    layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embedded tokens"})
-    no_scale_embedding: bool = field(
-        default=False, metadata={"help": "do not multiply token embeddings by the square root of their width"}
-    )
+    checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
+    normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")
+    encoder_positions: str = parts_field("sinusoidal", POSITIONS, "positions of source tokens", optional=True)
+    layernorm_embedding: bool = described(False, "normalise embedded tokens")
+    no_scale_embedding: bool = described(False, "do not multiply token embeddings by the square root of their width")
 
-    dropout: float = field(default=0.1, metadata={"help": "dropout of sublayer outputs and embedded tokens"})
-    attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
-    activation_dropout: float = field(default=0.1, metadata={"help": "dropout inside the feed-forward part"})
+    dropout: float = described(0.1, "dropout of sublayer outputs and embedded tokens")
+    attention_dropout: float = described(0.1, "dropout of attention weights")
+    activation_dropout: float = described(0.1, "dropout inside the feed-forward part")
 
 
 @dataclass
@@ -144,67 +194,99 @@ class PyramidionConfig(EncoderConfig):
     The defaults are the paper's shallow vanilla Transformer (table 5).
     """
 
-    decoder_layers: int = field(default=2, metadata={"help": "decoder layers"})
-    memories: str = field(
-        default="last",
-        metadata={
-            "help": "what a decoder layer reads of the encoder, in that order: last for its output, and numbers of "
-            "encoder layers (from 1) for theirs before pooling, e.g. 2,last"
-        },
+    decoder_layers: int = described(2, "decoder layers")
+    memories: str = described(
+        "last",
+        "what a decoder layer reads of the encoder, in that order: last for its output, and numbers of "
+        "encoder layers (from 1) for theirs before pooling, e.g. 2,last",
     )
     cross_attention: str = parts_field(
         "full",
-        supporting(Feature.OTHERS),
+        ATTENTION,
         f"attention from the decoder to what it reads of the encoder {per('layer')}, for all memories or for each "
         "with ; in between",
+        kinds=supporting(Feature.OTHERS),
     )
     decoder_self_attention: str = parts_field(
         "full",
-        supporting(Feature.STEPS),
+        ATTENTION,
         f"attention among target positions {per('layer')}",
+        kinds=supporting(Feature.STEPS),
     )
-    decoder_projections: str = parts_field("dense", PROJECTIONS.names, "projections of the decoder's self-attention")
-    cross_projections: str = parts_field("dense", PROJECTIONS.names, "projections of the cross-attention")
+    decoder_projections: str = parts_field("dense", PROJECTIONS, "projections of the decoder's self-attention")
+    cross_projections: str = parts_field("dense", PROJECTIONS, "projections of the cross-attention")
     feed_forward: str = parts_field(
         "dense",
-        FEED_FORWARD.names,
+        FEED_FORWARD,
         f"what transforms each position {per('layer', 'the encoder first')}",
     )
     recurrence: str = parts_field(
         NONE,
-        (NONE, *RECURRENCE.names),
+        RECURRENCE,
         f"what passes over positions beside the feed-forward part {per('layer', 'the encoder first')}",
+        optional=True,
     )
-    decoder_positions: str = parts_field(NONE, (NONE, *POSITIONS.names), "positions of target tokens")
-    decoder: str = parts_field("cross_attending", DECODER.names, "how the decoder reads the encoder's output")
-    decoder_start: str = field(
-        default="</s>",
-        metadata={"help": f"what the decoder reads before the first token of a summary: {', '.join(STARTS)}"},
+    decoder_positions: str = parts_field(NONE, POSITIONS, "positions of target tokens", optional=True)
+    decoder: str = parts_field("cross_attending", DECODER, "how the decoder reads the encoder's output")
+    decoder_start: str = described(
+        "</s>", f"what the decoder reads before the first token of a summary: {', '.join(STARTS)}"
     )
-    output: str = parts_field("tied", OUTPUT.names, "from the last layer to the vocabulary; tied shares the embedding")
+    output: str = parts_field("tied", OUTPUT, "from the last layer to the vocabulary; tied shares the embedding")
 
-    decoding_beam: int = field(default=8, metadata={"help": "beam size at generation, unless --beam is given"})
-    decoding_length_penalty: float = field(
-        default=1.0, metadata={"help": "length penalty at generation, unless --lenpen is given"}
-    )
-    decoding_min_length: int = field(
-        default=72, metadata={"help": "fewest tokens of a summary, unless --min-len is given"}
-    )
-    decoding_max_length: int = field(
-        default=966, metadata={"help": "most tokens of a summary, unless --max-len-b is given"}
-    )
-    decoding_no_repeat_ngram: int = field(
-        default=0,
-        metadata={
-            "help": "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 "
-            "allows all"
-        },
+    decoding_beam: int = described(8, "beam size at generation, unless --beam is given")
+    decoding_length_penalty: float = described(1.0, "length penalty at generation, unless --lenpen is given")
+    decoding_min_length: int = described(72, "fewest tokens of a summary, unless --min-len is given")
+    decoding_max_length: int = described(966, "most tokens of a summary, unless --max-len-b is given")
+    decoding_no_repeat_ngram: int = described(
+        0, "n of the n-grams that a summary holds at most once, unless --no-repeat-ngram-size is given; 0 allows all"
     )
 
 
 @dataclass
 class ExtractorConfig(EncoderConfig):
     """Every choice that shapes a model that rates sentences: an encoder and a linear layer on its vectors."""
+
+
+@dataclass
+class LanguageModelConfig(Spec):
+    """Every choice that shapes a language model.
+
+    The defaults are those of Nawrot et al. 2023, without boundaries.
+    """
+
+    embed_dim: int = described(512, "width of a representation")
+    ffn_embed_dim: int = described(2048, "width inside the feed-forward part and the predictor")
+    num_heads: int = described(8, "attention heads")
+    layers: str = described(
+        "2,8,2",
+        "layers that read tokens, segments, and tokens again; five numbers for an hourglass within an "
+        "hourglass, e.g. 2,1,6,1,2; one number for layers that read tokens",
+    )
+    boundaries: str = parts_field(
+        NONE,
+        BOUNDARIES,
+        f"what marks where segments end, e.g. 'fixed(factor=3)' {per('hourglass', 'the outer first')}",
+        optional=True,
+    )
+    segments: str = parts_field("mean", SEGMENTS, f"what becomes the vector of a segment {per('hourglass')}")
+    self_attention: str = parts_field(
+        "relative",
+        ATTENTION,
+        f"attention among tokens and among segments {per('layer')}",
+        kinds=supporting(Feature.STEPS),
+    )
+    feed_forward: str = parts_field(
+        "dense(activation='gelu')", FEED_FORWARD, f"what transforms each position {per('layer')}"
+    )
+    stack: str = parts_field("plain", STACK, "how layers are composed; recomputing saves memory")
+    checkpoint_activations: bool = described(False, "fairseq's name for `--stack recomputing`")
+    normalize_before: bool = described(False, "normalise before each sublayer (pre-norm)")
+    output: str = parts_field(
+        "untied(bias=True)", OUTPUT, "from the last layer to the vocabulary; tied shares the embedding"
+    )
+    dropout: float = described(0.1, "dropout of sublayer outputs, embedded tokens and sinusoids of distances")
+    attention_dropout: float = described(0.1, "dropout of attention weights")
+    activation_dropout: float = described(0.1, "dropout inside the feed-forward part")
 
 
 Config = TypeVar("Config")

@@ -1,15 +1,21 @@
-"""Reads the strings of a flat config: parts, lists of them, and pooled lengths."""
+"""Reads the strings of a flat config: parts, lists of them, and lists of numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.registry import Registry
-from pyramidions.models.config import LONGEST_TEXT, Config, EncoderConfig, PyramidionConfig, check_lengths
-from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.notation import parse_part, parse_parts, written
+from pyramidions.models.config import (
+    LONGEST_TEXT,
+    Config,
+    EncoderConfig,
+    LanguageModelConfig,
+    PyramidionConfig,
+    about,
+    check_lengths,
+)
+from pyramidions.models.notation import lengths_in, parse_part, parse_parts, written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part
 
@@ -29,6 +35,7 @@ _RANGES = {
     "decoding_no_repeat_ngram": (0, LONGEST_TEXT),
 }
 _DIGITS = len(str(LONGEST_TEXT))
+_MOST_LAYERS = 1000  # of a language model
 # The longest text to this power is a number.
 _STRONGEST_PENALTY = 40
 
@@ -43,46 +50,34 @@ class FieldReader(Generic[Config]):
     def __init__(self, config: Config) -> None:
         self.config = config
 
-    def one(self, name: str, registry: Registry[Any]) -> Part:
+    def one(self, name: str) -> Part:
         """Return the part that the field ``name`` describes."""
-        part = parse_part(name, getattr(self.config, name))
-        _check_kind(name, part, registry.names)
-        return part
+        return self._known(name, parse_part(name, getattr(self.config, name)))
+
+    def one_or_none(self, name: str) -> Part | None:
+        """Return the part as `one` does, or None if its kind is "none"."""
+        part = self.one(name)
+        return None if part.kind == NONE else part
 
     def choice(self, name: str, values: Mapping[str, Value]) -> Value:
         """Return what a field stands for, which has the name of one of the ``values``."""
-        given: str = getattr(self.config, name)
-        _check_kind(name, Part(given), tuple(values))
+        given = getattr(self.config, name)
+        if given not in values:
+            raise UserError(f"`{name}` must be one of {', '.join(values)}, but is {given!r}.")
         return values[given]
 
-    def one_or_none(self, name: str, registry: Registry[Any]) -> Part | None:
-        """Return the part as `one` does, or None if its kind is "none"."""
-        part = parse_part(name, getattr(self.config, name))
-        _check_kind(name, part, (NONE, *registry.names))
-        return None if part.kind == NONE else part
-
-    def each(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part]:
+    def each(self, name: str, count: int, unit: str) -> list[Part]:
         """Return a part for each of ``count`` units; a field has one entry for all of them, or one per unit."""
-        (parts,) = self.each_of_several(name, registry, 1, count, unit)
-        return parts
+        return self.each_of_several(name, 1, count, unit)[0]
 
-    def each_or_none(self, name: str, registry: Registry[Any], count: int, unit: str) -> list[Part | None]:
+    def each_or_none(self, name: str, count: int, unit: str) -> list[Part | None]:
         """Return what `each` does, None where a kind is "none"."""
-        (parts,) = self._each(name, (NONE, *registry.names), 1, count, unit)
-        return [None if part.kind == NONE else part for part in parts]
+        return [None if part.kind == NONE else part for part in self.each(name, count, unit)]
 
-    def each_of_several(
-        self, name: str, registry: Registry[Any], several: int, count: int, unit: str
-    ) -> list[list[Part]]:
+    def each_of_several(self, name: str, several: int, count: int, unit: str) -> list[list[Part]]:
         """Return what `each` does for each of ``several``; a field has one entry for all of these, or one for each."""
-        return self._each(name, registry.names, several, count, unit)
-
-    def _each(self, name: str, kinds: Sequence[str], several: int, count: int, unit: str) -> list[list[Part]]:
         text: str = getattr(self.config, name)
-        memories = parse_parts(name, text)
-        for memory in memories:
-            for part in memory:
-                _check_kind(name, part, kinds)
+        memories = [[self._known(name, part) for part in memory] for memory in parse_parts(name, text)]
         if len(memories) not in (1, several):
             raise UserError(
                 f"`{name}` must have one entry, or one per memory with semicolons in between, but has {len(memories)} "
@@ -96,12 +91,31 @@ class FieldReader(Generic[Config]):
                 )
         return [memory * (count // len(memory)) for memory in memories * (several // len(memories))]
 
+    def _known(self, name: str, part: Part) -> Part:
+        said = about(type(self.config), name)
+        names = (NONE, *said["registry"].names) if said["optional"] else said["registry"].names
+        if part.kind not in names:
+            raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {part.kind!r}.")
+        if part.kind == NONE and part.options:
+            raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
+        return part
 
-def _check_kind(name: str, part: Part, names: Sequence[str]) -> None:
-    if part.kind not in names:
-        raise UserError(f"`{name}` must be one of {', '.join(names)}, but is {part.kind!r}.")
-    if part.kind == NONE and part.options:
-        raise UserError(f"`{name}` must be {NONE} without options, but is {written(part)}.")
+
+def check_kinds(subject: str, parts: Sequence[Part], possible: Sequence[str], rule: str) -> None:
+    """Refuse parts of other kinds than the ``possible`` ones.
+
+    Args:
+        subject: the field, as the error calls it.
+        parts: that it describes.
+        possible: kinds.
+        rule: what those do.
+
+    Raises:
+        UserError: there is one.
+    """
+    for part in parts:
+        if part.kind not in possible:
+            raise UserError(f"{subject} must be a kind {rule} ({', '.join(possible)}), but is {part.kind!r}.")
 
 
 def check_numbers(config: EncoderConfig | LanguageModelConfig) -> None:
@@ -160,7 +174,7 @@ def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
     """
     if text is None:
         return {}
-    entries = [entry.strip() for entry in text.strip().strip("[]()").split(",")]
+    entries = lengths_in(text)
     if len(entries) != layers:
         raise UserError(
             f"`pooling_lengths` must have one entry per encoder layer, but has {len(entries)} for {layers}: "
@@ -169,7 +183,7 @@ def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
     lengths: dict[int, int] = {}
     last: int | None = None
     for layer, entry in enumerate(entries):
-        if entry.lower() in ("none", "null"):
+        if entry == "None":
             continue
         if not entry.isdecimal() or len(entry) > _DIGITS or not 1 <= int(entry) <= LONGEST_TEXT:
             raise UserError(
@@ -181,3 +195,19 @@ def parse_pooling_lengths(text: str | None, layers: int) -> dict[int, int]:
             raise UserError(f"`pooling_lengths` must not grow, but layer {layer + 1} hands on {length} after {last}.")
         lengths[layer] = last = length
     return lengths
+
+
+def parse_layers(text: str) -> list[int]:
+    """Return the numbers of layers that the field ``layers`` lists.
+
+    Raises:
+        UserError: an even number of entries, one that is no number, or no layers at all.
+    """
+    entries = [entry.strip() for entry in text.split(",")]
+    numbers = [int(entry) for entry in entries if entry.isdecimal() and len(entry) <= 4]
+    if len(numbers) < len(entries) or len(entries) % 2 == 0 or not 1 <= sum(numbers) <= _MOST_LAYERS:
+        raise UserError(
+            f"`layers` must be one number, three or five ..., such as 2,8,2, and from 1 to {_MOST_LAYERS:,} in all, "
+            f"but is {shown(text)}."
+        )
+    return numbers

@@ -62,6 +62,12 @@ def changed(name: str, text: str, change: Callable[[Part], Part]) -> str:
     return text if new == parts else written_parts(new)
 
 
+def lengths_in(text: str) -> list[str]:
+    """Return the entries of a list of pooled lengths, in brackets or not: numbers, and "None" however it is spelled."""
+    entries = (entry.strip() for entry in text.strip().strip("[]()").split(","))
+    return ["None" if entry.lower() in ("none", "null") else entry for entry in entries]
+
+
 def _split(name: str, text: str, separator: str) -> Iterator[str]:
     """Split a text where the separator stands outside of brackets and quotes."""
     opened: list[str] = []

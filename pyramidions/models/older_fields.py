@@ -7,7 +7,7 @@ from typing import Any
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_argument
-from pyramidions.models.notation import Parts, parse_parts, written_parts
+from pyramidions.models.notation import Parts, lengths_in, parse_parts, written_parts
 from pyramidions.models.spec import Part
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ def translate(values: Mapping[str, Any], defaults: Mapping[str, Any], warn: bool
         if name not in defaults and str(name).removesuffix(ENDING) in defaults
     }
     found = {name: value for name, value in values.items() if name not in options}
+    if isinstance(lengths := found.get("pooling_lengths"), str):
+        found["pooling_lengths"] = ",".join(lengths_in(lengths))
     for name, default in defaults.items():
         kinds, text = found.get(name, default), options.get(f"{name}{ENDING}")
         if text is not None and not isinstance(text, str):

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import Config, config_as, part_fields
-from pyramidions.models.lm_config import LanguageModelConfig
+from pyramidions.models.config import Config, LanguageModelConfig, config_as, part_fields
 from pyramidions.models.notation import changed
 from pyramidions.models.older_fields import ENDING, has_both
 from pyramidions.models.spec import Part

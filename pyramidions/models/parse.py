@@ -1,5 +1,6 @@
 """Parses fairseq's flat config to a spec; nothing else reads its strings."""
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -9,13 +10,11 @@ from pyramidions.models.config import (
     STARTS,
     EncoderConfig,
     ExtractorConfig,
+    LanguageModelConfig,
     PyramidionConfig,
 )
-from pyramidions.models.fields import FieldReader, check_numbers, parse_memories
-from pyramidions.models.global_tokens import check_poolings, global_projections, reads_marks
-from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.markers import check_units
-from pyramidions.models.queries import refuse_queries
+from pyramidions.models.fields import FieldReader, check_kinds, check_numbers, parse_layers, parse_memories
+from pyramidions.models.rules import check_stages, needs_queries
 from pyramidions.models.spec import (
     AttentionSpec,
     DecoderSpec,
@@ -23,19 +22,18 @@ from pyramidions.models.spec import (
     EncoderSpec,
     ExtractorSpec,
     FeedForwardSpec,
+    HourglassSpec,
+    LanguageModelSpec,
     LayerSpec,
     ModelSpec,
     Part,
+    ShortenedSpec,
 )
 from pyramidions.models.stages import stages_of
-from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.attention import Feature, supporting
+from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
-from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.positions import POSITIONS
-from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.stack import STACK
 
 
@@ -66,7 +64,8 @@ def extractor_spec_of(config: ExtractorConfig) -> ExtractorSpec:
     check_numbers(config)
     reader = FieldReader(config)
     encoder = _encoder(reader, _feed_forwards(reader, config.encoder_layers), stack_of(reader))
-    refuse_queries(encoder)
+    if field := needs_queries(encoder):
+        raise UserError(f"An extractor reads no queries: `{field}` must not ask for them.")
     for pooling in encoder.poolings.values():
         if not POOLING[pooling.pooler.kind].has_provenance and pooling.upsampler is None:
             raise UserError(
@@ -90,19 +89,19 @@ def shape_of(config: EncoderConfig | LanguageModelConfig) -> dict[str, Any]:
 
 
 def _feed_forwards(reader: FieldReader, count: int) -> list[FeedForwardSpec]:
-    parts = reader.each("feed_forward", FEED_FORWARD, count, "layer")
-    recurrences = reader.each_or_none("recurrence", RECURRENCE, count, "layer")
+    parts = reader.each("feed_forward", count, "layer")
+    recurrences = reader.each_or_none("recurrence", count, "layer")
     return [FeedForwardSpec(*both) for both in zip(parts, recurrences, strict=True)]
 
 
 def stack_of(reader: FieldReader) -> Part:
     """Return the stack that a config asks for."""
-    stack = reader.one("stack", STACK)
+    stack = reader.one("stack")
     if not reader.config.checkpoint_activations:
         return stack
-    if stack.kind not in ("plain", "recomputing"):
+    if (recomputed := STACK[stack.kind].recomputed) is None:
         raise UserError(f"`checkpoint_activations` means `stack` recomputing, but `stack` is {stack.kind!r}.")
-    return Part("recomputing", stack.options)
+    return Part(recomputed, stack.options)
 
 
 def _embedder(reader: FieldReader, positions: str) -> EmbedderSpec:
@@ -110,7 +109,7 @@ def _embedder(reader: FieldReader, positions: str) -> EmbedderSpec:
     if config.tag_dim < 0:
         raise UserError(f"`tag_dim` must be at least 0, but is {config.tag_dim}.")
     return EmbedderSpec(
-        reader.one_or_none(positions, POSITIONS),
+        reader.one_or_none(positions),
         norm=config.layernorm_embedding,
         scale=not config.no_scale_embedding,
         tag_dim=config.tag_dim if positions == "encoder_positions" else 0,
@@ -120,19 +119,15 @@ def _embedder(reader: FieldReader, positions: str) -> EmbedderSpec:
 def _encoder(
     reader: FieldReader, feed_forwards: list[FeedForwardSpec], stack: Part, memories: tuple[int | None, ...] = (None,)
 ) -> EncoderSpec:
-    attention = reader.each("self_attention", ATTENTION, reader.config.encoder_layers, "encoder layer")
-    for kind in attention:
-        if Feature.ITSELF not in ATTENTION[kind.kind].supports:
-            possible = ", ".join(supporting(Feature.ITSELF))
-            raise UserError(
-                f"`self_attention` must be a kind by which a sequence reads itself ({possible}), but is {kind.kind!r}."
-            )
-    projections = reader.one("encoder_projections", PROJECTIONS)
-    own = global_projections(reader, attention)
+    attention = reader.each("self_attention", reader.config.encoder_layers, "encoder layer")
+    possible = supporting(Feature.ITSELF)
+    check_kinds("`self_attention`", attention, possible, "by which a sequence reads itself")
+    projections = reader.one("encoder_projections")
+    own, marking = _global_projections(reader, attention), supporting(Feature.MARKS)
     layers = [
         LayerSpec(
             (
-                AttentionSpec(kind, projections, global_projections=own if reads_marks(kind) else None),
+                AttentionSpec(kind, projections, global_projections=own if kind.kind in marking else None),
                 feed_forward,
             )
         )
@@ -140,40 +135,46 @@ def _encoder(
     ]
     read = sorted(layer for layer in memories if layer is not None)
     stages = stages_of(reader, layers, read)
-    check_units(stages)
     config = reader.config
     marked = (config.global_tokens, config.global_markers, config.global_query)
-    if any(marked):
-        check_poolings(stages)
+    check_stages(stages, any(marked))
     order = tuple(None if layer is None else read.index(layer) for layer in memories)
     return EncoderSpec(_embedder(reader, "encoder_positions"), stages, stack, order, *marked)
+
+
+def _global_projections(reader: FieldReader, attention: list[Part]) -> Part | None:
+    """Return the projections of what global tokens see; refuse what nothing would read."""
+    config = reader.config
+    own = reader.one_or_none("global_projections")
+    given = {name: getattr(config, name) for name in ("global_tokens", "global_markers", "global_query")}
+    kinds = supporting(Feature.MARKS)
+    for name, value in given.items():
+        if value and not any(part.kind in kinds for part in attention):
+            raise UserError(
+                f"`{name}` needs `self_attention` {' or '.join(kinds)}, but it is {config.self_attention!r}."
+            )
+    if own is not None and not any(given.values()):
+        raise UserError(
+            f"`global_projections` is {own.kind!r}, but no token is global: give `global_tokens`, `global_markers` or "
+            "`global_query`."
+        )
+    return own
 
 
 def _decoder(
     reader: FieldReader, count: int, feed_forwards: list[FeedForwardSpec], stack: Part, memories: int
 ) -> DecoderSpec:
-    decoder = reader.one("decoder", DECODER)
+    decoder = reader.one("decoder")
     names = DECODER[decoder.kind].sublayers_with(decoder.options)
     if "cross_attention" not in names:
         _refuse_cross_attention(reader.config, decoder)
     # one list per memory
-    kinds = reader.each_of_several("cross_attention", ATTENTION, memories, count, "decoder layer")
-    for kind in chain(*kinds):
-        if Feature.OTHERS not in ATTENTION[kind.kind].supports:
-            possible = ", ".join(supporting(Feature.OTHERS))
-            raise UserError(
-                f"`cross_attention` must be a kind that reads another sequence ({possible}), but is {kind.kind!r}."
-            )
-    own = reader.each("decoder_self_attention", ATTENTION, count, "decoder layer")
-    for kind in own:
-        if Feature.STEPS not in ATTENTION[kind.kind].supports:
-            possible = ", ".join(supporting(Feature.STEPS))
-            raise UserError(
-                f"`decoder_self_attention` must be a kind that writes token by token ({possible}), but is "
-                f"{kind.kind!r}."
-            )
-    back = reader.one("decoder_projections", PROJECTIONS)
-    cross = reader.one("cross_projections", PROJECTIONS)
+    kinds = reader.each_of_several("cross_attention", memories, count, "decoder layer")
+    check_kinds("`cross_attention`", [*chain(*kinds)], supporting(Feature.OTHERS), "that reads another sequence")
+    own = reader.each("decoder_self_attention", count, "decoder layer")
+    check_kinds("`decoder_self_attention`", own, supporting(Feature.STEPS), "that writes token by token")
+    back = reader.one("decoder_projections")
+    cross = reader.one("cross_projections")
 
     def layer(kind: Part, kinds: tuple[Part, ...], feed_forward: FeedForwardSpec) -> LayerSpec:
         each = [AttentionSpec(kind, back, is_causal=True, place=place) for place in range(len(names))]
@@ -189,7 +190,7 @@ def _decoder(
         _embedder(reader, "decoder_positions"),
         tuple(layer(*parts) for parts in zip(own, zip(*kinds, strict=True), feed_forwards, strict=True)),
         stack,
-        reader.one("output", OUTPUT),
+        reader.one("output"),
         reader.choice("decoder_start", STARTS),
     )
 
@@ -207,3 +208,66 @@ def _refuse_cross_attention(config: EncoderConfig, decoder: Part) -> None:
                 f"`{name}` must be {default!r} if `decoder` is {decoder.kind!r}, which has no cross-attention, but is "
                 f"{shown(value)}."
             )
+
+
+def language_model_spec_of(config: LanguageModelConfig) -> LanguageModelSpec:
+    """Return the typed spec of a config.
+
+    Raises:
+        UserError: a field that breaks a rule, or fields that contradict each other.
+    """
+    check_numbers(config)
+    reader = FieldReader(config)
+    counts = parse_layers(config.layers)
+    layers = iter(_causal_layers(reader, sum(counts)))
+    groups = [tuple(next(layers) for _ in range(count)) for count in counts]
+    return LanguageModelSpec(
+        hourglass=_hourglass(groups, _shortenings(reader, len(counts) // 2)),
+        stack=stack_of(reader),
+        output=reader.one("output"),
+        **shape_of(config),
+    )
+
+
+def _causal_layers(reader: FieldReader[LanguageModelConfig], count: int) -> list[LayerSpec]:
+    attention = reader.each("self_attention", count, "layer")
+    possible = supporting(Feature.STEPS)
+    check_kinds("`self_attention` of a language model", attention, possible, "that writes token by token")
+    projections = Part(PyramidionConfig.decoder_projections)
+    feed_forwards = reader.each("feed_forward", count, "layer")
+    return [
+        LayerSpec((AttentionSpec(kind, projections, is_causal=True), FeedForwardSpec(feed_forward)))
+        for kind, feed_forward in zip(attention, feed_forwards, strict=True)
+    ]
+
+
+def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[tuple[Part | None, Part]]:
+    """Return what marks boundaries and what pools segments, of the outermost hourglass first."""
+    kinds = reader.each_or_none("boundaries", max(1, depth), "hourglass")
+    config = reader.config
+    if not depth and kinds[0] is not None:
+        raise UserError(
+            f"`boundaries` must be none where `layers` is one number, {shown(config.layers)}, but is "
+            f"{shown(config.boundaries)}."
+        )
+    pooled = reader.each("segments", max(1, depth), "hourglass")
+    inner = [kind for kind in kinds if kind is not None][1:]
+    possible = [name for name in BOUNDARIES.names if BOUNDARIES[name].marks_segments]
+    check_kinds("`boundaries` of an hourglass within another", inner, possible, "that reads no tokens")
+    return list(zip(kinds, pooled, strict=True))[:depth]
+
+
+def _hourglass(
+    layers: Sequence[tuple[LayerSpec, ...]], shortenings: Sequence[tuple[Part | None, Part]]
+) -> HourglassSpec:
+    if not shortenings:
+        return HourglassSpec(layers[0])
+    first, *rest, last = layers
+    (boundaries, segments), *others = shortenings
+    inner = _hourglass(rest, others)
+    if boundaries is not None:
+        return HourglassSpec(first, ShortenedSpec(boundaries, segments, inner), last)
+    # Nothing is shortened here.
+    if inner.shortened is None:
+        return HourglassSpec(first + inner.before + last)
+    return HourglassSpec(first + inner.before, inner.shortened, inner.after + last)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import Config, ExtractorConfig, PyramidionConfig, config_as
+from pyramidions.models.config import Config, ExtractorConfig, LanguageModelConfig, PyramidionConfig, config_as
 from pyramidions.models.notation import written_parts
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part
@@ -258,6 +258,19 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Nawrot et al. 2023, table 1: name to the fields that differ from `LanguageModelConfig`'s defaults.
+LANGUAGE_MODEL_PRESETS: dict[str, dict[str, Any]] = {
+    "hourglass_vanilla": {},
+    "hourglass_fixed_2": {"boundaries": "fixed(factor=2)"},
+    "hourglass_fixed_3": {"boundaries": "fixed(factor=3)"},
+    "hourglass_fixed_4": {"boundaries": "fixed(factor=4)"},
+    "hourglass_whitespace": {"boundaries": "whitespace"},
+    "hourglass_gumbel": {"boundaries": "gumbel"},
+    "hourglass_unigram": {"boundaries": "unigram"},
+    "hourglass_entropy": {"boundaries": "entropy"},
+}
+
+
 def preset(name: str, **overrides: Any) -> PyramidionConfig:
     """Return the config of an architecture by name, e.g. ``preset("deep_pyramidion", dropout=0.0)``.
 
@@ -274,6 +287,15 @@ def extractor_preset(name: str, **overrides: Any) -> ExtractorConfig:
         UserError: an unknown architecture or field.
     """
     return preset_of(name, EXTRACTOR_PRESETS, ExtractorConfig, overrides)
+
+
+def language_model_preset(name: str, **overrides: Any) -> LanguageModelConfig:
+    """Return the config of a language model by name, e.g. ``language_model_preset("hourglass_gumbel", dropout=0.0)``.
+
+    Raises:
+        UserError: an unknown architecture or field.
+    """
+    return preset_of(name, LANGUAGE_MODEL_PRESETS, LanguageModelConfig, overrides)
 
 
 def preset_of(

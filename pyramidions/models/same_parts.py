@@ -5,6 +5,7 @@ from typing import Any
 
 from pyramidions.base.errors import UserError
 from pyramidions.models.config import PyramidionConfig, part_fields
+from pyramidions.models.notation import lengths_in
 from pyramidions.models.older_fields import kinds_of
 from pyramidions.nn.stack import STACK
 
@@ -27,8 +28,10 @@ def changed_part(before: Mapping[str, Any], now: Any) -> str | None:
 
 
 def _is_one_kind(name: str, before: Any, now: Any) -> bool:
-    if name not in part_fields(PyramidionConfig) or before is None or now is None:
+    if before is None or now is None or name == "memories":
         return bool(before == now)
+    if name == "pooling_lengths":
+        return lengths_in(before) == lengths_in(now)
     try:
         first, second = (_shortest([_shortest(memory) for memory in kinds_of(name, text)]) for text in (before, now))
     except UserError:

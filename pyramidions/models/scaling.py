@@ -1,23 +1,15 @@
 """Divides the lengths and the widths of a model; which options are lengths, their parts say."""
 
-from collections.abc import Callable
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import PyramidionConfig, part_fields
-from pyramidions.models.notation import changed
+from pyramidions.models.config import PyramidionConfig, about, part_fields
+from pyramidions.models.notation import changed, lengths_in
 from pyramidions.models.spec import Part
-from pyramidions.nn.attention import ATTENTION
-from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.options import Role, options_of
 
 _WIDTHS = ("embed_dim", "ffn_embed_dim")
 _LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
-_PARTS: dict[str, Any] = {
-    "self_attention": ATTENTION,
-    "decoder_self_attention": ATTENTION,
-    "feed_forward": FEED_FORWARD,
-}
 
 
 def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
@@ -42,25 +34,21 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     if not isinstance(value, str):
         return value
     if name == "pooling_lengths":
-        entries = [entry.strip() for entry in value.strip().strip("[]()").split(",")]
+        entries = lengths_in(value)
         return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
-    return _with_lengths(name, value, lambda number: divided(number, lengths))
-
-
-def _with_lengths(name: str, text: str, change: Callable[[int], int]) -> str:
-    """Return the field ``name``, which describes parts, with each option changed that is a length."""
-    if name not in _PARTS:
-        return text
-    registry = _PARTS[name]
+    if name not in part_fields(PyramidionConfig):
+        return value
+    registry = about(PyramidionConfig, name)["registry"]
 
     def own(part: Part) -> Part:
         named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry.names else ()
         options = {
-            key: change(value) if key in named and type(value) is int else value for key, value in part.options.items()
+            key: divided(given, lengths) if key in named and type(given) is int else given
+            for key, given in part.options.items()
         }
         return Part(part.kind, options)
 
-    return changed(name, text, own)
+    return changed(name, value, own)
 
 
 def doubled(name: str, value: Any) -> Any:
@@ -69,4 +57,4 @@ def doubled(name: str, value: Any) -> Any:
         return 2 * value
     if name in part_fields(PyramidionConfig):
         return changed(name, value, lambda part: Part(part.kind, {key: 2 * of for key, of in part.options.items()}))
-    return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in str(value).split(","))
+    return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in lengths_in(str(value)))

@@ -8,11 +8,9 @@ from pyramidions.base.errors import UserError
 from pyramidions.models.config import MAX_SOURCE_POSITIONS, EncoderConfig
 from pyramidions.models.fields import FieldReader, parse_pooling_lengths
 from pyramidions.models.older_fields import NONE
-from pyramidions.models.queries import check_scorers
 from pyramidions.models.spec import LayerSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.pooling import POOLING
-from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -35,28 +33,23 @@ def stages_of(reader: FieldReader, layers: list[LayerSpec], read: Sequence[int] 
     if not lengths:
         _refuse_unused(reader)
         return _cut(layers, 0, longest, read)
-    poolers = dict(zip(lengths, reader.each("pooling", POOLING, len(lengths), "pooling"), strict=True))
-    _check_marks([pooler.kind for pooler in poolers.values()])
-    scorers = dict(zip(lengths, _scorers(reader, list(poolers.values())), strict=True))
-    check_scorers(list(poolers.values()), list(scorers.values()))
-    upsampler = _upsampler(reader, list(poolers.values()))
+    poolers = reader.each("pooling", len(lengths), "pooling")
+    upsampler = _upsampler(reader, poolers)
+    parts = dict(zip(lengths, zip(poolers, _scorers(reader, poolers), strict=True), strict=True))
 
     def stages(start: int, longest: int) -> tuple[StageSpec, ...]:
         last = next((layer for layer in lengths if layer >= start), None)
         if last is None:
             return _cut(layers[start:], start, longest, read)
-        after, owned = last + 1, None
-        if POOLING[poolers[last].kind].takes_layer:
-            _check_funnel(config, lengths, layers[after:], poolers[last])
+        after, owned, (pooler, scorer) = last + 1, None, parts[last]
+        if POOLING[pooler.kind].takes_layer:
+            _check_owned(config, lengths, layers[after:], pooler)
             if after in read:
-                raise UserError(f"`memories` must not name layer {after + 1}, which {poolers[last].kind} pooling runs.")
+                raise UserError(f"`memories` must not name layer {after + 1}, which {pooler.kind} pooling runs.")
             owned = layers[after]
             after += 1
         window, length = -(-longest // lengths[last]), min(longest, lengths[last])
-        scorer = scorers[last]
-        if scorer is not None:
-            _check_scorer(scorer, layers[last])
-        pooling = PoolingSpec(poolers[last], lengths[last], window, scorer, owned, upsampler)
+        pooling = PoolingSpec(pooler, lengths[last], window, scorer, owned, upsampler)
         *earlier, own = _cut(layers[start : last + 1], start, longest, read)
         rest = stages(after, length)
         if upsampler is None:
@@ -83,7 +76,7 @@ def _cut(layers: Sequence[LayerSpec], start: int, longest: int, read: Sequence[i
 
 def _check_read(reader: FieldReader, read: Sequence[int], lengths: Mapping[int, int]) -> None:
     """Refuse to read what stacks of several streams have in the middle: it is none of the streams, nor their mean."""
-    stack = reader.one("stack", STACK).kind
+    stack = reader.one("stack").kind
     for layer in read:
         if STACK[stack].streams > 1 and layer not in lengths:
             raise UserError(
@@ -91,41 +84,21 @@ def _check_read(reader: FieldReader, read: Sequence[int], lengths: Mapping[int, 
             )
 
 
-def _check_marks(kinds: list[str]) -> None:
-    """Refuse poolings after which nobody knows where units of the text start, if a later one asks."""
-    asking = max((number for number, kind in enumerate(kinds) if POOLING[kind].reads_units), default=0)
-    for kind in kinds[:asking]:
-        if not POOLING[kind].has_provenance:
-            raise UserError(
-                f"`pooling` {kinds[asking]!r} must follow poolings that tell what their vectors are made of, but "
-                f"follows {kind!r}."
-            )
-
-
 def _scorers(reader: FieldReader, poolers: list[Part]) -> list[Part | None]:
     """Return the scorer of each pooling, None if its kind takes none."""
-    config = reader.config
+    config, usual = reader.config, EncoderConfig.scorer
     asking = [POOLING[pooler.kind].takes_scorer for pooler in poolers]
-    if not any(asking) and config.scorer != EncoderConfig.scorer:
+    if not any(asking) and config.scorer != usual:
         raise UserError(f"`scorer` is {config.scorer!r}, but `pooling` {config.pooling!r} takes no scorer.")
-    scorers = reader.each("scorer", SCORER, len(poolers), "pooling")
+    scorers = reader.each("scorer", len(poolers), "pooling")
     for pooler, scorer, asks in zip(poolers, scorers, asking, strict=True):
         # One scorer for all is that of the poolings which take one.
-        if not asks and scorer not in (scorers[asking.index(True)] if any(asking) else scorer, Part("linear")):
+        if not asks and scorer not in (scorers[asking.index(True)] if any(asking) else scorer, Part(usual)):
             raise UserError(
-                f"`scorer` is {config.scorer!r}, but `pooling` {pooler.kind!r} takes no scorer: give it linear, "
+                f"`scorer` is {config.scorer!r}, but `pooling` {pooler.kind!r} takes no scorer: give it {usual}, "
                 "without options."
             )
     return [scorer if asks else None for scorer, asks in zip(scorers, asking, strict=True)]
-
-
-def _check_scorer(scorer: Part, layer: LayerSpec) -> None:
-    attention = layer.self_attention
-    if SCORER[scorer.kind].reads_attention and Feature.RECEIVED not in ATTENTION[attention.attention.kind].supports:
-        raise UserError(
-            f"`scorer` {scorer.kind!r} needs attention that tells what each position received, "
-            f"but `self_attention` is {attention.attention.kind!r}."
-        )
 
 
 def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
@@ -138,7 +111,7 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
             )
         (kind,) = kinds
         return None if kind is None else Part(kind)
-    upsampler = reader.one_or_none("upsampling", UPSAMPLING)
+    upsampler = reader.one_or_none("upsampling")
     for pooler in poolers:
         if upsampler is not None and UPSAMPLING[upsampler.kind].takes_window > POOLING[pooler.kind].takes_window:
             raise UserError(
@@ -147,27 +120,24 @@ def _upsampler(reader: FieldReader, poolers: list[Part]) -> Part | None:
     return upsampler
 
 
-def _check_funnel(config: EncoderConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:
+def _check_owned(config: EncoderConfig, lengths: dict[int, int], after: list[LayerSpec], pooler: Part) -> None:
     if len(lengths) != 1 or not after:
         raise UserError(
             f"`pooling_lengths` of {pooler.kind} pooling must name one length, after a layer that another one follows, "
             f"but is {config.pooling_lengths!r}."
         )
-    attention = after[0].self_attention
-    if Feature.ACROSS not in ATTENTION[attention.attention.kind].supports:
+    kind = after[0].self_attention.attention.kind
+    if Feature.ACROSS not in ATTENTION[kind].supports:
         names = " or ".join(supporting(Feature.ACROSS))
-        raise UserError(
-            f"{pooler.kind.capitalize()} pooling needs `self_attention` {names}, but it is "
-            f"{attention.attention.kind!r}."
-        )
+        raise UserError(f"{pooler.kind.capitalize()} pooling needs `self_attention` {names}, but it is {kind!r}.")
 
 
 def _refuse_unused(reader: FieldReader) -> None:
     """Refuse options of pooling if nothing is pooled; names of kinds are checked all the same."""
     config = reader.config
     unused = {
-        "pooling": bool(reader.each("pooling", POOLING, 1, "pooling")[0].options),
-        "scorer": bool(reader.each("scorer", SCORER, 1, "pooling")[0].options),
+        "pooling": bool(reader.each("pooling", 1, "pooling")[0].options),
+        "scorer": bool(reader.each("scorer", 1, "pooling")[0].options),
         "upsampling": config.upsampling not in (None, NONE),
     }
     for name in (name for name, is_set in unused.items() if is_set):

@@ -13,10 +13,9 @@ from tables import for_each
 import pyramidions.plugin  # noqa: F401  (registers with fairseq)
 from pyramidions.base.errors import UserError
 from pyramidions.models import LanguageModelConfig, PyramidionConfig, build, older_releases, preset
-from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS
 from pyramidions.models.notation import parse_parts
 from pyramidions.models.older_releases import config_as_written, of_kind, rename_from_0_1
-from pyramidions.models.presets import EXTRACTOR_PRESETS, PRESETS
+from pyramidions.models.presets import EXTRACTOR_PRESETS, LANGUAGE_MODEL_PRESETS, PRESETS
 from pyramidions.plugin.models.architectures import config_from
 
 # Those with "core." are of checkpoints, the others of exports.

@@ -6,7 +6,10 @@ import pytest
 from tables import for_each
 
 from pyramidions.base.errors import UserError
+from pyramidions.models import preset
+from pyramidions.models.same_parts import changed_part
 from pyramidions.models.scaling import doubled, scaled_field
+from pyramidions.models.spec import Part
 
 
 @for_each(
@@ -40,3 +43,24 @@ def test_numbers_can_be_doubled() -> None:
     assert doubled("encoder_layers", 2) == 4
     assert doubled("self_attention", "lsh(local_heads=0, bucket_size=64)") == "lsh(local_heads=0, bucket_size=128)"
     assert doubled("pooling_lengths", "None,512") == "None,1024"
+
+
+def test_a_config_is_changed_and_scaled_as_a_whole() -> None:
+    deep = preset("deep_blockwise").replace(
+        self_attention=Part("blockwise", {"block_size": 256}), pooling_lengths=(None, 2048, 512, None, None, None)
+    )
+    assert deep == preset(
+        "deep_blockwise", self_attention="blockwise(block_size=256)", pooling_lengths="None,2048,512,None,None,None"
+    )
+    small = deep.scaled(lengths=4, widths=8)
+    assert (small.embed_dim, small.ffn_embed_dim, small.encoder_layers) == (96, 384, 6)
+    assert (small.self_attention, small.pooling_lengths) == ("blockwise(block_size=64)", "None,512,128,None,None,None")
+    with pytest.raises(UserError, match="^The model has no field 'poling'; did you mean 'pooling'"):
+        deep.replace(poling="mean")
+
+
+def test_lengths_are_the_same_however_they_are_spelled() -> None:
+    model = preset("pyramidion", pooling_lengths="[null, 512]")
+    assert model.pooling_lengths == "None,512"
+    assert changed_part({"pooling_lengths": "(None,512)"}, model) is None
+    assert changed_part({"pooling_lengths": "None,256"}, model) == "pooling_lengths"

@@ -17,6 +17,8 @@ class Stack(nn.Module, ABC):
     #: vectors that a position has between layers; several become one at the end of a pass, so that it matters which
     #: layers a pass runs
     streams: ClassVar[int] = 1
+    #: the kind that computes the same, and activations again; None if there is none
+    recomputed: ClassVar[str | None] = None
 
     @abstractmethod
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:

@@ -13,6 +13,8 @@ from pyramidions.nn.sublayer import LayerContext
 class PlainStack(Stack):
     """Every layer reads the output of the one before; all activations are kept for the backward pass."""
 
+    recomputed = "recomputing"
+
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         for layer in layers:
             x = layer(x, context)

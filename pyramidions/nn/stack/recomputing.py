@@ -18,6 +18,8 @@ class RecomputingStack(Stack):
     What a layer decides, `replayed`, is kept as well.
     """
 
+    recomputed = "recomputing"
+
     def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
         for layer in layers:
             x = checkpoint(layer, x, context, use_reentrant=False, context_fn=forward_and_recomputation)

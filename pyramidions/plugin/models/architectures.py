@@ -18,9 +18,8 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, Config, PyramidionConfig, part_fields
+from pyramidions.models.config import LONGEST_TEXT, Config, LanguageModelConfig, PyramidionConfig, part_fields
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
-from pyramidions.models.lm_config import LanguageModelConfig
 from pyramidions.models.older_fields import ENDING, translate, with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
 

@@ -7,8 +7,8 @@ from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor
 
 from pyramidions.models.builder import build_language_model
-from pyramidions.models.lm_config import LanguageModelConfig
-from pyramidions.models.lm_presets import LANGUAGE_MODEL_PRESETS
+from pyramidions.models.config import LanguageModelConfig
+from pyramidions.models.presets import LANGUAGE_MODEL_PRESETS
 from pyramidions.nn import LanguageModel, LanguageModelCache
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.plugin.models.architectures import (

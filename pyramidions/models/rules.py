@@ -1,0 +1,120 @@
+"""What the parts of a model ask of each other, and what they ask of the text."""
+
+from collections.abc import Iterator, Sequence
+
+from pyramidions.base.errors import UserError
+from pyramidions.models.spec import EncoderSpec, FeedForwardSpec, LayerSpec, PoolingSpec, StageSpec
+from pyramidions.nn.attention import ATTENTION, Feature
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.scorer import SCORER
+
+#: How an error about what needs markers in the vocabulary ends.
+NEEDS_MARKERS = (
+    "needs a vocabulary with markers: prepare the data with --sentence-markers, or --turn-markers for turns."
+)
+
+
+def reads_query(spec: EncoderSpec) -> bool:
+    """Return whether a scorer reads the query."""
+    return any(_reads_query(pooling) for pooling in spec.poolings.values())
+
+
+def needs_queries(spec: EncoderSpec) -> str | None:
+    """Return the field that has a meaning for documents with queries only; None if there is none."""
+    if reads_query(spec):
+        return "scorer"
+    return "global_query" if spec.global_query else None
+
+
+def marker_of_units(spec: EncoderSpec, marker_idx: int | None) -> int | None:
+    """Return the marker if a part reads units; otherwise None, and the encoder does not look for it.
+
+    Raises:
+        UserError: a part reads them, but there is no marker.
+    """
+    reading = next(_readers_of_units(spec), None)
+    if reading is not None and marker_idx is None:
+        raise UserError(f"{reading} {NEEDS_MARKERS}")
+    return None if reading is None else marker_idx
+
+
+def _readers_of_units(spec: EncoderSpec) -> Iterator[str]:
+    """Yield what reads units, as errors call it."""
+    for stage in spec.all_stages():
+        yield from (f"`self_attention` {_kind(layer)!r}" for layer in stage.layers if _has(layer, Feature.UNITS))
+        if stage.pooling is not None and POOLING[stage.pooling.pooler.kind].reads_units:
+            yield f"`pooling` {stage.pooling.pooler.kind!r}"
+
+
+def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
+    """Refuse parts that ask for what a pooling before them loses, or what the layer before them cannot tell.
+
+    Args:
+        stages: of an encoder.
+        has_marks: some tokens are global.
+
+    Raises:
+        UserError: there is one.
+    """
+    # the pooling after which nobody knows what vectors are made of, and that after which there are no units to stay in
+    lost = no_units = None
+    for stage in (inner for outer in stages for inner in outer.all_stages()):
+        for layer in stage.layers:
+            _check_recurrence(layer)
+            if no_units is not None and _has(layer, Feature.UNITS):
+                raise UserError(f"`self_attention` {_kind(layer)!r} must not follow {no_units}.")
+            if lost is not None and has_marks and _has(layer, Feature.MARKS):
+                raise UserError(
+                    f"Global tokens need poolings that tell what their vectors are made of, but {lost!r} does not."
+                )
+        if stage.pooling is None:
+            continue
+        kind = stage.pooling.pooler.kind
+        _check_pooling(stage.pooling, stage.layers, lost)
+        if not POOLING[kind].has_provenance:
+            lost, no_units = kind, f"`pooling` {kind!r}, which loses the units of the text"
+        elif POOLING[kind].reads_units:
+            no_units = f"`pooling` {kind!r}, after which each vector is a unit of its own"
+
+
+def _check_pooling(pooling: PoolingSpec, layers: Sequence[LayerSpec], lost: str | None) -> None:
+    kind, scorer = pooling.pooler.kind, pooling.scorer
+    asking = f"`pooling` {kind!r}" if POOLING[kind].reads_units else None
+    if scorer is not None and _reads_query(pooling):
+        asking = f"`scorer` {scorer.kind!r}"
+        if not POOLING[kind].keeps_queries:
+            raise UserError(
+                f"{asking} needs a pooling that keeps the query's vectors, such as soft_topk, but `pooling` is "
+                f"{kind!r}."
+            )
+    if asking is not None and lost is not None:
+        raise UserError(
+            f"{asking} must follow poolings that tell what their vectors are made of, but follows {lost!r}."
+        )
+    if scorer is not None and SCORER[scorer.kind].reads_attention and not _has(layers[-1], Feature.RECEIVED):
+        raise UserError(
+            f"`scorer` {scorer.kind!r} needs attention that tells what each position received, but `self_attention` is "
+            f"{_kind(layers[-1])!r}."
+        )
+
+
+def _check_recurrence(layer: LayerSpec) -> None:
+    for sublayer in layer.sublayers:
+        recurrence = sublayer.recurrence if isinstance(sublayer, FeedForwardSpec) else None
+        if recurrence is not None and _has(layer, Feature.UNITS):
+            raise UserError(
+                f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
+                f"{_kind(layer)!r}), but is {recurrence.kind!r}."
+            )
+
+
+def _reads_query(pooling: PoolingSpec) -> bool:
+    return pooling.scorer is not None and SCORER[pooling.scorer.kind].reads_query
+
+
+def _kind(layer: LayerSpec) -> str:
+    return layer.self_attention.attention.kind
+
+
+def _has(layer: LayerSpec, feature: Feature) -> bool:
+    return feature in ATTENTION[_kind(layer)].supports
