@@ -14,9 +14,9 @@ from pyramidions.models.spec import Part
 from pyramidions.nn import Transformer
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.feed_forward import FEED_FORWARD
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
+from pyramidions.nn.sublayer import Memory
 
 VOCABULARY, LONGEST, PAD, MARKER = 20, 24, 1, 4
 

@@ -17,9 +17,8 @@ from torch.utils._pytree import tree_leaves
 from pyramidions.nn import Decoder
 from pyramidions.nn.feed_forward import FeedForward
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import Output
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 _ATEN = torch.ops.aten
 #: operators that read some rows of a matrix, and the places of the matrix and of the rows among their arguments

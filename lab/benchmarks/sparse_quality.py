@@ -29,7 +29,7 @@ from trainings import Trainings, parser, summary
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models.notation import written
 from pyramidions.models.spec import Part
-from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
+from pyramidions.nn.feed_forward.sparse import ChosenUnits
 
 TARGET = 0.03  # nats a token that a sparse model may lose
 DENSE = "dense"

@@ -13,8 +13,8 @@ from torch import Tensor
 from pyramidions.nn import BeamSearch, Decoder, DecoderCache, Transformer
 from pyramidions.nn.attention.state import ProjectedMemory
 from pyramidions.nn.encoder import Encoded
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sublayer import Memory
 
 WARM_UP = 2  # steps: the second is the first before which hypotheses change places
 #: A decoder's state; what it holds is the decoder's own affair.

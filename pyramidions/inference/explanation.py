@@ -11,9 +11,9 @@ from torch import Tensor
 from pyramidions.inference.summary import Summary
 from pyramidions.inference.supported_sentences import SummarySentence, supported_sentences
 from pyramidions.nn import Transformer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import Pooled
 from pyramidions.nn.provenance import identity, provenance, through
+from pyramidions.nn.sublayer import Memory
 
 
 class LayerTrace(NamedTuple):

@@ -35,7 +35,7 @@ from pyramidions.nn.attention import (
 )
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
-from pyramidions.nn.embedding import Embedder
+from pyramidions.nn.embedding import Embedder, TagEmbeddings
 from pyramidions.nn.feed_forward import FEED_FORWARD
 from pyramidions.nn.hourglass import Hourglass, Shortened
 from pyramidions.nn.layer import Layer, Sublayer
@@ -50,7 +50,6 @@ from pyramidions.nn.segments import SEGMENTS
 from pyramidions.nn.stack import STACK, Stack
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
-from pyramidions.nn.tags import TagEmbeddings
 from pyramidions.nn.upsampling import UPSAMPLING
 
 Made = TypeVar("Made")

@@ -10,12 +10,12 @@ from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.marks import Marking, Marks, query_marks
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import Pooled, Pooler
 from pyramidions.nn.roles import Roles
 from pyramidions.nn.sequence import Sequence
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.stage import Stage
+from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.units import Units
 
 

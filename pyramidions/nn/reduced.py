@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pyramidions.nn.attention import CoreAttention
 from pyramidions.nn.decoder import Decoder
-from pyramidions.nn.feed_forward.chosen_units import ChosenUnits
+from pyramidions.nn.feed_forward.sparse import ChosenUnits
 from pyramidions.nn.output import Output, TiedOutput
 from pyramidions.nn.projections.dense import HeadsLinear, rows_of_heads
 from pyramidions.nn.recurrence import Recurrence

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.memory import Memories
+from pyramidions.nn.sublayer import Memories
 from pyramidions.nn.transformer import Transformer
 from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 

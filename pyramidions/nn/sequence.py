@@ -1,5 +1,6 @@
-"""What flows through an encoder: vectors, and what is known about each of them."""
+"""What flows through an encoder: vectors, what is known about each of them, and what a pooler may ask for."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -55,3 +56,14 @@ class Sequence(NamedTuple):
         """`padding_mask`, or None if there is known to be no padding: attention without a mask is faster."""
         full = self.lengths is not None and sum(self.lengths) == self.padding_mask.numel()
         return None if full else self.padding_mask
+
+
+class PoolingContext(NamedTuple):
+    """What a pooler may ask for.
+
+    Attributes:
+        received: returns how much attention each position received in the layer before, (B, L), zero at padding. It is
+            computed when called, without gradients.
+    """
+
+    received: Callable[[], Tensor]

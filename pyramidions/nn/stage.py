@@ -8,10 +8,9 @@ from torch import Tensor, nn
 
 from pyramidions.nn.attention import SelfAttention
 from pyramidions.nn.block_layout import BlockLayout
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.pooling import Pooled, Pooler
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import NOBODY, LayerContext, Watcher
 from pyramidions.nn.units import Units

@@ -11,7 +11,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.models import build, preset
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.nn.memory import Memories, Memory
+from pyramidions.nn.sublayer import Memories, Memory
 
 VOCABULARY, PAD = 40, 1
 TINY = {

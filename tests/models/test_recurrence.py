@@ -13,9 +13,9 @@ from pyramidions.models import build, preset
 from pyramidions.models.freezing import parameters_of
 from pyramidions.models.parse import spec_of
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.nn.memory import Memories
 from pyramidions.nn.recurrence import Recurrence
 from pyramidions.nn.stack import STACK
+from pyramidions.nn.sublayer import Memories
 
 LAYERS = 5  # three of the encoder and two of the decoder
 

@@ -19,8 +19,8 @@ from torch import Tensor
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.nn import BeamSearch, Transformer
 from pyramidions.nn.functional import attention, dropout
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.positions import SinusoidalPositions
+from pyramidions.nn.sublayer import Memory
 from pyramidions.runs.measure import Lengths, shrink
 from pyramidions.runs.measure.timing import clock
 

@@ -12,9 +12,8 @@ from torch import Tensor
 from pyramidions.models import build, preset
 from pyramidions.nn import Decoder, DecoderCache
 from pyramidions.nn.attention import ATTENTION, Feature, FullAttention, SelfAttention, supporting
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS, DenseProjections
-from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext
+from pyramidions.nn.sublayer import NO_CONTEXT, LayerContext, Memory
 
 DIM, LAYERS, VOCABULARY = 16, 2, 20
 #: attention by which a decoder may read what it wrote, with options that cut short texts

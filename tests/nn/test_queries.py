@@ -6,11 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.marks import Marks, query_marks
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER, QueryScorer
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 PAD, END = 1, 2
 CONTEXT = PoolingContext(received=lambda: pytest.fail("nothing asks for attention"))

@@ -4,10 +4,9 @@ import torch
 from small_parts import vectors
 from torch import Tensor, nn
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling import MarkersPooler
 from pyramidions.nn.roles import Roles
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 DIM, MARKER = 8, 9
 # The first unit has no marker in front of it; the last has nothing else.

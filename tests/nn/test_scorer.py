@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.scorer import SCORER, LinearScorer, Scorer
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("nothing asks for attention"))
 NO_MASK = torch.zeros(2, 5).bool()

@@ -1,42 +1,23 @@
 """Attention kinds, one per file; importing this package fills the registry."""
 
-from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention
-from pyramidions.nn.attention.bigbird import BigBirdAttention
-from pyramidions.nn.attention.blockwise import BlockwiseAttention
-from pyramidions.nn.attention.core import ATTENTION, CoreAttention, Feature, supporting
-from pyramidions.nn.attention.efficient import EfficientAttention
-from pyramidions.nn.attention.full import FullAttention
-from pyramidions.nn.attention.global_rows import GlobalRows
-from pyramidions.nn.attention.hepos import HeposAttention
-from pyramidions.nn.attention.linformer import LinformerAttention
-from pyramidions.nn.attention.lsh import LSHAttention
-from pyramidions.nn.attention.multihead import CrossAttention, SelfAttention
-from pyramidions.nn.attention.relative import Distances, RelativeAttention
-from pyramidions.nn.attention.segments import SegmentsAttention
-from pyramidions.nn.attention.sinkhorn import SinkhornAttention
-from pyramidions.nn.attention.sliding_window import SlidingWindowAttention
-from pyramidions.nn.attention.strided import StridedAttention
-
-__all__ = [
-    "ATTENTION",
-    "AdaptiveSpanAttention",
-    "BigBirdAttention",
-    "BlockwiseAttention",
-    "CoreAttention",
-    "CrossAttention",
-    "Distances",
-    "EfficientAttention",
-    "Feature",
-    "FullAttention",
-    "GlobalRows",
-    "HeposAttention",
-    "LSHAttention",
-    "LinformerAttention",
-    "RelativeAttention",
-    "SegmentsAttention",
-    "SelfAttention",
-    "SinkhornAttention",
-    "SlidingWindowAttention",
-    "StridedAttention",
-    "supporting",
-]
+from pyramidions.nn.attention.adaptive_span import AdaptiveSpanAttention as AdaptiveSpanAttention
+from pyramidions.nn.attention.bigbird import BigBirdAttention as BigBirdAttention
+from pyramidions.nn.attention.blockwise import BlockwiseAttention as BlockwiseAttention
+from pyramidions.nn.attention.core import ATTENTION as ATTENTION
+from pyramidions.nn.attention.core import CoreAttention as CoreAttention
+from pyramidions.nn.attention.core import Feature as Feature
+from pyramidions.nn.attention.core import supporting as supporting
+from pyramidions.nn.attention.efficient import EfficientAttention as EfficientAttention
+from pyramidions.nn.attention.full import FullAttention as FullAttention
+from pyramidions.nn.attention.global_rows import GlobalRows as GlobalRows
+from pyramidions.nn.attention.hepos import HeposAttention as HeposAttention
+from pyramidions.nn.attention.linformer import LinformerAttention as LinformerAttention
+from pyramidions.nn.attention.lsh import LSHAttention as LSHAttention
+from pyramidions.nn.attention.multihead import CrossAttention as CrossAttention
+from pyramidions.nn.attention.multihead import SelfAttention as SelfAttention
+from pyramidions.nn.attention.relative import Distances as Distances
+from pyramidions.nn.attention.relative import RelativeAttention as RelativeAttention
+from pyramidions.nn.attention.segments import SegmentsAttention as SegmentsAttention
+from pyramidions.nn.attention.sinkhorn import SinkhornAttention as SinkhornAttention
+from pyramidions.nn.attention.sliding_window import SlidingWindowAttention as SlidingWindowAttention
+from pyramidions.nn.attention.strided import StridedAttention as StridedAttention

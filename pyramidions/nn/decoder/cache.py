@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.memory import Memory, staying
-from pyramidions.nn.sublayer import State
+from pyramidions.nn.sublayer import Memory, State, staying
 
 
 class Lineage:

@@ -15,10 +15,9 @@ from pyramidions.nn.decoder.joined import Joined, padded_in_front
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.functional.masking import as_bias
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import Output
 from pyramidions.nn.stack import Stack
-from pyramidions.nn.sublayer import LayerContext, Watcher
+from pyramidions.nn.sublayer import LayerContext, Memory, Watcher
 
 _MOST = 100  # self-attentions of a layer
 

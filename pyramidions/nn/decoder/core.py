@@ -11,9 +11,9 @@ from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import Output
 from pyramidions.nn.stack import Stack
+from pyramidions.nn.sublayer import Memory
 
 
 class Decoder(nn.Module, ABC):

@@ -9,8 +9,7 @@ from pyramidions.nn.attention import CrossAttention, Feature
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.decoder.core import DECODER, Decoder
 from pyramidions.nn.functional.masking import as_bias
-from pyramidions.nn.memory import Memory
-from pyramidions.nn.sublayer import LayerContext, Watcher
+from pyramidions.nn.sublayer import LayerContext, Memory, Watcher
 
 
 @DECODER.register("cross_attending")

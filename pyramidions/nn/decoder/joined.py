@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pyramidions.nn.memory import Memory
+from pyramidions.nn.sublayer import Memory
 
 
 class Joined(NamedTuple):

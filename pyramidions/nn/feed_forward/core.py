@@ -1,12 +1,18 @@
-"""The role of a feed-forward part, and the registry of kinds."""
+"""The role of a feed-forward part, the registry of kinds, and the dense one."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Annotated, ClassVar
 
-from torch import Tensor
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from pyramidions.base.arguments import OneOf, Range
 from pyramidions.base.registry import Registry
+from pyramidions.nn.functional.dropout import drop, relu_drop
+from pyramidions.nn.options import Probability, Role
 from pyramidions.nn.sublayer import LayerContext, SublayerFunction
 
 
@@ -23,3 +29,66 @@ class FeedForward(SublayerFunction):
 
 
 FEED_FORWARD: Registry[FeedForward] = Registry("feed-forward")
+
+
+def _gelu_drop(x: Tensor, probability: float) -> Tensor:
+    return drop(F.gelu(x), probability)
+
+
+def _gelu_tanh_drop(x: Tensor, probability: float) -> Tensor:
+    return drop(F.gelu(x, approximate="tanh"), probability)
+
+
+# Each with the dropout that follows it.
+_ACTIVATIONS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "relu": relu_drop,
+    "gelu": _gelu_drop,
+    "gelu_tanh": _gelu_tanh_drop,
+}
+
+
+@FEED_FORWARD.register("dense")
+class DenseFeedForward(FeedForward):
+    """Two linear layers (Vaswani et al. 2017, section 3.3).
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width between the two layers.
+        activation: "relu", "gelu", or "gelu_tanh", which approximates it (BigBird).
+        activation_dropout: probability of dropping a value after the activation while training.
+        chunk_size: positions, of all documents of a batch together, that are computed at a time (Kitaev et al. 2020,
+            section 3); what lies between the two layers is computed again in the backward pass, chunk by chunk. 0 for
+            all positions at once.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        activation: Annotated[str, OneOf(tuple(_ACTIVATIONS))] = "relu",
+        activation_dropout: Probability = 0.0,
+        chunk_size: Annotated[int, Range(0), Role.LENGTH] = 0,
+    ) -> None:
+        super().__init__()
+        self.chunk_size = chunk_size
+        self.activate = _ACTIVATIONS[activation]
+        self.activation_dropout = activation_dropout
+        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
+        self.fc2 = nn.Linear(ffn_embed_dim, embed_dim)
+        for layer in (self.fc1, self.fc2):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor, context: LayerContext) -> Tensor:
+        if not self.chunk_size:
+            return self._transform(x)
+        # (B, L, D) -> chunks of (C, D)
+        chunks = x.flatten(0, 1).split(self.chunk_size)
+        if torch.is_grad_enabled():
+            done = [checkpoint(self._transform, chunk, use_reentrant=False) for chunk in chunks]
+        else:
+            done = [self._transform(chunk) for chunk in chunks]
+        return torch.cat(done).view(*x.shape[:-1], -1)
+
+    def _transform(self, x: Tensor) -> Tensor:
+        return self.fc2(self.activate(self.fc1(x), self.activation_dropout if self.training else 0.0))

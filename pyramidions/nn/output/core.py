@@ -1,10 +1,12 @@
-"""The role of an output layer, and the registry of kinds."""
+"""Output layers: the role, the registry of kinds, and the kinds."""
 
 from abc import ABC, abstractmethod
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
+from pyramidions.nn.multiplicative import Multiplicative
 
 
 class Output(nn.Module, ABC):
@@ -24,3 +26,61 @@ class Output(nn.Module, ABC):
 
 
 OUTPUT: Registry[Output] = Registry("output")
+
+
+@OUTPUT.register("tied")
+class TiedOutput(Output):
+    """The token embeddings themselves (Press and Wolf 2017)."""
+
+    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+        return F.linear(features, embedding)
+
+
+@OUTPUT.register("untied")
+class UntiedOutput(Output):
+    """A linear layer (Vaswani et al. 2017, section 3.4, without sharing its weights).
+
+    Args:
+        embed_dim: D.
+        vocab_size: V.
+        bias: add a learned number to each logit, 0 at first.
+    """
+
+    def __init__(self, embed_dim: int, vocab_size: int, bias: bool = False) -> None:
+        super().__init__()
+        self.linear = nn.Linear(embed_dim, vocab_size, bias)
+        if bias:
+            nn.init.zeros_(self.linear.bias)
+        nn.init.normal_(self.linear.weight, std=embed_dim**-0.5)
+
+    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+        return self.linear(features)
+
+
+@OUTPUT.register("multiplicative")
+class MultiplicativeOutput(Output):
+    """A multiplicative layer without a bias: the sparse loss (Jaszczur et al. 2021, section 6.2).
+
+    Token v belongs to module v // ceil(V / S).
+
+    Args:
+        embed_dim: D.
+        vocab_size: V; the last module has fewer tokens where it is not divisible by ``modules``.
+        modules: S.
+
+    Raises:
+        ValueError: fewer than 1 module, or more than tokens.
+    """
+
+    def __init__(self, embed_dim: int, vocab_size: int, modules: int = 4) -> None:
+        super().__init__()
+        if not 1 <= modules <= vocab_size:
+            raise ValueError(
+                f"`modules` of the output must be from 1 to `vocab_size` ({vocab_size}), but is {modules}."
+            )
+        self.vocab_size = vocab_size
+        self.multiplicative = Multiplicative(embed_dim, modules, -(-vocab_size // modules) * modules, bias=False)
+
+    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+        logits: Tensor = self.multiplicative(features)
+        return logits[..., : self.vocab_size]

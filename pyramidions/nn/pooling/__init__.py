@@ -1,21 +1,11 @@
 """Poolers, one idea per file; importing this package fills the registry."""
 
-from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
-from pyramidions.nn.pooling.funnel import FunnelPooler
-from pyramidions.nn.pooling.markers import MarkersPooler
-from pyramidions.nn.pooling.max import MaxPooler
-from pyramidions.nn.pooling.mean import MeanPooler
-from pyramidions.nn.pooling.segments import SegmentsPooler
-from pyramidions.nn.pooling.topk import TopKPooler
-
-__all__ = [
-    "POOLING",
-    "FunnelPooler",
-    "MarkersPooler",
-    "MaxPooler",
-    "MeanPooler",
-    "Pooled",
-    "Pooler",
-    "SegmentsPooler",
-    "TopKPooler",
-]
+from pyramidions.nn.pooling.core import POOLING as POOLING
+from pyramidions.nn.pooling.core import Pooled as Pooled
+from pyramidions.nn.pooling.core import Pooler as Pooler
+from pyramidions.nn.pooling.funnel import FunnelPooler as FunnelPooler
+from pyramidions.nn.pooling.markers import MarkersPooler as MarkersPooler
+from pyramidions.nn.pooling.segments import SegmentsPooler as SegmentsPooler
+from pyramidions.nn.pooling.topk import TopKPooler as TopKPooler
+from pyramidions.nn.pooling.windows import MaxPooler as MaxPooler
+from pyramidions.nn.pooling.windows import MeanPooler as MeanPooler

@@ -7,8 +7,7 @@ from typing import ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
-from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 class Pooled(NamedTuple):

@@ -3,13 +3,11 @@
 from typing import cast
 
 from pyramidions.nn.block_layout import BlockLayout
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.windows import window_mask, window_mean
 from pyramidions.nn.layer import Layer, Sublayer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
-from pyramidions.nn.sequence import Sequence
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sequence import PoolingContext, Sequence
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 
 @POOLING.register("funnel")

@@ -5,10 +5,9 @@ from torch import Tensor, nn
 
 from pyramidions.base.arguments import Count, CountOrZero
 from pyramidions.base.device import has_values
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.positions import SinusoidalPositions
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 @POOLING.register("markers")

@@ -9,12 +9,11 @@ from torch import Tensor, nn
 from pyramidions.base.arguments import Count
 from pyramidions.base.device import has_values
 from pyramidions.nn.boundaries import GumbelBoundaries, Segmentation
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.functional.segments import means_of_segments
 from pyramidions.nn.options import Positive, Within
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
 from pyramidions.nn.regularised import Regularised
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 @POOLING.register("segments")

@@ -1,8 +1,7 @@
 """Positions, one kind per file; importing this package fills the registry."""
 
-from pyramidions.nn.positions.axial import AxialPositions
-from pyramidions.nn.positions.core import POSITIONS, Positions
-from pyramidions.nn.positions.learned import LearnedPositions
-from pyramidions.nn.positions.sinusoidal import SinusoidalPositions
-
-__all__ = ["POSITIONS", "AxialPositions", "LearnedPositions", "Positions", "SinusoidalPositions"]
+from pyramidions.nn.positions.core import POSITIONS as POSITIONS
+from pyramidions.nn.positions.core import AxialPositions as AxialPositions
+from pyramidions.nn.positions.core import LearnedPositions as LearnedPositions
+from pyramidions.nn.positions.core import Positions as Positions
+from pyramidions.nn.positions.core import SinusoidalPositions as SinusoidalPositions

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from pyramidions.base.arguments import Count, EveryOther
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
 from pyramidions.nn.projections.convolution import ModuleConvolution
-from pyramidions.nn.projections.core import PROJECTIONS, Projections
-from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
+from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
 from pyramidions.nn.sublayer import Carried, LayerContext, State
 
 #: modules that a filter sees, its own in the middle

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.functional.chunking import pad_to_multiple
-from pyramidions.nn.projections.core import PROJECTIONS, Projections
-from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
+from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
 
 
 class HeadsLinear(nn.Linear):

@@ -4,8 +4,7 @@ from torch import Tensor
 
 from pyramidions.base.arguments import Count
 from pyramidions.nn.multiplicative import Multiplicative, check_modules
-from pyramidions.nn.projections.core import PROJECTIONS, Projections
-from pyramidions.nn.projections.heads import check_heads, join_heads, split_heads
+from pyramidions.nn.projections.core import PROJECTIONS, Projections, check_heads, join_heads, split_heads
 
 
 @PROJECTIONS.register("multiplicative")

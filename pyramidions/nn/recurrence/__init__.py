@@ -1,6 +1,5 @@
 """Recurrences, one kind per file; importing this package fills the registry."""
 
-from pyramidions.nn.recurrence.core import RECURRENCE, Recurrence
-from pyramidions.nn.recurrence.sru import SRURecurrence
-
-__all__ = ["RECURRENCE", "Recurrence", "SRURecurrence"]
+from pyramidions.nn.recurrence.core import RECURRENCE as RECURRENCE
+from pyramidions.nn.recurrence.core import Recurrence as Recurrence
+from pyramidions.nn.recurrence.core import SRURecurrence as SRURecurrence

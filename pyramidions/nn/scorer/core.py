@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
-from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 class Scorer(nn.Module, ABC):

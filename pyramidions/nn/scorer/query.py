@@ -3,10 +3,9 @@
 import torch
 from torch import Tensor, nn
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.scorer.core import SCORER, LogitScorer, at_least_float32, project, score_of
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 #: The score of the query's own vectors, above all others.
 KEPT = 2.0

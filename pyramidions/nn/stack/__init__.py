@@ -1,8 +1,7 @@
 """Stacks, one per file; importing this package fills the registry."""
 
-from pyramidions.nn.stack.core import STACK, Stack
-from pyramidions.nn.stack.plain import PlainStack
-from pyramidions.nn.stack.recomputing import RecomputingStack
-from pyramidions.nn.stack.reversible import ReversibleStack
-
-__all__ = ["STACK", "PlainStack", "RecomputingStack", "ReversibleStack", "Stack"]
+from pyramidions.nn.stack.core import STACK as STACK
+from pyramidions.nn.stack.core import PlainStack as PlainStack
+from pyramidions.nn.stack.core import RecomputingStack as RecomputingStack
+from pyramidions.nn.stack.core import Stack as Stack
+from pyramidions.nn.stack.reversible import ReversibleStack as ReversibleStack

@@ -1,12 +1,14 @@
-"""The role of a stack, and the registry of kinds."""
+"""The role of a stack, the registry of kinds, and the stacks of one stream."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from pyramidions.base.registry import Registry
+from pyramidions.nn.functional.replay import forward_and_recomputation
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.sublayer import LayerContext, State
 
@@ -37,3 +39,30 @@ class Stack(nn.Module, ABC):
 
 
 STACK: Registry[Stack] = Registry("stack")
+
+
+@STACK.register("plain")
+class PlainStack(Stack):
+    """Every layer reads the output of the one before; all activations are kept for the backward pass."""
+
+    recomputed = "recomputing"
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        for layer in layers:
+            x = layer(x, context)
+        return x
+
+
+@STACK.register("recomputing")
+class RecomputingStack(Stack):
+    """Keeps only the input of each layer, and recomputes the rest in the backward pass (Chen et al. 2016).
+
+    What a layer decides, `replayed`, is kept as well.
+    """
+
+    recomputed = "recomputing"
+
+    def forward(self, layers: Sequence[Layer], x: Tensor, context: LayerContext) -> Tensor:
+        for layer in layers:
+            x = checkpoint(layer, x, context, use_reentrant=False, context_fn=forward_and_recomputation)
+        return x

@@ -1,4 +1,4 @@
-"""The role of an upsampler, and the registry of kinds."""
+"""The role of an upsampler, the registry of kinds, and repetition."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -21,3 +21,22 @@ class Upsampler(nn.Module, ABC):
 
 
 UPSAMPLING: Registry[Upsampler] = Registry("upsampling")
+
+
+@UPSAMPLING.register("repeat")
+class RepeatUpsampler(Upsampler):
+    """Repeats every vector, and adds the vectors before pooling (Dai et al. 2020, section 2.3).
+
+    Args:
+        window: positions that a pooled vector stands for.
+    """
+
+    takes_window = True
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+
+    def forward(self, x: Tensor, unpooled: Sequence) -> Tensor:
+        # (B, K, D) -> (B, K W, D) -> (B, L, D)
+        return x.repeat_interleave(self.window, dim=1)[:, : unpooled.x.size(1)] + unpooled.x

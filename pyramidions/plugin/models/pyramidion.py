@@ -19,8 +19,8 @@ from pyramidions.nn import DecoderCache, Encoder
 from pyramidions.nn.attention import CoreAttention
 from pyramidions.nn.functional.kernels import in_evaluation_without_cudnn_attention
 from pyramidions.nn.functional.masking import flush_right_padding
-from pyramidions.nn.memory import Memories
 from pyramidions.nn.pooling import Pooled
+from pyramidions.nn.sublayer import Memories
 from pyramidions.plugin.models.architectures import (
     CachedDecoder,
     FittingModel,

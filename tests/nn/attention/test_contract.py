@@ -9,9 +9,8 @@ from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, F
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import PROJECTIONS
-from pyramidions.nn.sublayer import LayerContext, SublayerFunction
+from pyramidions.nn.sublayer import LayerContext, Memory, SublayerFunction
 
 # What a model tells its attention; `heads` are of this shape.
 GIVEN = {"embed_dim": 16, "num_heads": 2, "head_dim": 8, "max_length": 64}

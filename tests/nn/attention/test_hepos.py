@@ -9,9 +9,8 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, FullAttention, HeposAttention
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.projections import DenseProjections, Projections
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 DIM, HEADS = 16, 4
 lengths = for_each("length", [1, 2, 3, 4, 7, 8, 13])

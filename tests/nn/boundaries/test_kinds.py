@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Binomial
 
 from pyramidions.nn.boundaries import BOUNDARIES, EntropyBoundaries, GumbelBoundaries, Segmentation
-from pyramidions.nn.boundaries.supervised import SupervisedBoundaries
+from pyramidions.nn.boundaries.predicted import SupervisedBoundaries
 
 
 def marked(kind: str, tokens: Tensor, **options: object) -> list[list[int]]:

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from pyramidions.nn.decoder import ConcatenatedDecoder
 from pyramidions.nn.decoder.joined import Joined, padded_in_front
 from pyramidions.nn.embedding import Embedder
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.stack import STACK
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 forms = pytest.mark.parametrize("stack", STACK.names)
 recurrences = pytest.mark.parametrize("recurs", [False, True])

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from pyramidions.nn.attention import CrossAttention, Feature, FullAttention, SelfAttention
 from pyramidions.nn.decoder import DECODER, Decoder
 from pyramidions.nn.embedding import Embedder
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.stack import STACK
+from pyramidions.nn.sublayer import Memory
 
 kinds = pytest.mark.parametrize("kind", DECODER.names)
 norms = for_each("normalize_before", [False, True])

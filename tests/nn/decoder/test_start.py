@@ -4,7 +4,7 @@ import torch
 
 from pyramidions.models import build, preset
 from pyramidions.nn import BeamSearch, Transformer
-from pyramidions.nn.memory import Memory
+from pyramidions.nn.sublayer import Memory
 
 SMALL = {"embed_dim": 16, "ffn_embed_dim": 32, "num_heads": 2}
 

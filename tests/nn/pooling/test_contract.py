@@ -6,14 +6,13 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import CrossAttention, FullAttention
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.feed_forward import DenseFeedForward
 from pyramidions.nn.functional.topk import TopK, hard_topk
 from pyramidions.nn.layer import Layer, Sublayer
 from pyramidions.nn.pooling import POOLING, Pooler, TopKPooler
 from pyramidions.nn.projections import DenseProjections
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 kinds = pytest.mark.parametrize("kind", POOLING.names)
 SELECTING = [kind for kind in POOLING.names if POOLING[kind].takes_scorer]

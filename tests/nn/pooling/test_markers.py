@@ -4,9 +4,8 @@ import pytest
 import torch
 from small_parts import DIM, ends_after, vectors
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling import MarkersPooler, Pooled
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("markers ask for no attention"))
 

@@ -7,9 +7,8 @@ import torch
 from small_parts import DIM, ends_after, vectors
 from torch import Tensor
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling import Pooled, SegmentsPooler
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("segments ask for no attention"))
 

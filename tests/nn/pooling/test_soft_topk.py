@@ -1,10 +1,9 @@
 import pytest
 import torch
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling.topk import SoftTopKPooler
 from pyramidions.nn.scorer import LinearScorer
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 NO_CONTEXT = PoolingContext(received=lambda: pytest.fail("a linear scorer asks for no attention"))
 

@@ -5,10 +5,9 @@ import torch
 from small_parts import DIM, SETTING, ends_after, vectors
 from torch import Tensor
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.marks import Marks
 from pyramidions.nn.scorer import SCORER, Scorer
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 kinds = pytest.mark.parametrize("kind", SCORER.names)
 # What hands on how much attention was received is held to the contract of attention.

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.stack import STACK, Stack
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 kinds = pytest.mark.parametrize("kind", STACK.names)
 #: pre-norm, and post-norm of the kinds that have one stream

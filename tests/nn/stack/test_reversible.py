@@ -14,12 +14,11 @@ from torch import Tensor
 from pyramidions.nn import sequence
 from pyramidions.nn.functional.topk import hard_topk, successive_halving_topk
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.memory import Memory
 from pyramidions.nn.pooling import MeanPooler, Pooler, TopKPooler
 from pyramidions.nn.scorer import AttentionScorer, LinearScorer, Scorer
 from pyramidions.nn.stack import PlainStack, ReversibleStack, Stack
 from pyramidions.nn.stage import Stage
-from pyramidions.nn.sublayer import LayerContext
+from pyramidions.nn.sublayer import LayerContext, Memory
 
 LSH = {"kind": "lsh", "bucket_size": 4, "num_hashes": 2, "local_heads": 0}
 BLOCKS = {"kind": "blockwise", "block_size": 4}

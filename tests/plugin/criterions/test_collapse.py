@@ -7,10 +7,9 @@ import pytest
 import torch
 from tables import for_each
 
-from pyramidions.nn.context import PoolingContext
 from pyramidions.nn.pooling import POOLING, Pooled
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 from pyramidions.plugin.criterions.collapse import CollapseWatch
 from pyramidions.plugin.criterions.pooled_cross_entropy import _spread
 

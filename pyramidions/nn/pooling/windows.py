@@ -1,11 +1,10 @@
-"""Mean pooling: the mean of each window."""
+"""Pooling of windows of fixed length."""
 
 import torch
 
-from pyramidions.nn.context import PoolingContext
-from pyramidions.nn.functional.windows import window_mask, window_mean
+from pyramidions.nn.functional.windows import window_mask, window_max, window_mean
 from pyramidions.nn.pooling.core import POOLING, Pooled, Pooler
-from pyramidions.nn.sequence import Sequence
+from pyramidions.nn.sequence import PoolingContext, Sequence
 
 
 @POOLING.register("mean")
@@ -32,6 +31,31 @@ class MeanPooler(Pooler):
         real = ~padding_mask.gather(1, sources.flatten(1)).view(sources.shape) & inside
         weights = real.to(x.dtype) / real.sum(dim=-1, keepdim=True).clamp(min=1).to(x.dtype)
         return Pooled(window_mean(x, padding_mask, self.window), mask, sources, weights)
+
+    def kept(self, length: int) -> int:
+        return -(-length // self.window)
+
+
+@POOLING.register("max")
+class MaxPooler(Pooler):
+    """Hands on the largest values of each window of positions (Pietruszka et al. 2022, table 4).
+
+    It has no provenance: each dimension of a pooled vector comes from a position of its own.
+
+    Args:
+        window: positions in a window, the configured length over the configured k, whatever a batch's length.
+    """
+
+    has_provenance = False
+    takes_window = True
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+
+    def forward(self, sequence: Sequence, context: PoolingContext) -> Pooled:
+        x, padding_mask = sequence.x, sequence.padding_mask
+        return Pooled(window_max(x, padding_mask, self.window), window_mask(padding_mask, self.window))
 
     def kept(self, length: int) -> int:
         return -(-length // self.window)

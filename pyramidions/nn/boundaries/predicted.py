@@ -1,0 +1,168 @@
+"""Boundaries that are predicted, and how the predictor learns."""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.distributions import Binomial
+
+from pyramidions.base.arguments import Count
+from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
+from pyramidions.nn.functional.tiles import full_precision
+from pyramidions.nn.functional.spikes import spikes
+from pyramidions.nn.options import Positive, Within
+
+
+class BoundaryPredictor(nn.Module):
+    """Two linear layers with a GELU in between (Nawrot et al. 2023, section 3.1).
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width between them.
+    """
+
+    def __init__(self, embed_dim: int, ffn_embed_dim: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dim, ffn_embed_dim)
+        self.fc2 = nn.Linear(ffn_embed_dim, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits of boundaries, in float32 or better: (B, L, D) -> (B, L)."""
+        return full_precision(self.fc2(F.gelu(self.fc1(x))).squeeze(2))
+
+
+@BOUNDARIES.register("gumbel")
+class GumbelBoundaries(Boundaries):
+    """Boundaries drawn with their gradients, by the Gumbel-sigmoid (Nawrot et al. 2023, sections 3.1.1 and 3.3).
+
+    With probability p and uniform u, y = sigmoid((logit p + logit u) / temperature). A boundary is where y is above
+    0.5; its gradient is that of y (straight-through).
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width of the predictor.
+        prior: share of positions that are boundaries, by a binomial distribution, which keeps them few.
+        temperature: of the sigmoid.
+        evaluation: "round" for boundaries where p is above 0.5, "sample" to draw them as in training.
+    """
+
+    learns_from_segments = True
+    marks_segments = True
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        prior: Within = 0.2,
+        temperature: Positive = 0.5,
+        evaluation: Literal["round", "sample"] = "round",
+    ) -> None:
+        super().__init__()
+        self.predictor = BoundaryPredictor(embed_dim, ffn_embed_dim)
+        self.prior = prior
+        self.temperature = temperature
+        self.evaluation = evaluation
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+    ) -> Segmentation:
+        logits = self.predictor(x)
+        soft = logits
+        if self.training or self.evaluation == "sample":
+            tiny = torch.finfo(logits.dtype).eps
+            drawn = torch.rand_like(logits).clamp(tiny, 1 - tiny)
+            soft = (logits + drawn.logit()) / self.temperature
+        gradient = soft.sigmoid()
+        # What is added is exactly zero, so that boundaries are exactly 0 or 1.
+        boundaries = (soft > 0).to(logits.dtype) + (gradient - gradient.detach())
+        return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+
+    def loss(
+        self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
+    ) -> Tensor | None:
+        prior = torch.full_like(segmentation.boundaries[:, 0], self.prior)
+        closed = segmentation.boundaries.sum(dim=1)
+        return -Binomial(segmentation.lengths.to(closed.dtype), prior, validate_args=False).log_prob(closed)
+
+
+class SupervisedBoundaries(Boundaries):
+    """Boundaries where their probability is above a threshold; targets teach the predictor.
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width of the predictor.
+        loss: "logits" for the cross-entropy of the probabilities. "twice" for that of the sigmoid of the probabilities,
+            as the code of Nawrot et al. 2023 has it: a probability above 0.5 then takes a target that is a boundary
+            in more than 62% of such places.
+        threshold: of the probability.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        loss: Literal["logits", "twice"] = "logits",
+        threshold: Within = 0.5,
+    ) -> None:
+        super().__init__()
+        self.predictor = BoundaryPredictor(embed_dim, ffn_embed_dim)
+        self.twice = loss == "twice"
+        self.threshold = threshold
+
+    def forward(
+        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+    ) -> Segmentation:
+        logits = self.predictor(x)
+        boundaries = (logits.sigmoid() > self.threshold).to(logits.dtype)
+        return Segmentation(without_padding(boundaries, padding_mask), logits, padding_mask)
+
+    def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:
+        return marked
+
+    def loss(
+        self, segmentation: Segmentation, targets: Tensor | None = None, known: Tensor | None = None
+    ) -> Tensor | None:
+        logits = segmentation.logits
+        if logits is None or targets is None:
+            raise ValueError(f"{type(self).__name__} learns from targets, but there are none.")
+        logits = logits.sigmoid() if self.twice else logits
+        loss = F.binary_cross_entropy_with_logits(logits, targets.to(logits.dtype), reduction="none")
+        for left_out in (segmentation.padding_mask, None if known is None else ~known):
+            loss = loss if left_out is None else loss.masked_fill(left_out, 0.0)
+        return loss.sum(dim=1)
+
+
+@BOUNDARIES.register("unigram")
+class UnigramBoundaries(SupervisedBoundaries):
+    """Predicts where the pieces of a Unigram tokenizer (Kudo 2018) end (Nawrot et al. 2023, section 3.1.2)."""
+
+
+@BOUNDARIES.register("entropy")
+class EntropyBoundaries(SupervisedBoundaries):
+    """Predicts where the language model becomes less certain of what follows (Nawrot et al. 2023, section 3.1.3).
+
+    Args:
+        embed_dim: D.
+        ffn_embed_dim: width of the predictor.
+        window: predictions before, each of which must have been more certain.
+        loss: as in `SupervisedBoundaries`.
+        threshold: as there.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        ffn_embed_dim: int,
+        window: Count = 2,
+        loss: Literal["logits", "twice"] = "logits",
+        threshold: Within = 0.5,
+    ) -> None:
+        super().__init__(embed_dim, ffn_embed_dim, loss, threshold)
+        self.window = window
+
+    @torch.no_grad()
+    def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor:
+        """Return where the entropy of a prediction is above that of those before: (B, L, V) -> (B, L)."""
+        shares = logits.float().log_softmax(dim=-1)
+        return spikes(-(shares.exp() * shares).sum(dim=-1), self.window)
