@@ -1,5 +1,6 @@
 """From the specs of parts to modules: the one place that reads both specs and registries."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import count
 from typing import Any, TypeVar
@@ -8,21 +9,12 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.base.registry import Registry
+from pyramidions.models.config import STARTS, PyramidionConfig
+from pyramidions.models.fields import FieldReader
+from pyramidions.models.older_fields import NONE
+from pyramidions.models.parse import stack_of
 from pyramidions.models.rules import NEEDS_MARKERS, reads_query
-from pyramidions.models.spec import (
-    AttentionSpec,
-    DecoderSpec,
-    EmbedderSpec,
-    EncoderSpec,
-    FeedForwardSpec,
-    HourglassSpec,
-    LanguageModelSpec,
-    LayerSpec,
-    Part,
-    PoolingSpec,
-    ShapeSpec,
-    StageSpec,
-)
+from pyramidions.models.spec import EncoderSpec, HourglassSpec, LayerSpec, ModelSpec, Part, PoolingSpec, StageSpec
 from pyramidions.nn import Decoder, Encoder, LanguageModel
 from pyramidions.nn.attention import (
     ATTENTION,
@@ -44,38 +36,39 @@ from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING, Pooler
 from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
-from pyramidions.nn.recurrence import RECURRENCE, Recurrence
+from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
 from pyramidions.nn.segments import SEGMENTS
-from pyramidions.nn.stack import STACK, Stack
+from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
 from pyramidions.nn.upsampling import UPSAMPLING
 
 Made = TypeVar("Made")
 
+#: the sublayers of a language model
+_CAUSAL = ("self_attention", "feed_forward")
+_OFFERED = ("embed_dim", "num_heads", "ffn_embed_dim", "activation_dropout", "normalize_before")
+
 
 class Assembly:
-    """Makes modules from specs.
+    """Makes modules of a config.
 
     Args:
-        spec: of the whole model.
+        config: whose fields are in their ranges.
         vocab_size: V.
     """
 
-    def __init__(self, spec: ShapeSpec, vocab_size: int) -> None:
-        self.spec = spec
+    def __init__(self, config: Any, vocab_size: int) -> None:
+        self.config = config
+        self.reader: FieldReader[Any] = FieldReader(config)
         #: of attention sublayers, in the order in which they are built: those of the encoder's layers come first
         self._numbers = count()
         #: what every part is offered; a part takes what its constructor names
         self.setting = {
-            "embed_dim": spec.embed_dim,
-            "num_heads": spec.num_heads,
-            "head_dim": spec.embed_dim // spec.num_heads,
-            "ffn_embed_dim": spec.ffn_embed_dim,
+            **{name: getattr(config, name) for name in _OFFERED},
+            "head_dim": config.embed_dim // config.num_heads,
             "vocab_size": vocab_size,
-            "activation_dropout": spec.activation_dropout,
-            "normalize_before": spec.normalize_before,
         }
 
     def made(self, registry: Registry[Made], part: Part, **given: Any) -> Made:
@@ -103,10 +96,11 @@ class Assembly:
             merges: the streams of the stack are merged and normalised at the end; without, they are handed on. One
                 stream is always normalised.
         """
-        merges = merges or STACK[spec.stack.kind].streams == 1
+        config, stack = self.config, stack_of(self.reader)
+        merges = merges or STACK[stack.kind].streams == 1
         if not merges and spec.stages[-1].pooling is not None:
             raise UserError("`reads_streams` of the decoder needs layers after the last pooling of the encoder.")
-        if spec.global_markers and known_marker is None:
+        if config.global_markers and known_marker is None:
             raise UserError(f"`global_markers` {NEEDS_MARKERS}")
         # All layers before any pooler: a seed gives the same weights wherever poolings stand.
         built = iter([[self.layer(layer, of.longest) for layer in of.layers] for of in spec.all_stages()])
@@ -123,115 +117,136 @@ class Assembly:
             return Stage(layers, pooler, tuple(stage(inner) for inner in of.inner), up, memory)
 
         return Encoder(
-            self.embedder(spec.embedder, embedding, spec.longest),
+            self.embedder("encoder_positions", embedding, spec.longest, config.tag_dim),
             [stage(of) for of in spec.stages],
-            self.stack(spec.stack),
+            self.made(STACK, stack, opened=False, merges=True),
             self.norm() if merges else None,
             marker_idx,
-            Marking(spec.global_tokens, known_marker if spec.global_markers else None),
+            Marking(config.global_tokens, known_marker if config.global_markers else None),
             separator_idx,
-            spec.global_query,
+            config.global_query,
             reads_query(spec),
             spec.memories,
             name_end_idx,
-            None if merges else self.stack(spec.stack, merges=False),
+            None if merges else self.made(STACK, stack, opened=False, merges=False),
         )
 
-    def decoder(self, spec: DecoderSpec, embedding: nn.Embedding, longest: int, memory_length: int) -> Decoder:
+    def decoder(self, spec: ModelSpec, embedding: nn.Embedding, longest: int) -> Decoder:
         """Make a decoder.
 
         Args:
-            spec: of the decoder.
+            spec: of the model.
             embedding: of tokens.
             longest: tokens of the longest summary.
-            memory_length: the most vectors of a document that the encoder hands on.
         """
-        before = memory_length if DECODER[spec.decoder.kind].joins else 0
+        kind, memory_length = DECODER[spec.decoder.kind], spec.encoder.handed_on
+        names = kind.sublayers_with(spec.decoder.options)
+        reads = memory_length + longest if kind.joins else longest
         return self.made(
             DECODER,
             spec.decoder,
-            embedder=self.embedder(spec.embedder, embedding, longest),
-            layers=[self.layer(layer, before + longest) for layer in spec.layers],
-            stack=self.stack(spec.stack, opened=spec.reads_streams),
-            output=self.made(OUTPUT, spec.output),
+            embedder=self.embedder("decoder_positions", embedding, longest),
+            layers=[self.layer(layer, reads, names) for layer in spec.layers],
+            stack=self.made(STACK, stack_of(self.reader), opened=spec.reads_streams, merges=True),
+            output=self.made(OUTPUT, self.reader.one("output")),
             norm=self.norm(),
-            start=spec.start,
+            start=self.reader.choice("decoder_start", STARTS),
             memory_length=memory_length,
         )
 
-    def embedder(self, spec: EmbedderSpec, embedding: nn.Embedding, longest: int) -> Embedder:
+    def embedder(self, positions: str, embedding: nn.Embedding, longest: int, tag_dim: int = 0) -> Embedder:
+        """Make an embedder whose positions the field ``positions`` describes."""
+        config, part = self.config, self.reader.one_or_none(positions)
+        if tag_dim < 0:
+            raise UserError(f"`tag_dim` must be at least 0, but is {tag_dim}.")
         return Embedder(
             embedding,
-            None if spec.positions is None else self.made(POSITIONS, spec.positions, max_length=longest),
-            nn.LayerNorm(self.spec.embed_dim) if spec.norm else None,
-            spec.scale,
-            self.spec.dropout,
-            TagEmbeddings(self.spec.embed_dim, spec.tag_dim) if spec.tag_dim else None,
+            None if part is None else self.made(POSITIONS, part, max_length=longest),
+            nn.LayerNorm(config.embed_dim) if config.layernorm_embedding else None,
+            not config.no_scale_embedding,
+            config.dropout,
+            TagEmbeddings(config.embed_dim, tag_dim) if tag_dim else None,
         )
-
-    def stack(self, part: Part, *, opened: bool = False, merges: bool = True) -> Stack:
-        return self.made(STACK, part, opened=opened, merges=merges)
 
     def norm(self) -> nn.LayerNorm | None:
         """Return the norm of the last layer's output, which pre-norm models have."""
-        return nn.LayerNorm(self.spec.embed_dim) if self.spec.normalize_before else None
+        return nn.LayerNorm(self.config.embed_dim) if self.config.normalize_before else None
 
-    def layer(self, spec: LayerSpec, longest: int | None = None) -> Layer:
-        functions = {sublayer.name: self.function(sublayer, longest) for sublayer in spec.sublayers}
-        confined_to = next((one.confined_to for one in functions.values() if isinstance(one, SelfAttention)), None)
-        return self._layer(spec, functions, confined_to)
+    def layer(self, spec: LayerSpec, longest: int | None = None, names: Sequence[str] = ()) -> Layer:
+        """Make a layer with sublayers of these ``names``; without any, a layer of an encoder."""
+        functions: dict[str, SublayerFunction] = {}
+        for name in names or ("self_attention", "feed_forward"):
+            if name == "cross_attention":
+                for number, part in enumerate(spec.cross_attention):
+                    functions[f"{name}_{number + 1}" if number else name] = self.cross_attention(part, number, longest)
+            elif name == "feed_forward":
+                functions[name] = self.made(FEED_FORWARD, spec.feed_forward)
+            else:
+                functions[name] = self.self_attention(spec.attention, longest, is_causal=bool(names))
+        return self.joined(spec, functions)
 
-    def _layer(self, spec: LayerSpec, functions: dict[str, SublayerFunction], confined_to: int | None) -> Layer:
-        """Return the layer of these functions, whose attention stays within blocks of ``confined_to``."""
-        around = (self.spec.embed_dim, self.spec.dropout, self.spec.normalize_before)
-        beside = {
-            sublayer.name: self.recurrence(sublayer.recurrence, confined_to)
-            for sublayer in spec.sublayers
-            if isinstance(sublayer, FeedForwardSpec) and sublayer.recurrence is not None
-        }
-        return Layer({name: Sublayer(one, *around, beside=beside.get(name)) for name, one in functions.items()})
-
-    def recurrence(self, part: Part, confined_to: int | None) -> Recurrence:
-        return self.made(RECURRENCE, part, confined_to=confined_to)
-
-    def function(self, spec: AttentionSpec | FeedForwardSpec, longest: int | None) -> SublayerFunction:
-        if isinstance(spec, FeedForwardSpec):
-            return self.made(FEED_FORWARD, spec.feed_forward)
-        attention = self.attention(spec, longest)
-        shares, crosses = attention.shares_query_key, spec.reads is not None
-        projections = self.made(
-            PROJECTIONS, spec.projections, shares_query_key=shares, joins_heads=True, crosses=crosses
+    def joined(self, spec: LayerSpec, functions: dict[str, SublayerFunction], confined_to: int | None = None) -> Layer:
+        """Make a layer of functions; a recurrence stays in the blocks of its attention, or those given."""
+        config = self.config
+        own = (one.confined_to for one in functions.values() if isinstance(one, SelfAttention))
+        beside = None
+        if spec.recurrence is not None:
+            beside = self.made(RECURRENCE, spec.recurrence, confined_to=next(own, confined_to))
+        around = (config.embed_dim, config.dropout, config.normalize_before)
+        return Layer(
+            {
+                name: Sublayer(one, *around, beside=beside if name == "feed_forward" else None)
+                for name, one in functions.items()
+            }
         )
-        if spec.reads is not None:
-            return CrossAttention(projections, attention, spec.reads)
-        return SelfAttention(projections, attention, spec.is_causal, self.global_rows(spec, attention, projections))
 
-    def global_rows(self, spec: AttentionSpec, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
+    def self_attention(self, part: Part, longest: int | None, is_causal: bool) -> SelfAttention:
+        """Make attention of an encoder, or causal attention, with its projections."""
+        attention = self.attention(part, longest)
+        field = "decoder_projections" if is_causal else "encoder_projections"
+        projected = self.projections(field, attention)
+        rows = None if is_causal else self.global_rows(attention, projected)
+        return SelfAttention(projected, attention, is_causal, rows)
+
+    def cross_attention(self, part: Part, number: int, longest: int | None) -> CrossAttention:
+        """Make attention to the memory of a number."""
+        attention = self.attention(part, longest)
+        return CrossAttention(self.projections("cross_projections", attention), attention, number)
+
+    def projections(self, field: str, attention: CoreAttention, joins_heads: bool = True) -> Projections:
+        """Make the projections that a field describes; a language model has the usual ones."""
+        known = hasattr(self.config, field)
+        part = self.reader.one(field) if known else Part(getattr(PyramidionConfig, field))
+        given = {"shares_query_key": attention.shares_query_key, "crosses": field == "cross_projections"}
+        return self.made(PROJECTIONS, part, joins_heads=joins_heads, **given)
+
+    def global_rows(self, attention: CoreAttention, projections: Projections) -> GlobalRows | None:
+        """Make what global tokens see, if the attention knows any."""
         if Feature.MARKS not in attention.supports:
             return None
-        part, own = spec.global_projections, None
-        if part is not None:
-            shares = attention.shares_query_key
-            own = self.made(PROJECTIONS, part, shares_query_key=shares, joins_heads=False, crosses=False)
-            if part != spec.projections:
+        part, usual, own = (*(self.reader.one(f"{side}_projections") for side in ("global", "encoder")), None)
+        if part.kind != NONE:
+            own = self.projections("global_projections", attention, joins_heads=False)
+            if part != usual:
                 raise UserError(
                     "`global_projections` start as copies of `encoder_projections`, so kind and options must be the "
-                    f"same, but {_described(part)} is not {_described(spec.projections)}."
+                    f"same, but {_described(part)} is not {_described(usual)}."
                 )
             # Training begins as without them (Beltagy et al. 2020, section 3.1 and appendix A).
             own.load_state_dict({name: projections.state_dict()[name] for name in own.state_dict()})
-        return GlobalRows(own, self.spec.attention_dropout)
+        return GlobalRows(own, self.config.attention_dropout)
 
-    def attention(self, spec: AttentionSpec, longest: int | None) -> CoreAttention:
-        given: dict[str, Any] = {"dropout": self.spec.attention_dropout, "max_length": longest}
-        if Feature.DISTANCES in ATTENTION[spec.attention.kind].supports:
-            given |= {"distances": self._distances, "position_dropout": self.spec.dropout}
-        return self.made(ATTENTION, spec.attention, **given, layer=next(self._numbers))
+    def attention(self, part: Part, longest: int | None) -> CoreAttention:
+        """Make a kind of attention that reads so many positions at most."""
+        given: dict[str, Any] = {"dropout": self.config.attention_dropout, "max_length": longest}
+        if Feature.DISTANCES in ATTENTION[part.kind].supports:
+            given |= {"distances": self._distances, "position_dropout": self.config.dropout}
+        return self.made(ATTENTION, part, **given, layer=next(self._numbers))
 
     @cached_property
     def _distances(self) -> Distances:
         """What all layers share that learn from distances."""
-        return Distances(self.spec.embed_dim, self.spec.num_heads)
+        return Distances(self.config.embed_dim, self.config.num_heads)
 
     def pooler(self, spec: PoolingSpec, longest: int) -> Pooler:
         given: dict[str, Any] = {"k": spec.length, "window": spec.window}
@@ -243,40 +258,37 @@ class Assembly:
 
     def pooling_layer(self, spec: LayerSpec, longest: int) -> tuple[Layer, int | None]:
         """Return a layer whose queries read other positions' keys, and the blocks within which they do."""
-        functions: dict[str, SublayerFunction] = {}
-        confined_to = None
-        for sublayer in spec.sublayers:
-            function = self.function(sublayer, longest)
-            if isinstance(function, SelfAttention):
-                confined_to = function.confined_to
-                functions["cross_attention"] = CrossAttention(function.projections, function.attention.across())
-            else:
-                functions[sublayer.name] = function
-        return self._layer(spec, functions, confined_to), confined_to
+        own = self.self_attention(spec.attention, longest, is_causal=False)
+        functions = {
+            "cross_attention": CrossAttention(own.projections, own.attention.across()),
+            "feed_forward": self.made(FEED_FORWARD, spec.feed_forward),
+        }
+        return self.joined(spec, functions, own.confined_to), own.confined_to
 
     def language_model(
-        self, spec: LanguageModelSpec, embedding: nn.Embedding, padding_idx: int, space_idx: int | None
+        self, spec: HourglassSpec, embedding: nn.Embedding, padding_idx: int, space_idx: int | None
     ) -> LanguageModel:
-        """Make a language model; arguments as in `build_language_model`."""
+        """Make a language model of these layers; further arguments as in `build_language_model`."""
         return LanguageModel(
-            Embedder(embedding, scale=False, dropout=spec.dropout),
-            self.hourglass(spec.hourglass, space_idx),
-            self.stack(spec.stack),
-            self.made(OUTPUT, spec.output),
+            Embedder(embedding, scale=False, dropout=self.config.dropout),
+            self.hourglass(spec, space_idx),
+            self.made(STACK, stack_of(self.reader), opened=False, merges=True),
+            self.made(OUTPUT, self.reader.one("output")),
             self.norm(),
             padding_idx,
         )
 
     def hourglass(self, spec: HourglassSpec, space_idx: int | None) -> Hourglass:
-        before, shortened = [self.layer(layer) for layer in spec.before], None
+        """Make layers, and what is shortened between them."""
+        before, shortened = [self.layer(layer, names=_CAUSAL) for layer in spec.before], None
         if spec.shortened is not None:
             shortened = Shortened(
                 self.made(BOUNDARIES, spec.shortened.boundaries, space_idx=space_idx),
                 self.made(SEGMENTS, spec.shortened.segments),
                 self.hourglass(spec.shortened.inner, space_idx),
-                self.spec.embed_dim,
+                self.config.embed_dim,
             )
-        return Hourglass(before, shortened, [self.layer(layer) for layer in spec.after])
+        return Hourglass(before, shortened, [self.layer(layer, names=_CAUSAL) for layer in spec.after])
 
 
 def _described(part: Part) -> str:

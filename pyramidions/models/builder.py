@@ -8,9 +8,8 @@ from torch import nn
 from pyramidions.base.errors import UserError
 from pyramidions.models.assembly import Assembly
 from pyramidions.models.config import MAX_TARGET_POSITIONS, ExtractorConfig, LanguageModelConfig, PyramidionConfig
-from pyramidions.models.parse import extractor_spec_of, language_model_spec_of, spec_of
+from pyramidions.models.parse import extractor_spec_of, hourglass_spec_of, spec_of
 from pyramidions.models.rules import marker_of_units
-from pyramidions.models.spec import ShapeSpec
 from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
 
 
@@ -38,13 +37,13 @@ def build(
         UserError: a field, or an option of a part, breaks a rule.
     """
     spec = spec_of(config)
-    embedding = _embedding(spec, vocab_size, padding_idx)
-    builder = Assembly(spec, vocab_size)
+    embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
+    builder = Assembly(config, vocab_size)
     with _rules_of_parts():
         unit_marker = marker_of_units(spec.encoder, marker_idx)
-        merges = not spec.decoder.reads_streams
+        merges = not spec.reads_streams
         encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx, merges)
-        decoder = builder.decoder(spec.decoder, embedding, max_target_positions, spec.encoder.handed_on)
+        decoder = builder.decoder(spec, embedding, max_target_positions)
         return Transformer(encoder, decoder, padding_idx)
 
 
@@ -61,10 +60,10 @@ def build_extractor(
             "An extractor needs a vocabulary with sentence markers: prepare the data with --sentence-markers."
         )
     spec = extractor_spec_of(config)
-    embedding = _embedding(spec, vocab_size, padding_idx)
+    embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():
-        encoder = Assembly(spec, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
-        return SentenceRanker(encoder, nn.Linear(spec.embed_dim, 1), padding_idx)
+        encoder = Assembly(config, vocab_size).encoder(spec.encoder, embedding, marker_idx, marker_idx)
+        return SentenceRanker(encoder, nn.Linear(config.embed_dim, 1), padding_idx)
 
 
 def build_language_model(
@@ -81,17 +80,17 @@ def build_language_model(
     Raises:
         UserError: a field, or an option of a part, breaks a rule.
     """
-    spec = language_model_spec_of(config)
-    embedding = _embedding(spec, vocab_size, padding_idx)
+    spec = hourglass_spec_of(config)
+    embedding = _embedding(config.embed_dim, vocab_size, padding_idx)
     with _rules_of_parts():
-        return Assembly(spec, vocab_size).language_model(spec, embedding, padding_idx, space_idx)
+        return Assembly(config, vocab_size).language_model(spec, embedding, padding_idx, space_idx)
 
 
-def _embedding(spec: ShapeSpec, vocab_size: int, padding_idx: int) -> nn.Embedding:
+def _embedding(embed_dim: int, vocab_size: int, padding_idx: int) -> nn.Embedding:
     if vocab_size <= padding_idx:
         raise UserError(f"`vocab_size` must be above {padding_idx}, the padding, but is {vocab_size}.")
-    embedding = nn.Embedding(vocab_size, spec.embed_dim, padding_idx)
-    nn.init.normal_(embedding.weight, std=spec.embed_dim**-0.5)
+    embedding = nn.Embedding(vocab_size, embed_dim, padding_idx)
+    nn.init.normal_(embedding.weight, std=embed_dim**-0.5)
     nn.init.zeros_(embedding.weight[padding_idx])
     return embedding
 

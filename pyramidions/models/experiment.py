@@ -17,9 +17,9 @@ from pyramidions.models.config import (
     PyramidionConfig,
     check_lengths,
 )
+from pyramidions.models.notation import parse_part
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
-from pyramidions.models.parse import spec_of
 from pyramidions.models.presets import PRESETS
 
 
@@ -126,7 +126,7 @@ def _checked(fields: dict[str, Any], max_target_positions: int) -> PyramidionCon
     written = fields.pop("config_format", None)
     config = config_as_written(PyramidionConfig, fields, FORMAT if written is None else written)
     # Nobody knows the vocabulary yet; modules of an output layer are at most its tokens.
-    modules = spec_of(config).decoder.output.options.get("modules", 1)
+    modules = parse_part("output", config.output).options.get("modules", 1)
     vocab_size = 8 * modules if isinstance(modules, int) and modules > 0 else 8
     with torch.device("meta"):
         build(config, vocab_size, marker_idx=4, max_target_positions=max_target_positions)

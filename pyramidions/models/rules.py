@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.spec import EncoderSpec, FeedForwardSpec, LayerSpec, PoolingSpec, StageSpec
+from pyramidions.models.spec import EncoderSpec, LayerSpec, PoolingSpec, StageSpec
 from pyramidions.nn.attention import ATTENTION, Feature
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
@@ -17,13 +17,6 @@ NEEDS_MARKERS = (
 def reads_query(spec: EncoderSpec) -> bool:
     """Return whether a scorer reads the query."""
     return any(_reads_query(pooling) for pooling in spec.poolings.values())
-
-
-def needs_queries(spec: EncoderSpec) -> str | None:
-    """Return the field that has a meaning for documents with queries only; None if there is none."""
-    if reads_query(spec):
-        return "scorer"
-    return "global_query" if spec.global_query else None
 
 
 def marker_of_units(spec: EncoderSpec, marker_idx: int | None) -> int | None:
@@ -41,7 +34,9 @@ def marker_of_units(spec: EncoderSpec, marker_idx: int | None) -> int | None:
 def _readers_of_units(spec: EncoderSpec) -> Iterator[str]:
     """Yield what reads units, as errors call it."""
     for stage in spec.all_stages():
-        yield from (f"`self_attention` {_kind(layer)!r}" for layer in stage.layers if _has(layer, Feature.UNITS))
+        yield from (
+            f"`self_attention` {layer.attention.kind!r}" for layer in stage.layers if _has(layer, Feature.UNITS)
+        )
         if stage.pooling is not None and POOLING[stage.pooling.pooler.kind].reads_units:
             yield f"`pooling` {stage.pooling.pooler.kind!r}"
 
@@ -62,7 +57,7 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
         for layer in stage.layers:
             _check_recurrence(layer)
             if no_units is not None and _has(layer, Feature.UNITS):
-                raise UserError(f"`self_attention` {_kind(layer)!r} must not follow {no_units}.")
+                raise UserError(f"`self_attention` {layer.attention.kind!r} must not follow {no_units}.")
             if lost is not None and has_marks and _has(layer, Feature.MARKS):
                 raise UserError(
                     f"Global tokens need poolings that tell what their vectors are made of, but {lost!r} does not."
@@ -94,27 +89,21 @@ def _check_pooling(pooling: PoolingSpec, layers: Sequence[LayerSpec], lost: str 
     if scorer is not None and SCORER[scorer.kind].reads_attention and not _has(layers[-1], Feature.RECEIVED):
         raise UserError(
             f"`scorer` {scorer.kind!r} needs attention that tells what each position received, but `self_attention` is "
-            f"{_kind(layers[-1])!r}."
+            f"{layers[-1].attention.kind!r}."
         )
 
 
 def _check_recurrence(layer: LayerSpec) -> None:
-    for sublayer in layer.sublayers:
-        recurrence = sublayer.recurrence if isinstance(sublayer, FeedForwardSpec) else None
-        if recurrence is not None and _has(layer, Feature.UNITS):
-            raise UserError(
-                f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
-                f"{_kind(layer)!r}), but is {recurrence.kind!r}."
-            )
+    if layer.recurrence is not None and _has(layer, Feature.UNITS):
+        raise UserError(
+            f"`recurrence` must be 'none' in layers that stay inside units of the text (`self_attention` "
+            f"{layer.attention.kind!r}), but is {layer.recurrence.kind!r}."
+        )
 
 
 def _reads_query(pooling: PoolingSpec) -> bool:
     return pooling.scorer is not None and SCORER[pooling.scorer.kind].reads_query
 
 
-def _kind(layer: LayerSpec) -> str:
-    return layer.self_attention.attention.kind
-
-
 def _has(layer: LayerSpec, feature: Feature) -> bool:
-    return feature in ATTENTION[_kind(layer)].supports
+    return feature in ATTENTION[layer.attention.kind].supports

@@ -39,6 +39,8 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     if name not in part_fields(PyramidionConfig):
         return value
     registry = about(PyramidionConfig, name)["registry"]
+    if not any(options_of(Role.LENGTH, registry, kind) for kind in registry.names):
+        return value
 
     def own(part: Part) -> Part:
         named = options_of(Role.LENGTH, registry, part.kind) if part.kind in registry.names else ()

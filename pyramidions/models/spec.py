@@ -18,53 +18,20 @@ class Part:
 
 
 @dataclass(frozen=True)
-class AttentionSpec:
-    """An attention sublayer.
+class LayerSpec:
+    """The parts of a layer.
 
     Attributes:
-        attention: the kind, between projected heads.
-        projections: of queries, keys, values and the output.
-        reads: the layer's own sequence (None), or the memory of this number (from 0).
-        is_causal: position i sees positions up to i.
-        global_projections: of what marked positions see, or None for the same.
-        place: among the layer's self-attentions, from 0.
+        attention: by which it reads its own sequence.
+        feed_forward: transforms each position.
+        recurrence: beside the feed-forward part, or None.
+        cross_attention: by which it reads each memory.
     """
 
     attention: Part
-    projections: Part
-    reads: int | None = None
-    is_causal: bool = False
-    global_projections: Part | None = None
-    place: int = 0
-
-    @property
-    def name(self) -> str:
-        """Its name in a layer."""
-        if self.reads is None:
-            return f"self_attention_{self.place + 1}" if self.place else "self_attention"
-        return f"cross_attention_{self.reads + 1}" if self.reads else "cross_attention"
-
-
-@dataclass(frozen=True)
-class FeedForwardSpec:
-    """A feed-forward sublayer, with a recurrence beside it or None."""
-
     feed_forward: Part
     recurrence: Part | None = None
-    name: str = "feed_forward"
-
-
-@dataclass(frozen=True)
-class LayerSpec:
-    """A layer: its sublayers, in order."""
-
-    sublayers: tuple[AttentionSpec | FeedForwardSpec, ...]
-
-    @property
-    def self_attention(self) -> AttentionSpec:
-        """The sublayer of that name."""
-        (found,) = (s for s in self.sublayers if isinstance(s, AttentionSpec) and s.reads is None)
-        return found
+    cross_attention: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,37 +81,17 @@ class StageSpec:
 
 
 @dataclass(frozen=True)
-class EmbedderSpec:
-    """How tokens are embedded: positions (None: none), a norm after the sum, times sqrt(D), tags (0: none)."""
-
-    positions: Part | None
-    norm: bool = False
-    scale: bool = True
-    tag_dim: int = 0
-
-
-@dataclass(frozen=True)
 class EncoderSpec:
-    """An embedder and stages, whose layers ``stack`` composes.
+    """Stages of an encoder.
 
     Attributes:
-        embedder: of source tokens.
         stages: run one after the other.
-        stack: composes their layers.
         memories: what the decoder reads, in that order: by its number (from 0) the output of a stage that is a memory,
             or None for that of the last layer.
-        global_tokens: so many at the beginning of a document are global.
-        global_markers: sentence markers are global.
-        global_query: the tokens of the query are global.
     """
 
-    embedder: EmbedderSpec
     stages: tuple[StageSpec, ...]
-    stack: Part
     memories: tuple[int | None, ...] = (None,)
-    global_tokens: int = 0
-    global_markers: bool = False
-    global_query: bool = False
 
     def all_stages(self) -> Iterator[StageSpec]:
         """Yield all stages, inner ones too, in the order in which their layers run."""
@@ -177,68 +124,23 @@ class EncoderSpec:
 
 
 @dataclass(frozen=True)
-class DecoderSpec:
-    """A kind of decoder, its embedder, layers and output layer; ``stack`` composes the layers.
-
-    ``start`` is the token that it reads first, or None for `</s>`.
-    """
-
-    decoder: Part
-    embedder: EmbedderSpec
-    layers: tuple[LayerSpec, ...]
-    stack: Part
-    output: Part
-    start: int | None = None
-
-    @property
-    def reads_streams(self) -> bool:
-        """Whether both streams of the encoder's stack go on in the decoder's."""
-        return self.decoder.options.get("reads_streams") is True
-
-
-@dataclass(frozen=True)
-class ShapeSpec:
-    """What all models have.
-
-    Attributes:
-        embed_dim: D.
-        ffn_embed_dim: width inside a feed-forward part.
-        num_heads: H.
-        dropout: of sublayer outputs and embedded tokens.
-        attention_dropout: of attention weights.
-        activation_dropout: after the activation of a feed-forward part.
-        normalize_before: pre-norm.
-    """
-
-    embed_dim: int
-    ffn_embed_dim: int
-    num_heads: int
-    dropout: float
-    attention_dropout: float
-    activation_dropout: float
-    normalize_before: bool
-
-
-@dataclass(frozen=True)
-class ExtractorSpec(ShapeSpec):
-    """A model that only reads.
-
-    Attributes:
-        encoder: reads the document.
-    """
+class ExtractorSpec:
+    """A model that only reads."""
 
     encoder: EncoderSpec
 
 
 @dataclass(frozen=True)
 class ModelSpec(ExtractorSpec):
-    """A model that writes as well.
+    """A model that writes as well: a kind of decoder, and its layers."""
 
-    Attributes:
-        decoder: writes the summary.
-    """
+    decoder: Part
+    layers: tuple[LayerSpec, ...]
 
-    decoder: DecoderSpec
+    @property
+    def reads_streams(self) -> bool:
+        """Whether both streams of the encoder's stack go on in the decoder's."""
+        return self.decoder.options.get("reads_streams") is True
 
 
 @dataclass(frozen=True)
@@ -263,12 +165,3 @@ class HourglassSpec:
     before: tuple[LayerSpec, ...]
     shortened: ShortenedSpec | None = None
     after: tuple[LayerSpec, ...] = ()
-
-
-@dataclass(frozen=True)
-class LanguageModelSpec(ShapeSpec):
-    """A model that only writes: an hourglass, whose layers ``stack`` composes, and an output layer."""
-
-    hourglass: HourglassSpec
-    stack: Part
-    output: Part

@@ -126,7 +126,7 @@ def _check_owned(config: EncoderConfig, lengths: dict[int, int], after: list[Lay
             f"`pooling_lengths` of {pooler.kind} pooling must name one length, after a layer that another one follows, "
             f"but is {config.pooling_lengths!r}."
         )
-    kind = after[0].self_attention.attention.kind
+    kind = after[0].attention.kind
     if Feature.ACROSS not in ATTENTION[kind].supports:
         names = " or ".join(supporting(Feature.ACROSS))
         raise UserError(f"{pooler.kind.capitalize()} pooling needs `self_attention` {names}, but it is {kind!r}.")

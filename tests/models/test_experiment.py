@@ -36,7 +36,7 @@ def test_a_preset_takes_the_overrides_of_a_file() -> None:
     found = read_experiment("pyramidion", overrides)
     model = found.model
     assert (model.embed_dim, model.dropout, model.normalize_before) == (64, 0, True)
-    assert (model.pooling_lengths, model.self_attention) == ("64,null", "blockwise(block_size=8)")
+    assert (model.pooling_lengths, model.self_attention) == ("64,None", "blockwise(block_size=8)")
     assert (found.max_source_positions, model.max_source_positions, found.max_target_positions) == (128, 128, 16)
     assert model.encoder_layers == 2
     # As Hydra has a value that holds a comma.

@@ -121,8 +121,8 @@ def test_beam_search_writes_of_a_document_what_it_writes_of_it_alone() -> None:
 
 def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
     def kinds(**fields: Any) -> list[list[str]]:
-        layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).decoder.layers
-        return [[s.attention.kind for s in layer.sublayers if s.name.startswith("cross")] for layer in layers]
+        layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).layers
+        return [[part.kind for part in layer.cross_attention] for layer in layers]
 
     assert kinds() == [["full", "full"]] * 2
     assert kinds(cross_attention="hepos") == [["hepos", "hepos"]] * 2
@@ -132,8 +132,8 @@ def test_kinds_may_differ_from_memory_to_memory_and_layer_to_layer() -> None:
 
 def test_options_may_too() -> None:
     fields = {"cross_attention": "hepos(stride=1); hepos(stride=2) | hepos(stride=4)"}
-    layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).decoder.layers
-    found = [[s.attention.options["stride"] for s in layer.sublayers if s.name.startswith("cross")] for layer in layers]
+    layers = spec_of(preset("vanilla", **TINY, memories="1,last", **fields)).layers
+    found = [[part.options["stride"] for part in layer.cross_attention] for layer in layers]
     assert found == [[1, 2], [1, 4]]
 
 
