@@ -9,8 +9,8 @@ from torch.distributions import Binomial
 
 from pyramidions.base.arguments import Count
 from pyramidions.nn.boundaries.core import BOUNDARIES, Boundaries, Segmentation, without_padding
-from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.functional.spikes import spikes
+from pyramidions.nn.functional.tiles import full_precision
 from pyramidions.nn.options import Positive, Within
 
 
