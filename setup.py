@@ -6,9 +6,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 README = Path(__file__).parent / "README.md"
-VERSION = re.findall('__version__ = "(.+)"', README.with_name("pyramidions").joinpath("base/__init__.py").read_text())[
-    0
-]
+BASE_ROOM = README.with_name("pyramidions") / "base" / "__init__.py"
+VERSION = re.findall('__version__ = "(.+)"', BASE_ROOM.read_text())[0]
 
 # Enough to extract, to score and to prepare data: no torch, no fairseq and no compiler.
 BASE = [

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +33,7 @@ def test_the_page_of_an_explanation_is_opened(tmp_path: Path) -> None:
     done = run("python", BENCHMARKS / "explanation_page.py", *small, "--out", tmp_path / "page.json")
     assert done.returncode == 0, done.stdout
     written = json.loads((tmp_path / "page.json").read_text())
-    assert written["bytes"] < 50_000 and len(written["seconds"]["page"]) == 2
+    assert written["bytes"] < 100_000 and len(written["seconds"]["page"]) == 2
 
 
 @pytest.mark.slow
@@ -404,7 +405,8 @@ def test_the_campaign_of_faults_counts_what_held(tmp_path: Path) -> None:
         *("killed at a chosen call", "killed at a chosen call", "disk full", "two at once"),
     ]
     assert written["held"] == 5 and written["kills"] == 3 and not any(written["wrong"].values())
-    assert "| average | disk full | 1 | 1 |" in done.stdout and "| commands | 1 | 3 | 5 | 5 | 0 | 0 |" in done.stdout
+    printed = re.sub(" +", " ", done.stdout)
+    assert "| average | disk full | 1 | 1 |" in printed and "| commands | 1 | 3 | 5 | 5 | 0 | 0 |" in printed
     assert written["commit"] and written["bad_input"] is None
 
 

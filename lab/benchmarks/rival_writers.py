@@ -13,6 +13,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 from writers import Given, Past, State, Writer
 
+from pyramidions.nn.sublayer import Memories, Memory
+from pyramidions.plugin.models.pyramidion import EncoderOut, PyramidionEncoder
+
 
 class FairseqPast:
     """What fairseq's decoder has already written: keys and values, as its incremental state holds them.
@@ -65,7 +68,9 @@ class FairseqWriter(Writer):
         #: of each document the hypotheses' tokens, by how many were written before
         self.found: dict[int, list[list[list[int]]]] = {}
 
-    def _encoded(self) -> dict[str, Any]:
+    def _encoded(self) -> EncoderOut | dict[str, Any]:
+        if isinstance(self._model.encoder, PyramidionEncoder):
+            return EncoderOut(Memories((Memory(self.given.memory, self.given.padding_mask),)), {})
         nothing: dict[str, Any] = {x: [] for x in ("encoder_embedding", "encoder_states", "src_tokens", "src_lengths")}
         # (B, K, D) -> (K, B, D)
         memory = self.given.memory.transpose(0, 1)

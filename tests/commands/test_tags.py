@@ -15,7 +15,7 @@ from pyramidions.cli import main
 from pyramidions.data.folder import DataFolder
 from pyramidions.data.indexed import IndexedReader
 from pyramidions.models import build, preset
-from pyramidions.nn import tags as embeddings
+from pyramidions.nn import embedding as embeddings
 from pyramidions.text.word_tags import ENTITY_NAMES, NUM_TAGS, PART_NAMES
 
 TURNS = "Ann: Bees fly over London.\nBob: Who reads 1 paper?\n"

@@ -112,7 +112,7 @@ def test_a_document_with_one_sentence_is_its_own_summary():
             "`method` must be one of hiporank, lead, textrank, oracle, or a trained extractor, but is 'hipo'.",
         ),
         (lambda: Extractor("hiporank", {"nu": 1}), "no option 'nu'; it knows mu, lambda_1, lambda_2, alpha."),
-        (lambda: Extractor("hiporank", {"mu": "1"}), "'mu' .* must be a number, but is '1'."),
+        (lambda: Extractor("hiporank", {"mu": "1"}), "`mu` must be a number, but is '1'."),
         (lambda: Extractor("textrank", {"damping": 2.0}), "`damping` must be at least 0 and below 1, but is 2.0."),
         (lambda: Extractor("oracle", {"mu": 1}), "The method 'oracle' has no options, but was given 'mu'."),
         (lambda: Extractor("lead", vectors=TfIdf()), "'lead' compares no sentences: vectors have no effect."),

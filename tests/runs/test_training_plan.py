@@ -99,8 +99,8 @@ def test_documents_of_an_extractor_may_have_sections_alone(tmp_path: Path, kind:
     papers = tmp_path / "papers.jsonl"
     papers.write_text(f"{json.dumps(record)}\n" * 40)
     plan, found = make_plan(Arguments(str(papers), kind, gpus=0))
-    # The heading is a word, and its sign another.
-    assert plan.documents == 34 and found.source_words.tolist() == [6] * 40
+    # The heading is a word.
+    assert plan.documents == 34 and found.source_words.tolist() == [5] * 40
     with pytest.raises(UserError, match="lacks the field 'article'"):
         make_plan(Arguments(str(papers), "summarizer", gpus=0))
 
