@@ -114,8 +114,8 @@ MAY_IMPORT = {
     "pyramidions.plugin": ("base", "data", "extract", "files", "models", "nn", "scoring", "text", "plugin"),
     "pyramidions.cli.options": ("base", "models", "plugin"),
     "pyramidions.cli": (
-        *("base", "data", "documents", "extract", "files", "inference", "models", "pages", "pretrained", "runs"),
-        *("scoring", "text", "cli"),
+        *("base", "data", "documents", "extract", "files", "inference", "models", "pretrained", "runs", "scoring"),
+        *("text", "cli"),
     ),
 }
 STANDARD_AND_TORCH = {"torch"}

@@ -125,7 +125,7 @@ def extract(
             (precision or AUTO) if is_model else precision,
             explains=asked.page is not None,
         )
-        return job.run(make, is_model and device != "cpu", _REMARKS)
+        return job.run(make, device if is_model else "cpu", _REMARKS)
 
 
 class Extracting(Worker):

@@ -25,21 +25,6 @@ class Inputs(NamedTuple):
     about: dict[str, Any] | None
 
 
-def check_model(model: Path, command: str) -> None:
-    """Refuse a document where the model belongs.
-
-    Raises:
-        UserError: the name ends as that of a document.
-    """
-    from pyramidions.documents.file_formats import LIMITS
-
-    if model.suffix.lower() in LIMITS:
-        raise UserError(
-            f"MODEL comes before the documents, but {model} is a document: type `pyramidions {command} MODEL {model}`, "
-            f"or `pyramidions extract {model}`, which needs no model."
-        )
-
-
 def find_inputs(
     name: str | None,
     files: Mapping[str, str],

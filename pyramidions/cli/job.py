@@ -83,12 +83,12 @@ class Job:
     def __exit__(self, *_: object) -> None:
         self.report.close()
 
-    def run(self, make: Callable[[], Worker], on_gpu: bool, remarks: Mapping[str, str] | None = None) -> int:
+    def run(self, make: Callable[[], Worker], device: str | None, remarks: Mapping[str, str] | None = None) -> int:
         """Do the work; return the exit status.
 
         Args:
             make: makes a worker; picklable.
-            on_gpu: whether a worker computes on a GPU where there is one.
+            device: of a worker; a GPU where there is one if it is None.
             remarks: closing note for each remark, by the remark's name.
         """
         from pyramidions.files.resumable import resumable_file
@@ -98,7 +98,7 @@ class Job:
             if self._is_resumable and self._asked.out is not None:
                 kept = stack.enter_context(resumable_file(self._asked.out, self._settings(), self._asked.resume))
             try:
-                engine = self._engine(make, on_gpu, kept.inputs if kept else 0)
+                engine = self._engine(make, device != "cpu", kept.inputs if kept else 0)
                 return self._run(engine, kept, remarks or {})
             except BaseException:
                 if kept is not None and kept.inputs:
@@ -147,7 +147,6 @@ class Job:
     @contextmanager
     def _output(self, engine: "Here | OnRay", kept: "ResumableFile | None") -> Iterator[Callable[[Result], object]]:
         from pyramidions.files.atomic import atomic_file, written_together
-        from pyramidions.pages.page import page_is_full
 
         asked, ids = self._asked, _Ids(self._source.paths, kept)
         if kept is not None:
@@ -169,7 +168,7 @@ class Job:
             if page is not None and worker is not None and worker.page is not None:
                 page.write(worker.page.html().encode())
         if worker is not None and worker.page is not None and asked.page is not None and worker.page.left_out:
-            self.report.fail(page_is_full(asked.page, worker.page.left_out, worker.most_shown))
+            self.report.fail(worker.page.full(asked.page, worker.most_shown))
 
     def _show(self, ids: "_Ids", result: Result) -> None:
         with self.report.bar_aside():

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from pyramidions.base.errors import UserError
 from pyramidions.cli.option_groups import option_group
 from pyramidions.cli.outputs import PATH
 
@@ -67,3 +68,23 @@ def writing_options(page: str) -> Callable[[Any], Any]:
             "process]",
         ),
     )
+
+
+def check_model(model: Path, command: str) -> None:
+    """Refuse a document where the model belongs.
+
+    Raises:
+        UserError: the name ends as that of a document.
+    """
+    from pyramidions.documents.file_formats import LIMITS
+
+    if model.suffix.lower() in LIMITS:
+        raise UserError(
+            f"MODEL comes before the documents, but {model} is a document: type `pyramidions {command} MODEL {model}`, "
+            f"or `pyramidions extract {model}`, which needs no model."
+        )
+
+
+def model_name(model: Path) -> str:
+    """Return what a page calls a model: that of a checkpoint needs its folder's name."""
+    return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.inputs import check_model
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
+from pyramidions.cli.job_options import Asked, check_model, job_command, model_name, reading_options, writing_options
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.worker import Layout, Report, Result, Worker
 from pyramidions.files.progress import counted
@@ -66,7 +65,7 @@ def segments(asked: Asked, model: Path, device: str | None) -> int:
         Job(asked, "segmenting", fields, together=_TOGETHER, reads={"MODEL": model}) as job,
     ):
         make = partial(Segmenting, job.layout, model, device, explains=asked.page is not None)
-        return job.run(make, device != "cpu")
+        return job.run(make, device)
 
 
 class Segmenting(Worker):
@@ -114,7 +113,7 @@ def _settings(path: Path, segmenter: "Segmenter") -> dict[str, str]:
     model, config = segmenter.model, segmenter.model.config
     parameters = sum(weight.numel() for weight in model.network.parameters())
     return {
-        "model": "/".join(path.resolve().parts[-2:]) if path.is_file() else path.resolve().name,
+        "model": model_name(path),
         "boundaries": config.boundaries,
         "layers": config.layers,
         "width": str(config.embed_dim),

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pyramidions.base.errors import UserError
-from pyramidions.cli.inputs import check_model
 from pyramidions.cli.job import Job
-from pyramidions.cli.job_options import Asked, job_command, reading_options, writing_options
+from pyramidions.cli.job_options import Asked, check_model, job_command, model_name, reading_options, writing_options
 from pyramidions.cli.option_groups import Grouped
 from pyramidions.cli.outputs import PATH
 from pyramidions.cli.precision_option import precision_option
@@ -187,7 +186,7 @@ def summarize(
             batch_size,
             explains=asked.page is not None,
         )
-        return job.run(make, device != "cpu")
+        return job.run(make, device)
 
 
 class Summarizing(Worker):
@@ -241,7 +240,7 @@ class Summarizing(Worker):
         self._batch_size = batch_size
         self.said = self._summarizer.precision.said
         if explains:
-            self.page = self._page = ExplanationPage(_name(model))
+            self.page = self._page = ExplanationPage(model_name(model))
             self.most_shown = f"{MOST_TOKENS:,} tokens"
 
     def results(self, documents: "Iterable[InputText]", report: Report) -> Iterator[Result]:
@@ -314,8 +313,3 @@ def _queries(queries: tuple[str, ...], query_file: Path | None, query_field: str
     if len(several := [name for name, value in given.items() if value]) > 1:
         raise UserError(f"{several[0]} and {several[1]} exclude each other.")
     return list(queries) if query_file is None else read_queries(query_file)
-
-
-def _name(model: Path) -> str:
-    """Return the name of a model for the page; that of a checkpoint needs its folder's name."""
-    return "/".join(model.resolve().parts[-2:]) if model.is_file() else model.resolve().name

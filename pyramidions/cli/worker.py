@@ -103,6 +103,9 @@ class Page(Protocol):
     def left_out(self) -> int:
         """The number of documents that are not on the page, or not to their end."""
 
+    def full(self, page: Path, most_of_one: str) -> UserError:
+        """Return the error about these documents."""
+
     def html(self) -> str:
         """Return the page."""
 

@@ -21,7 +21,6 @@ _KIND: Kind = {
     "heading": "Summary",
     "table": "Section by section",
     "chart": "Scores along the document, with the chosen sentences and the sections",
-    "caption": "",
     "help": "Choose a sentence of the summary to find it in the document, or one of the document to see its score. "
     "Arrow keys go to the next one, Escape lets it go.",
     "legend": [
@@ -33,8 +32,6 @@ _KIND: Kind = {
         ("", "Numbers in the margin count sentences.", "wide"),
     ],
     "figure": "Blue: the better the score, the darker; numbers and orange lines: chosen.",
-    "how": "",
-    "gamma": 1.0,
 }
 
 

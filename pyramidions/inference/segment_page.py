@@ -24,7 +24,6 @@ _KIND: Kind = {
     "title": "Segments of texts",
     "unit": "character",
     "heading": "Most frequent segments",
-    "table": "",
     "chart": "How many segments have how many characters",
     "caption": "segments",
     "help": "Choose a segment, in the text or among the most frequent ones, to see where else it stands. Arrow keys go "
@@ -38,8 +37,6 @@ _KIND: Kind = {
         ("", "Numbers in the margin count characters.", "wide"),
     ],
     "figure": "Bars: a segment ends. Blue: the more probable a boundary, the darker.",
-    "how": "",
-    "gamma": 1.0,
 }
 
 

@@ -1,6 +1,6 @@
 "use strict";
 // What all pages share.
-const all = JSON.parse(document.getElementById("data").textContent), {kind} = all;
+const all = JSON.parse(document.getElementById("data").textContent), kind = {table: "", caption: "", how: "", gamma: 1, ...all.kind};
 const byId = id => document.getElementById(id);
 document.body.append(byId(all.view).content);
 const made = (tag, properties, ...children) => {
@@ -51,7 +51,7 @@ const plot = {left: 0, wide: 0, high: 0};
 let data, spanOf = [], spans = [], seen = [0, 0], buttons = [], numbers = new Map(), other = null;
 // The segment and the item that are picked, the item whose links are marked, and where the tabulator stops.
 let picked = null, pinned = null, shown = null, stop = 0;
-const isAbout = {words: kind?.layout === "words", sentences: kind?.layout === "sentences", segments: kind?.layout === "segments"};
+const isAbout = {words: kind.layout === "words", sentences: kind.layout === "sentences", segments: kind.layout === "segments"};
 const visible = text => isAbout.segments ? text.replaceAll(" ", "␣").replaceAll("\n", "␤") : text.trim();
 // Isolated, so that words of a language that runs the other way do not turn the sentence around.
 const quoted = text => `“\u2068${visible(text) || "¶"}\u2069”`;

@@ -23,172 +23,99 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Kind(TypedDict):
-    """What a page shows of its documents, and what it calls things.
+    """What a page shows of its documents, and what it calls things."""
 
-    Attributes:
-        layout: "words", "sentences" or "segments", of which the items consist.
-        title: of the page until it shows a document.
-        unit: what a segment of the document is called.
-        heading: of the items.
-        table: its heading.
-        chart: what the chart shows.
-        caption: above the chart.
-        help: what a reader can do.
-        legend: a shade from 0 to 1 or the name of a mark, and what it means; and when it is shown, if not always:
-            "alone" or "compared", "predicted" or "unpredicted", "global" where there are such tokens, or "wide".
-        figure: what the colours of a saved figure mean.
-        how: what else there is to know.
-        gamma: a value is shaded by this power of it.
-    """
-
-    layout: str
-    title: str
-    unit: str
-    heading: str
-    table: str
-    chart: str
-    caption: str
-    help: str
+    layout: str  #: "words", "sentences" or "segments", of which the items consist
+    title: str  #: of the page until it shows a document
+    unit: str  #: what a segment of the document is called
+    heading: str  #: of the items
+    help: str  #: what a reader can do
+    chart: str  #: what it shows
+    figure: str  #: what the colours of a saved figure mean
+    #: a shade from 0 to 1 or the name of a mark, and what it means; and when that is shown, if not always: "alone" or
+    #: "compared", "predicted" or "unpredicted", "global" where there are such tokens, or "wide"
     legend: list[tuple[float | str, str] | tuple[float | str, str, str]]
-    figure: str
-    how: str
-    gamma: float
+    table: NotRequired[str]  #: its heading
+    caption: NotRequired[str]  #: of the chart
+    how: NotRequired[str]  #: what else there is to know
+    gamma: NotRequired[float]  #: a value is shaded by this power of it
 
 
 class Link(TypedDict):
-    """What an item links to.
-
-    Attributes:
-        to: segments, the strongest first.
-        shares: of each of them, in hundred-thousandths.
-        covered: the share of all of them, from 0 to 1.
-    """
+    """Segments that an item links to, the strongest first."""
 
     to: list[int]
-    shares: NotRequired[list[int]]
-    covered: NotRequired[float]
+    shares: NotRequired[list[int]]  #: of each, in hundred-thousandths
+    covered: NotRequired[float]  #: the share of all of them, from 0 to 1
 
 
 class Item(TypedDict):
-    """A word or a sentence of the summary, or a frequent segment.
+    """A word or a sentence of the summary, or a frequent segment."""
 
-    Attributes:
-        text: with the space before it.
-        note: stands beside it.
-        links: for each view; None where nothing is known.
-    """
-
-    text: str
-    note: NotRequired[str]
-    links: NotRequired[list[Link | None]]
+    text: str  #: with the space before it
+    note: NotRequired[str]  #: stands beside it
+    links: NotRequired[list[Link | None]]  #: for each view; None where nothing is known
 
 
 class Layer(TypedDict):
-    """A stop of the slider.
-
-    Attributes:
-        label: what it is.
-        shades: which of `Document.shades` it shows; "all" for a full shade everywhere, None where nothing is known.
-    """
+    """A stop of the slider."""
 
     label: str
-    shades: int | str | None
+    shades: int | str | None  #: which of `Document.shades`; "all" for a full shade, None where nothing is known
 
 
 class Support(TypedDict):
-    """Sentences that support one of a summary.
+    """Sentences that support one of a summary."""
 
-    Attributes:
-        title: what they have in common.
-        places: of each its share, and where it stands: the first segment and the one behind the last, or its index in
-            the `source` of a document of scores.
-    """
-
-    title: str
+    title: str  #: what they have in common
+    #: of each its share, and where it is: the first segment and the one behind the last; on a page of scores, its index
+    #: in the `source` of the document
     places: list[list[float]]
 
 
 class Sentence(TypedDict):
-    """A sentence of a summary.
+    """A sentence of a summary."""
 
-    Attributes:
-        pieces: its text, and of each piece the length in words of the copied run that it belongs to, 0 for none.
-        enough: whether its support is enough; None where that is unknown.
-        support: lists of sentences.
-    """
-
-    pieces: list[tuple[str, int]]
-    enough: bool | None
+    pieces: list[tuple[str, int]]  #: its text, and the words of the copied run that a piece belongs to, 0 for none
+    enough: bool | None  #: whether its support is enough, if that is known
     support: list[Support]
 
 
 class Table(TypedDict):
-    """A table of figures.
-
-    Attributes:
-        head: of its columns.
-        rows: its cells.
-        go: for each row, the segment that its first cell leads to.
-    """
+    """A table of figures."""
 
     head: list[str]
     rows: list[list[str]]
-    go: NotRequired[list[int]]
+    go: NotRequired[list[int]]  #: for each row, the segment that its first cell leads to
 
 
 class Document(TypedDict, total=False):
-    """A document on a page; all but the name may be missing.
-
-    Attributes:
-        name: its heading.
-        query: what the summary answers. Documents of one name with different queries can be compared.
-        about: a line on it.
-        help: instead of that of the page.
-        facts: figures by name.
-        segments: the text in pieces that are shaded and linked to, each with the space before it.
-        blocks: "h2", "h3", "p" or "query", the first segment, and the heading or the number in the margin.
-        shades: lists of a value from 0 to 1000 for each segment.
-        layers: stops of a slider; without any, the first of `shades` is shown.
-        runs: instead of shades, for each segment the length and the value of each run of characters.
-        predicted: these values are probabilities.
-        rest: what follows the last segment, and its runs.
-        scores, ranks: of the segments; None for a segment without a score.
-        marks: segments by the name of a mark.
-        items: what links to the segments.
-        parts: headings among the items, each with the item that follows.
-        views: names of the sets of links.
-        known: for each view, whether anything is known of its links.
-        sentences: of the summary, and what supports them.
-        reference: another summary.
-        table: of figures.
-        bars: how many segments have one character, two, and so on; instead of a chart along the document.
-        longest: the last of the bars counts longer ones, too.
-    """
+    """A document on a page; all but its name, segments and blocks may be missing."""
 
     name: str
-    query: str | None
-    about: str
-    help: str
-    facts: dict[str, str]
-    segments: list[str]
-    blocks: list[tuple[str, int, str]]
-    shades: list[list[int]]
-    layers: list[Layer]
-    runs: list[list[int]]
-    predicted: bool
-    rest: tuple[str, list[int]]
-    scores: list[float | None]
-    ranks: list[int | None]
-    marks: dict[str, list[int]]
+    query: str | None  #: what the summary answers; documents of one name with different queries can be compared
+    about: str  #: a line on it
+    help: str  #: instead of that of the page
+    facts: dict[str, str]  #: figures by name
+    segments: list[str]  #: the text in pieces that are shaded and linked to, each with the space before it
+    blocks: list[tuple[str, int, str]]  #: h2, h3, p or query; the first segment; the heading or number in the margin
+    shades: list[list[int]]  #: lists of a value from 0 to 1000 for each segment
+    layers: list[Layer]  #: stops of a slider; without any, the first of `shades` is shown
+    runs: list[list[int]]  #: instead of shades: lengths and values of runs of characters, for each segment
+    predicted: bool  #: whether these values are probabilities
+    rest: tuple[str, list[int]]  #: what follows the last segment, and its runs
+    scores: list[float | None]  #: of the segments
+    ranks: list[int | None]  #: likewise
+    marks: dict[str, list[int]]  #: segments by the name of a mark
     items: list[Item]
-    parts: list[tuple[str, int]]
-    views: list[str]
-    known: list[bool]
-    sentences: list[Sentence]
-    reference: str | None
+    parts: list[tuple[str, int]]  #: headings among the items, each with the item that follows
+    views: list[str]  #: names of the sets of links
+    known: list[bool]  #: for each view, whether anything is known of its links
+    sentences: list[Sentence]  #: of the summary
+    reference: str | None  #: another summary
     table: Table
-    bars: list[int]
-    longest: bool
+    bars: list[int]  #: how many segments have one character, two, and so on; instead of a chart along the document
+    longest: bool  #: whether the last of the bars counts longer ones, too
 
 
 class Room:
@@ -242,6 +169,19 @@ class DocumentPage:
         about = {"view": "documents", "kind": self._kind, "settings": self.settings, "left_out": self.left_out}
         return rendered(self._kind["title"], f'{as_json(about)[:-1]},"documents":[{",".join(self._documents)}]}}')
 
+    def full(self, page: Path, most_of_one: str) -> UserError:
+        """Return the error about documents that found no room.
+
+        Args:
+            page: its file.
+            most_of_one: the most that a page shows of one document.
+        """
+        are = "document is" if self.left_out == 1 else "documents are"
+        return UserError(
+            f"{self.left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} "
+            f"MiB, and {most_of_one} of one document."
+        )
+
 
 def rendered(title: str, data: str) -> str:
     """Return a page.
@@ -263,21 +203,6 @@ def as_json(data: Any) -> str:
     text = _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     # No text may close the script element that contains it.
     return text.replace("<", "\\u003c")
-
-
-def page_is_full(page: Path, left_out: int, most_of_one: str) -> UserError:
-    """Return the error about documents that found no room.
-
-    Args:
-        page: its file.
-        left_out: the number of these documents.
-        most_of_one: the most that a page shows of one document.
-    """
-    are = "document is" if left_out == 1 else "documents are"
-    return UserError(
-        f"{left_out:,} {are} missing from {page}, or incomplete there: a page holds at most {MOST // 2**20} MiB, and "
-        f"{most_of_one} of one document."
-    )
 
 
 def _resource(name: str) -> str:
