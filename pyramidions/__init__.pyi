@@ -10,12 +10,12 @@ from pyramidions.inference.explanation_page import html_page as html_page
 from pyramidions.inference.extraction_page import ExtractionPage as ExtractionPage
 from pyramidions.inference.extractor import Extractor as Extractor
 from pyramidions.inference.learned_ranker import LearnedRanker as LearnedRanker
-from pyramidions.inference.saved_language_model import SavedLanguageModel as SavedLanguageModel
-from pyramidions.inference.saved_language_model import load_language_model as load_language_model
 from pyramidions.inference.saved_model import SavedExtractor as SavedExtractor
+from pyramidions.inference.saved_model import SavedLanguageModel as SavedLanguageModel
 from pyramidions.inference.saved_model import SavedModel as SavedModel
 from pyramidions.inference.saved_model import export_model as export_model
 from pyramidions.inference.saved_model import load_extractor as load_extractor
+from pyramidions.inference.saved_model import load_language_model as load_language_model
 from pyramidions.inference.saved_model import load_model as load_model
 from pyramidions.inference.segment_page import SegmentPage as SegmentPage
 from pyramidions.inference.segmenter import SegmentedText as SegmentedText

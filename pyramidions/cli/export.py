@@ -69,8 +69,7 @@ def export(
     from pyramidions.data.character_folder import CharacterFolder
     from pyramidions.data.folder import DataFolder
     from pyramidions.inference.export_folder import CARD, refuse_foreign
-    from pyramidions.inference.saved_language_model import SavedLanguageModel
-    from pyramidions.inference.saved_model import export_model, load_any, write_export
+    from pyramidions.inference.saved_model import SavedLanguageModel, export_model, load_any, write_export
     from pyramidions.pretrained.exporting import hugging_face_files
     from pyramidions.pretrained.model_card import model_card
 

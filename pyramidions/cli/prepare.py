@@ -181,11 +181,11 @@ def _tokenizer(path: Path) -> "Tokenizer | Path":
     """Return the tokenizer of a model, or the file of a tokenizer as it is."""
     from pyramidions.files.hub import hub_name
     from pyramidions.inference.export_folder import CONFIG
-    from pyramidions.inference.model_files import CHECKPOINTS, find_model
+    from pyramidions.inference.model_files import CHECKPOINTS, find_file
     from pyramidions.inference.model_kinds import EXTRACTOR, SUMMARIZER
 
     is_model = path.suffix == ".pt" or hub_name(path) or any((path / name).is_file() for name in (CONFIG, *CHECKPOINTS))
-    return find_model(path, SUMMARIZER, EXTRACTOR).tokenizer if is_model else path
+    return find_file(path, SUMMARIZER, EXTRACTOR).tokenizer() if is_model else path
 
 
 def _refuse_vocabulary_options(ctx: click.Context, vocabulary: Iterable[str]) -> None:

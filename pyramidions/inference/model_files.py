@@ -21,12 +21,9 @@ from pyramidions.inference.export_folder import (
     require,
 )
 from pyramidions.inference.model_kinds import KINDS, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.inference.origin import Origin, origin_of
 from pyramidions.models.config import names_in_files
 from pyramidions.text.tokenizer import Tokenizer
 
-#: How an extractor selects sentences; checkpoints and exports may lack it.
-SELECTION = ("extract_words", "redundancy", "mmr_weight")
 #: How a language model calls the characters that it reads at once.
 WINDOW = "tokens_per_sample"
 #: In this order a folder's checkpoint is chosen.
@@ -54,35 +51,21 @@ class FoundFile(NamedTuple):
     weights: dict[str, Tensor]
     arch: Any = None
 
+    def tokenizer(self) -> Tokenizer:
+        """Return the tokenizer of a model of documents.
 
-class FoundModel(NamedTuple):
-    """What a file says about a model of documents, as it was found: none of the settings has been checked.
-
-    Attributes:
-        path: of the file or folder.
-        kind: of the model.
-        config: its fields by name.
-        written: the format of the config, if it records it.
-        source: most tokens of a document.
-        target: most tokens of a summary.
-        weights: by name.
-        tokenizer: of its texts.
-        selection: what there is of `SELECTION`, by name.
-        origin: of the weights that it started from, if it says so.
-        queries: whether a query stands before each document.
-    """
-
-    path: Path
-    kind: ModelKind
-    config: dict[str, Any]
-    written: Any
-    source: Any
-    target: Any
-    weights: dict[str, Tensor]
-    tokenizer: Tokenizer
-    selection: dict[str, Any]
-    origin: Origin | None
-    queries: Any = False
+        Raises:
+            UserError: it is damaged.
+        """
+        if self.path.is_dir():
+            return Tokenizer.from_file(self.path / _tokenizer_file(self.settings))
+        model_bytes = self.settings["tokenizer"]
+        if not isinstance(model_bytes, bytes):
+            raise UserError(f"The tokenizer in {self.path} must be bytes, but is {shown(model_bytes)}.")
+        try:
+            return Tokenizer.from_bytes(model_bytes)
+        except UserError as error:
+            raise UserError(f"{self.path}: {error}") from None
 
 
 def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
@@ -118,34 +101,6 @@ def find_file(path: str | Path, *wanted: ModelKind) -> FoundFile:
         )
     raise UserError(
         f"{path} must hold an exported model ({CONFIG}), {' or '.join(CHECKPOINTS)}, but holds none of them."
-    )
-
-
-def find_model(path: str | Path, *wanted: ModelKind) -> FoundModel:
-    """Read a model of documents with its tokenizer; arguments and errors are those of `find_file`."""
-    return with_tokenizer(find_file(path, *wanted))
-
-
-def with_tokenizer(found: FoundFile) -> FoundModel:
-    """Return a model of documents with its tokenizer.
-
-    Raises:
-        UserError: the tokenizer is damaged.
-    """
-    path, settings = found.path, found.settings
-    from_file = path.is_dir()
-    return FoundModel(
-        path,
-        found.kind,
-        found.config,
-        found.written,
-        settings.get("max_source_positions"),
-        settings.get("max_target_positions"),
-        found.weights,
-        Tokenizer.from_file(path / _tokenizer_file(settings)) if from_file else _tokenizer(path, settings["tokenizer"]),
-        {name: settings[name] for name in SELECTION if name in settings},
-        origin_of(settings.get("source")),
-        settings.get("queries", False),
     )
 
 
@@ -230,12 +185,3 @@ def _refuse_other(path: Path, kind: ModelKind, wanted: tuple[ModelKind, ...]) ->
     if kind not in wanted:
         lacks = "draws no segments of characters, but " if wanted == (LANGUAGE_MODEL,) else ""
         raise UserError(f"The model {path} {lacks}{kind.purpose.format(path=path)}.")
-
-
-def _tokenizer(path: Path, model_bytes: Any) -> Tokenizer:
-    if not isinstance(model_bytes, bytes):
-        raise UserError(f"The tokenizer in {path} must be bytes, but is {shown(model_bytes)}.")
-    try:
-        return Tokenizer.from_bytes(model_bytes)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None

@@ -10,24 +10,33 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 from safetensors.torch import save
 from torch import nn
 
-from pyramidions.base.arguments import Count, Share, check, checked, shown
+from pyramidions.base.arguments import Count, Share, check, checked, fits, shown
 from pyramidions.base.errors import UserError
 from pyramidions.base.results import brief_model
 from pyramidions.extract.selection import MMR_WEIGHT, Redundancy
 from pyramidions.files.atomic import atomic_folder, sync
 from pyramidions.inference.export_folder import CARD, CONFIG, WEIGHTS, refuse_foreign
 from pyramidions.inference.filling import building, fill
-from pyramidions.inference.model_files import SELECTION, FoundModel, find_file, find_model, with_tokenizer
+from pyramidions.inference.model_files import WINDOW, FoundFile, find_file
 from pyramidions.inference.model_kinds import EXTRACTOR, LANGUAGE_MODEL, SUMMARIZER, ModelKind
-from pyramidions.inference.origin import Origin
-from pyramidions.inference.saved_language_model import SavedLanguageModel, language_model_of
-from pyramidions.models import ExtractorConfig, PyramidionConfig, build, build_extractor
+from pyramidions.inference.origin import Origin, origin_of
+from pyramidions.models import (
+    ExtractorConfig,
+    LanguageModelConfig,
+    PyramidionConfig,
+    build,
+    build_extractor,
+    build_language_model,
+)
 from pyramidions.models.config import LONGEST_TEXT, EncoderConfig, check_lengths
 from pyramidions.models.older_releases import FORMAT, config_as_written, rename_from_0_1
-from pyramidions.nn import SentenceRanker, Transformer
+from pyramidions.nn import LanguageModel, SentenceRanker, Transformer
+from pyramidions.text.alphabets import Alphabet, recorded_alphabet
 from pyramidions.text.tokenizer import PAD, Tokenizer
 
 Encoding = TypeVar("Encoding", bound=EncoderConfig)
+#: How an extractor selects sentences; checkpoints and exports may lack it.
+SELECTION = ("extract_words", "redundancy", "mmr_weight")
 
 # Encoder and decoder share their embeddings; a file of weights holds each tensor once.
 _SHARED, _OWNER = "encoder.embedder.tokens.weight", "decoder.embedder.tokens.weight"
@@ -109,6 +118,30 @@ class SavedExtractor:
         return self.ranker
 
 
+@dataclass(frozen=True)
+class SavedLanguageModel:
+    """A trained language model with all that it takes to read a text.
+
+    Attributes:
+        network: in evaluation mode, on the CPU, in float32.
+        config: its shape.
+        alphabet: of its texts.
+        window: characters that it read at once in training.
+    """
+
+    kind: ClassVar[ModelKind] = LANGUAGE_MODEL
+    network: LanguageModel
+    config: LanguageModelConfig
+    alphabet: Alphabet
+    window: int
+
+    __repr__ = brief_model
+
+    def settings(self) -> dict[str, Any]:
+        """Return what an export says of it beside its shape."""
+        return {LANGUAGE_MODEL.vocabulary: self.alphabet.name, WINDOW: self.window}
+
+
 @checked
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that writes summaries: a checkpoint of fairseq-train, the best in a folder of them, or an export.
@@ -118,13 +151,25 @@ def load_model(path: str | Path) -> SavedModel:
     Raises:
         UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
     """
-    return _summarizer(find_model(path, SUMMARIZER))
+    return _summarizer(find_file(path, SUMMARIZER))
 
 
 @checked
 def load_extractor(path: str | Path) -> SavedExtractor:
     """Read a model that extracts sentences; arguments and errors are those of `load_model`."""
-    return _extractor(find_model(path, EXTRACTOR))
+    return _extractor(find_file(path, EXTRACTOR))
+
+
+@checked
+def load_language_model(path: str | Path) -> SavedLanguageModel:
+    """Read a language model of characters: a checkpoint of fairseq-train, the best in a folder of them, or an export.
+
+    An export may lie on the Hugging Face hub: OWNER/NAME, or OWNER/NAME@REVISION.
+
+    Raises:
+        UserError: nothing of the kind is there, or it is damaged, or of another task or architecture.
+    """
+    return _language_model(find_file(path, LANGUAGE_MODEL))
 
 
 @checked
@@ -132,16 +177,19 @@ def load_any(path: str | Path) -> SavedModel | SavedExtractor | SavedLanguageMod
     """Read a model of any kind; arguments and errors are those of `load_model`."""
     found = find_file(path, SUMMARIZER, EXTRACTOR, LANGUAGE_MODEL)
     if found.kind is LANGUAGE_MODEL:
-        return language_model_of(found)
-    return _summarizer(with_tokenizer(found)) if found.kind is SUMMARIZER else _extractor(with_tokenizer(found))
+        return _language_model(found)
+    return _summarizer(found) if found.kind is SUMMARIZER else _extractor(found)
 
 
-def _summarizer(found: FoundModel) -> SavedModel:
-    source, target, tokenizer = found.source, found.target, found.tokenizer
+def _summarizer(found: FoundFile) -> SavedModel:
+    tokenizer, settings = found.tokenizer(), found.settings
+    source: Any = settings.get("max_source_positions")
+    target: Any = settings.get("max_target_positions")
+    queries = settings.get("queries", False)
     with building(found.path):
         check_lengths(source, target)
-        if not isinstance(found.queries, bool):
-            raise UserError(f"`queries` must be true or false, but is {shown(found.queries)}.")
+        if not isinstance(queries, bool):
+            raise UserError(f"`queries` must be true or false, but is {shown(queries)}.")
         config = _config(PyramidionConfig, found)
         markers = {"marker_idx": tokenizer.marker_id, "name_end_idx": tokenizer.name_end_id}
         transformer = build(config, tokenizer.vocab_size, PAD, max_target_positions=target, **markers)
@@ -149,26 +197,53 @@ def _summarizer(found: FoundModel) -> SavedModel:
     if _OWNER in found.weights:
         found.weights.setdefault(_SHARED, found.weights[_OWNER])
     fill(transformer, found.weights, found.path)
-    return SavedModel(transformer, config, tokenizer, source, target, found.origin, found.queries)
+    return SavedModel(transformer, config, tokenizer, source, target, origin_of(settings.get("source")), queries)
 
 
-def _extractor(found: FoundModel) -> SavedExtractor:
-    source, tokenizer = found.source, found.tokenizer
+def _extractor(found: FoundFile) -> SavedExtractor:
+    tokenizer = found.tokenizer()
+    source: Any = found.settings.get("max_source_positions")
+    selection = {name: found.settings[name] for name in SELECTION if name in found.settings}
     with building(found.path):
         check_lengths(source, LONGEST_TEXT)
-        check(found.selection, get_type_hints(SavedExtractor, include_extras=True))
+        check(selection, get_type_hints(SavedExtractor, include_extras=True))
         config = _config(ExtractorConfig, found)
         ranker = build_extractor(config, tokenizer.vocab_size, tokenizer.marker_id, PAD)
     fill(ranker, found.weights, found.path)
-    return SavedExtractor(ranker, config, tokenizer, source, **found.selection)
+    return SavedExtractor(ranker, config, tokenizer, source, **selection)
 
 
-def _config(kind: type[Encoding], found: FoundModel) -> Encoding:
+def _config(kind: type[Encoding], found: FoundFile) -> Encoding:
     config = config_as_written(kind, found.config, found.written)
     if config.max_source_positions is not None:
         check_lengths(config.max_source_positions, LONGEST_TEXT)
     # As the task tells the model in training.
-    return replace(config, max_source_positions=found.source)
+    return replace(config, max_source_positions=found.settings.get("max_source_positions"))
+
+
+def _language_model(found: FoundFile) -> SavedLanguageModel:
+    if found.arch is not None and "boundaries" not in found.config:
+        raise UserError(f"{found.path} must be of --arch hourglass_..., but is of --arch {shown(found.arch)}.")
+    with building(found.path):
+        alphabet, window = _alphabet(found), _window(found)
+        config = config_as_written(LanguageModelConfig, found.config, found.written)
+        network = build_language_model(config, alphabet.vocab_size, PAD, alphabet.encode(" ").item())
+    fill(network, found.weights, found.path)
+    return SavedLanguageModel(network, config, alphabet, window)
+
+
+def _alphabet(found: FoundFile) -> Alphabet:
+    language = found.settings.get(LANGUAGE_MODEL.vocabulary)
+    if not isinstance(language, str):
+        raise UserError(f"`{LANGUAGE_MODEL.vocabulary}` must be a language, but is {shown(language)}.")
+    return recorded_alphabet(language)
+
+
+def _window(found: FoundFile) -> int:
+    window: Any = found.settings.get(WINDOW)
+    if not fits(window, int) or not 1 <= window <= LONGEST_TEXT:
+        raise UserError(f"`{WINDOW}` must be from 1 to {LONGEST_TEXT:,}, but is {shown(window)}.")
+    return int(window)
 
 
 @checked

@@ -11,8 +11,7 @@ from torch import Tensor
 from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_json
 from pyramidions.inference.export_folder import HASHES
-from pyramidions.inference.saved_language_model import SavedLanguageModel
-from pyramidions.inference.saved_model import SavedExtractor, SavedModel
+from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.nn.positions import SinusoidalPositions
 from pyramidions.pretrained.configs import described, family_that_holds, lengths_of
 from pyramidions.pretrained.families import Family

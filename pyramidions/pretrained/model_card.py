@@ -11,8 +11,7 @@ from pyramidions.base.markdown import plain, shell_word
 from pyramidions.data.character_folder import CharacterFolder
 from pyramidions.data.folder import DataFolder
 from pyramidions.inference.extractor import WORDS
-from pyramidions.inference.saved_language_model import SavedLanguageModel
-from pyramidions.inference.saved_model import SavedExtractor, SavedModel
+from pyramidions.inference.saved_model import SavedExtractor, SavedLanguageModel, SavedModel
 from pyramidions.inference.settings import reading_of
 from pyramidions.models.parse import extractor_spec_of, spec_of
 from pyramidions.pretrained.card_data import CardScores, front_matter, table

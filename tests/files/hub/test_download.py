@@ -11,7 +11,7 @@ from tables import for_each
 
 from pyramidions.base.errors import UserError
 from pyramidions.files.hub import HubName, fetch, hub_name
-from pyramidions.inference.model_files import find_model
+from pyramidions.inference.model_files import find_file
 from pyramidions.inference.model_kinds import SUMMARIZER
 
 FILES = {"config.json": b"{}", "README.md": b"# A model", "weights.h5": b"x" * 99}
@@ -45,7 +45,7 @@ def test_a_mistyped_path_in_a_folder_here_is_not_sought_on_the_hub(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "checkpoints" / "run1").mkdir(parents=True)
     with pytest.raises(UserError, match=r"^The model checkpoints/rum1 does not exist\.$"):
-        find_model("checkpoints/rum1", SUMMARIZER)
+        find_file("checkpoints/rum1", SUMMARIZER)
     assert not hub.asked
 
 
