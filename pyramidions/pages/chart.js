@@ -29,7 +29,7 @@ function profile() {
   return {heights, top: known.length ? told((low + (high - low) * Math.max(...heights)) / scale) : "0", bottom: told(low / scale)};
 }
 function drawChart() {
-  const svg = byId("curve"), {heights, top, bottom} = profile(), {length} = data.segments, link = isAbout.words && shown !== null ? linkOf(shown) : null;
+  const svg = byId("curve"), {heights, top, bottom} = data.profile ??= profile(), {length} = data.segments, link = isAbout.words && shown !== null ? linkOf(shown) : null;
   if (narrow.matches || data.bars) byId("panel").append(byId("strip"));
   else byId("main").prepend(byId("strip"));
   canvas.font = LABEL;

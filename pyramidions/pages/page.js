@@ -227,6 +227,7 @@ const nearest = i => spanOf[i] ?? spans.find(({at}) => at >= i) ?? spans.at(-1);
 
 // The slider, and shades of what is left.
 function show() {
+  data.profile = null;
   const about = data.layers[layer()];
   if (about) {
     byId("layer-label").textContent = about.label;

@@ -54,8 +54,8 @@ class Shower:
     browser: webdriver.Chrome
     folder: Path
 
-    def __call__(self, *extractions: Extraction, reference: str | None = None, most: int = 2**24) -> Page:
-        made = ExtractionPage("hiporank", most, {"words": "at most 220"})
+    def __call__(self, *extractions: Extraction, reference: str | None = None) -> Page:
+        made = ExtractionPage("hiporank", settings={"words": "at most 220"})
         for number, extraction in enumerate(extractions):
             made.add(f"{number}.txt", extraction, reference)
         path = self.folder / "page.html"
@@ -225,26 +225,12 @@ def test_a_reference_stands_beside_the_summary(show: Shower) -> None:
     assert summary["x"] == reference["x"] and summary["y"] < reference["y"] < 800
 
 
-def test_of_several_documents_one_is_chosen(show: Shower) -> None:
-    page = show(example(), LONG)
-    page.all("#items .w")[0].click()
-    page.find("#choose").send_keys(Keys.ARROW_DOWN)
-    assert page.find("h1").text == "1.txt" and len(page.all(".s")) == 200 and not page.all(".picked")
-    assert len(page.all("#items li")) == 4 and len(page.all("#curve .pick")) == 4
-
-
 def test_a_document_without_sentences_is_shown_empty(show: Shower) -> None:
     page = show(example(tuple(unit for unit in UNITS if unit.is_heading), ())._replace(scores=LONG.scores[:0]))
     assert page.find("#about").text == "hiporank chose 0 of 0 sentences: 0 of 0 words." and not page.all(".s")
     page.find("#curve").click()
     page.find("#only").click()
     assert not page.all("#items li") and page.find("#status").text == ""
-
-
-def test_a_full_page_says_what_is_not_on_it(show: Shower) -> None:
-    page = show(example(), most=1)
-    text = "This page is full: 1 document of the same call is not on it, or not to the end."
-    assert page.find("#left-out").text == text
 
 
 def test_a_hostile_document_stays_text(show: Shower) -> None:

@@ -57,10 +57,10 @@ class Shower:
     browser: webdriver.Chrome
     folder: Path
 
-    def __call__(self, *texts: SegmentedText, name: str = "{}.txt") -> Page:
+    def __call__(self, *texts: SegmentedText) -> Page:
         made = SegmentPage({"model": "tiny", "boundaries": "gumbel"})
         for number, text in enumerate(texts):
-            made.add(name.format(number), text)
+            made.add(f"{number}.txt", text)
         path = self.folder / "page.html"
         path.write_text(made.html(), encoding="utf-8")
         self.browser.get(path.as_uri())
@@ -152,19 +152,6 @@ def test_a_text_without_boundaries_is_shown_and_told_so(show: Shower) -> None:
     page.run("byId('document').focus()")
     page.press(Keys.ARROW_RIGHT)
     assert [figure.text for figure in page.all("#facts dd")] == ["–", "–", "0.0%", "0"]
-
-
-def test_of_several_texts_one_is_chosen(show: Shower) -> None:
-    page = show(TEXT, segmented("one |two"))
-    page.all(".s")[0].click()
-    page.find("#choose").send_keys(Keys.ARROW_DOWN)
-    assert page.find("h1").text == "1.txt" and page.find("#document").text == "one two" and page.marked() == []
-
-
-def test_a_hostile_name_stays_text(show: Shower) -> None:
-    evil = "<img src=x onerror=alert(1)></script><script>document.title='hacked'</script>"
-    page = show(TEXT, name=evil)
-    assert page.find("h1").text == evil and not page.all("img")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
