@@ -20,7 +20,7 @@ from pyramidions.models.experiment import read_experiment
 from pyramidions.models.older_releases import config_as_written
 from pyramidions.models.same_parts import changed_part
 from pyramidions.plugin.models.architectures import config_from
-from pyramidions.plugin.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.plugin.tasks.start import Start
 
 
 @for_each(
@@ -171,8 +171,9 @@ def test_checkpoints_of_0_2_keep_their_options(architecture: str, monkeypatch: p
 
 
 def test_a_run_of_0_2_goes_on_with_the_options_of_its_preset() -> None:
-    run = RunCheckpoints(OmegaConf.create({"checkpoint": {"save_dir": "made", "no_last_checkpoints": True}}))
-    run._started = {
+    nothing = {"save_dir": "made", "restore_file": "checkpoint_last.pt", "finetune_from_model": None}
+    run = Start(OmegaConf.create({"checkpoint": {**nothing, "no_save": False, "reset_optimizer": False}, "task": {}}))
+    run._config = {
         "_name": "deep_pyramidion",
         "self_attention": "blockwise",
         "self_attention_args": '{"block_size": 256}',

@@ -5,7 +5,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Optional
@@ -17,10 +17,9 @@ from pyramidions.files.run_facts import RunFacts
 
 logger = logging.getLogger(__name__)
 
-_REPLACED = "Replaced %s with %s, the newest intact checkpoint (update %d)."
-_PARTS = "checkpoint*.pt.tmp"
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
-# fairseq writes one file under another name and renames it. Those of these names may be copies of it, written in place.
+_PARTS = "checkpoint*.pt.tmp"
+# fairseq writes one file under another name and renames it. Those of other names may be copies of it, written in place.
 _NUMBERED = re.compile(r"checkpoint(_\d+_)?\d+\.pt")
 
 
@@ -39,6 +38,7 @@ class CheckpointFolder:
     def __init__(self, path: Path, writes_last: bool = True) -> None:
         self.path = path
         self.writes_last = writes_last
+        # the files before the save that is going on, and those that were unfinished then
         self._before: Optional[dict[Path, tuple[int, ...]]] = None
         self._parts: dict[Path, tuple[int, ...]] = {}
         atexit.register(self._mend_at_exit)
@@ -64,17 +64,16 @@ class CheckpointFolder:
         """
         self.nothing_saved()
         self._before, self._parts = self._stamps(), self._stamps(_PARTS)
-        for file in [self.path / LAST] * self.writes_last + [self.path / BEST] * replaces_best:
-            if file.exists():
-                file.replace(_previous(file))
-            elif file.name == LAST:
+        for file, previous in self._last_and_best():
+            if file.exists() and (self.writes_last if file.name == LAST else replaces_best):
+                file.replace(previous)
+            elif file.name == LAST and self.writes_last:
                 # An empty file tells the next run that the first save was interrupted.
-                _previous(file).touch()
+                previous.touch()
 
     def nothing_saved(self) -> None:
         """Put back what was moved aside for a save that wrote nothing, if there was one."""
         if self._before is not None:
-            self._before = None
             self._restore()
 
     def saved(self, first: Path) -> None:
@@ -87,17 +86,21 @@ class CheckpointFolder:
             OSError: every file is damaged beyond mending. The previous last and best ones are restored.
         """
         before, now = self._before or {}, self._stamps()
-        written = [file for file in now if now[file] != before.get(file)]
-        written.sort(key=lambda file: file.name != first.name)
+        written = sorted((file for file in now if now[file] != before.get(file)), key=lambda f: f.name != first.name)
         damaged = [file for file in written if not is_whole_checkpoint(file)]
-        if damaged:
-            self._mend(damaged, [file for file in written if file not in damaged])
+        whole = next((file for file in written if file not in damaged or _is_cut_whole(file)), None)
+        if whole is None and written:
+            self._give_up(written)
+        for file in damaged:
+            if whole is not None and file != whole:
+                file.unlink()
+                _copy(whole, file)
+                logger.warning("%s was damaged during saving: replaced it with a copy of %s.", file, whole.name)
         # One file is on the disk itself before the old ones are deleted, should the power fail.
         for file in written[:1]:
             with file.open("rb") as content:
                 os.fsync(content.fileno())
         self._restore()
-        self._before = None
 
     def mend(self) -> bool:
         """Replace checkpoints that a kill or a full disk has damaged by intact ones, and log it.
@@ -106,43 +109,39 @@ class CheckpointFolder:
             Whether a save had been interrupted.
         """
         self._before = None
-        interrupted = any(_previous(self.path / name).exists() for name in (LAST, BEST))
         remove_leftovers(self.path)
-        copies = [file for file in sorted(self.path.glob("checkpoint*.pt")) if not _NUMBERED.fullmatch(file.name)]
-        damaged = [file for file in copies if is_damaged(file) and not _cut(file)]
-        for file in damaged:
-            aside = file.replace(file.with_suffix(".damaged"))
-            logger.warning("%s is damaged: renamed it to %s.", file, aside.name)
+        aside = {file for file, previous in self._last_and_best() if previous.exists()}
+        lost = {file for file in aside if not file.exists() and self._is_to_be(file)}
+        for file in sorted(self.path.glob("checkpoint*.pt")):
+            if not _NUMBERED.fullmatch(file.name) and is_damaged(file) and not _is_cut_whole(file):
+                logger.warning("%s is damaged: renamed it to %s.", file, _set_aside(file).name)
+                lost.add(file)
         last, best = self.path / LAST, self.path / BEST
-        lost = [file for file in (last, best) if file in damaged or self._was_moved_aside(file)]
         if last in lost and not self._replace(last, self._known()):
             logger.warning("No intact checkpoint is left in %s: training starts from scratch.", self.path)
         if best in lost and not self._replace(best, (each for each in self._known() if each[1].is_best)):
             logger.warning("No intact checkpoint has the best score: the next better validation writes one.")
-        for file in (last, best):
-            _previous(file).unlink(missing_ok=True)
-        return interrupted
+        for _, previous in self._last_and_best():
+            previous.unlink(missing_ok=True)
+        return bool(aside)
+
+    def _last_and_best(self) -> Iterator[tuple[Path, Path]]:
+        """Yield both files, and where they are moved aside."""
+        return ((file, file.with_suffix(".previous")) for file in (self.path / LAST, self.path / BEST))
+
+    def _is_to_be(self, file: Path) -> bool:
+        """Whether a file that was moved aside, or that a first save should have written, is one of this run."""
+        return self.writes_last or file.with_suffix(".previous").stat().st_size > 0
 
     def _stamps(self, pattern: str = "checkpoint*.pt") -> dict[Path, tuple[int, ...]]:
         stats = {file: file.stat() for file in self.path.glob(pattern)}
         return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in stats.items()}
 
-    def _mend(self, damaged: list[Path], whole: list[Path]) -> None:
-        if not whole and (cut := next(filter(_cut, damaged), None)):
-            whole = [cut]
-            damaged.remove(cut)
-        if whole:
-            for file in damaged:
-                file.unlink()
-                _copy(whole[0], file)
-                logger.warning("%s was damaged during saving: replaced it with a copy of %s.", file, whole[0].name)
-            return
-        aside = damaged[0].replace(damaged[0].with_suffix(".damaged"))
+    def _give_up(self, damaged: list[Path]) -> None:
+        aside = _set_aside(damaged[0])
         for file in damaged[1:]:
             file.unlink()
-        restored = self._restore()
-        self._before = None
-        if restored:
+        if restored := self._restore():
             told = f"The previous {' and '.join(restored)} {'was' if len(restored) == 1 else 'were'} restored."
         elif any(self.path.glob("checkpoint*.pt")):
             told = "Earlier checkpoints are unchanged."
@@ -160,19 +159,15 @@ class CheckpointFolder:
         for source, facts in known:
             if is_whole_checkpoint(source):
                 _copy(source, file)
-                logger.warning(_REPLACED, file, source.name, facts.updates)
+                told = "Replaced %s with %s, the newest intact checkpoint (update %d)."
+                logger.warning(told, file, source.name, facts.updates)
                 return True
         return False
 
-    def _was_moved_aside(self, file: Path) -> bool:
-        previous = _previous(file)
-        return not file.exists() and previous.exists() and (self.writes_last or previous.stat().st_size > 0)
-
     def _restore(self) -> list[str]:
-        """Put back what was moved aside and not written, and return its names; delete what was written anew."""
-        restored = []
-        for file in (self.path / LAST, self.path / BEST):
-            previous = _previous(file)
+        """End a save: put back what was moved aside and not written, and return its names; delete the rest of it."""
+        self._before, restored = None, []
+        for file, previous in self._last_and_best():
             if not file.exists() and previous.exists() and previous.stat().st_size:
                 previous.replace(file)
                 restored.append(file.name)
@@ -190,18 +185,17 @@ class CheckpointFolder:
                 self.mend()
 
 
-def _previous(file: Path) -> Path:
-    return file.with_suffix(".previous")
+def _set_aside(file: Path) -> Path:
+    return file.replace(file.with_suffix(".damaged"))
 
 
-def _cut(file: Path) -> bool:
-    try:
-        whole = cut_leftover(file)
-    except OSError:
-        return False
-    if whole:
-        logger.warning("%s was written while the disk was full, and has been repaired.", file)
-    return whole
+def _is_cut_whole(file: Path) -> bool:
+    """Cut off what a full disk left before a checkpoint; return whether it is whole then."""
+    with suppress(OSError):
+        if cut_leftover(file):
+            logger.warning("%s was written while the disk was full, and has been repaired.", file)
+            return True
+    return False
 
 
 def _copy(source: Path, target: Path) -> None:

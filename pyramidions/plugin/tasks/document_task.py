@@ -58,7 +58,7 @@ class DocumentTask(TrainingTask):
 
     def state_dict(self) -> dict[str, Any]:
         """Return lengths, the tokenizer, a task's own settings, and the pretrained model that training started from."""
-        source = None if self._training is None else self._training.checkpoints.source
+        source = None if self._training is None else self._training.start.source
         return self.preprocessing.state_dict() | ({} if source is None else {"source": source})
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -154,7 +154,7 @@ class DocumentTask(TrainingTask):
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
         """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""
-        model.may_add_scorers = training.checkpoints.fine_tunes
+        model.may_add_scorers = training.start.fine_tunes
         return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
 
     # Validation

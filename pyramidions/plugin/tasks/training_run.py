@@ -1,17 +1,22 @@
 """What a training does beside fairseq's own: checkpoints stay whole, it stops in time, and it resumes exactly."""
 
 import logging
+import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Optional
 
+from fairseq.checkpoint_utils import checkpoint_paths, save_checkpoint
 from omegaconf import DictConfig
-from torch import nn
+from torch import distributed, nn
 
+from pyramidions.base.errors import UserError
 from pyramidions.files.progress import counted
 from pyramidions.plugin.hooks import end_run
+from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
 from pyramidions.plugin.tasks.learning import ScorerRate
 from pyramidions.plugin.tasks.optimizer_order import ResumedOrder
-from pyramidions.plugin.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.plugin.tasks.start import Start
 from pyramidions.plugin.tasks.timely_saves import TimelySaves
 from pyramidions.plugin.tasks.validation import check_best_metric, check_best_of_update
 
@@ -72,17 +77,26 @@ class TrainingRun:
     Args:
         run: the config of the whole run.
         patience: validations at epoch ends without progress after which the run ends; 0 never ends it.
+
+    Attributes:
+        epoch: iterator over the batches of the current epoch; None before the first.
+        start: what the run begins with, once it has begun.
     """
+
+    start: Start
 
     def __init__(self, run: DictConfig, patience: int) -> None:
         self.run = run
         self.stopping = StoppingRule(patience, run)
-        self.checkpoints = RunCheckpoints(run)
-        self._timely = TimelySaves(run)
-        #: iterator over the batches of the current epoch; None before the first
         self.epoch: Any = None
+        self._folder = CheckpointFolder(
+            Path(run.checkpoint.save_dir).absolute(), not run.checkpoint.no_last_checkpoints
+        )
+        self._timely = TimelySaves(run)
         self._order: Optional[ResumedOrder] = None
         self._rate: Optional[ScorerRate] = None
+        # of the last validation, if nothing was trained since
+        self._score: Optional[float] = None
         self._seen: Optional[int] = None
         self._is_checked = False
 
@@ -90,11 +104,66 @@ class TrainingRun:
         """Mend what an interrupted run left, before fairseq reads it; end the run if nothing is left to do.
 
         Raises:
-            UserError: checkpoints cannot be read or written safely.
+            UserError: a checkpoint that the user names is damaged, or is to be written in the background; or another
+                run writes to the same folder.
         """
-        self.checkpoints.begin()
+        if self.run.checkpoint.write_checkpoints_asynchronously:
+            raise UserError(
+                "--write-checkpoints-asynchronously must not be given: what is written in the background cannot be "
+                "verified before older checkpoints are deleted."
+            )
+        together = distributed.is_available() and distributed.is_initialized()
+        try:
+            # A run that writes nothing leaves the folder to one that does.
+            if self.run.distributed_training.distributed_rank == 0 and not self.run.checkpoint.no_save:
+                self._folder.hold()
+                if self._folder.mend():
+                    self._delete_old()
+        finally:
+            if together:
+                distributed.barrier()
+        self.start = Start(self.run)
+        self._end_finished()
         # The plugin is loaded by now; where it lies on this machine is nothing that checkpoints should tell.
         self.run.common.user_dir = None
+
+    def _delete_old(self) -> None:
+        """Delete the checkpoints that an interrupted save did not get to, by fairseq's rules.
+
+        A run with nothing left to train would never save again.
+        """
+        checkpoint, folder = self.run.checkpoint, str(self._folder.path)
+        # The newest come first.
+        of_epochs = checkpoint_paths(folder, r"checkpoint(\d+)\.pt")
+        numbered = checkpoint_paths(folder, r"checkpoint_\d+_(\d+)\.pt", keep_match=True)
+        every = checkpoint.keep_interval_updates_pattern
+        of_updates = [path for path, update in numbered if every == -1 or update % every]
+        best = checkpoint_paths(folder, rf"checkpoint\.best_{checkpoint.best_checkpoint_metric}_(\d+\.?\d*)\.pt")
+        if not checkpoint.maximize_best_checkpoint_metric:
+            best.reverse()
+        for found, most in (
+            (of_epochs, checkpoint.keep_last_epochs),
+            (of_updates, checkpoint.keep_interval_updates),
+            (best, checkpoint.keep_best_checkpoints),
+        ):
+            for old in found[most:] if most > 0 else ():
+                Path(old).unlink()
+                logger.info("Deleted %s, which an interrupted save had left.", old)
+
+    def _end_finished(self) -> None:
+        """End the run if it resumes one that is finished."""
+        resumed, optimization = self.start.resumed, self.run.optimization
+        if resumed is None:
+            return
+        updates, hours = optimization.max_update or math.inf, optimization.stop_time_hours or math.inf
+        if resumed.updates >= updates:
+            reason = f"it has {resumed.updates} updates (--max-update {updates})"
+        elif resumed.seconds > 3600 * hours:
+            reason = f"it took {resumed.seconds / 3600:.2f} hours (--stop-time-hours {hours:g})"
+        else:
+            return
+        logger.info("The run of %s is finished, %s: nothing is trained or written.", self.start.path, reason)
+        end_run(self.run)
 
     def trains(self, model: nn.Module, rate: Optional[ScorerRate] = None) -> None:
         """Take note of the model and of its scorers' rate, before a checkpoint is loaded into it.
@@ -102,12 +171,13 @@ class TrainingRun:
         Raises:
             UserError: a resumed run began with other frozen parts.
         """
-        self.checkpoints.check_frozen(model)
+        self.start.check_frozen(model)
         self._order, self._rate = ResumedOrder(model), rate
 
     def before_step(self, update: int, optimizer: Any) -> None:
         """Take note that training goes on after so many updates: checkpoints are loaded, and the last save is over."""
-        self.checkpoints.trains()
+        self._score = None
+        self._folder.nothing_saved()
         self._timely.before_step(update)
         if self._order is not None:
             self._order.restore(optimizer)
@@ -122,11 +192,11 @@ class TrainingRun:
     def before_saving(self) -> None:
         """Move aside what fairseq is about to overwrite, and have it record the config of the run."""
         self._timely.before_saving()
-        self.checkpoints.before_saving()
+        self._folder.before_saving(self._score is not None and self._score == getattr(save_checkpoint, "best", None))
 
     def saved(self, first: str) -> None:
         """Verify what fairseq has written: ``first``, and its copies."""
-        self.checkpoints.saved(first)
+        self._folder.saved(Path(first))
         self._timely.saved(first)
 
     def logged(self, metrics: Iterable[str], criterion: Any) -> None:
@@ -149,7 +219,6 @@ class TrainingRun:
             return
         check_best_metric(self.run, stats)
         self._seen = stats["num_updates"]
-        score = float(stats[self.run.checkpoint.best_checkpoint_metric])
-        self.checkpoints.validated(score)
+        self._score = float(stats[self.run.checkpoint.best_checkpoint_metric])
         if self.epoch is not None and self.epoch.end_of_epoch():
-            self.stopping.validated(score)
+            self.stopping.validated(self._score)

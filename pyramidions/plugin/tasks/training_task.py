@@ -18,8 +18,8 @@ from pyramidions.plugin.hooks import (
     run_of,
 )
 from pyramidions.plugin.tasks.learning import ScorerRate, WithRegulariser, log_regulariser
-from pyramidions.plugin.tasks.run_checkpoints import check_given
 from pyramidions.plugin.tasks.schedule import check_run
+from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.training_run import TrainingRun
 
 
@@ -83,8 +83,8 @@ class TrainingTask(FairseqTask, ABC):
         training = self.begin_training(from_checkpoint)
         if training is not None and not from_checkpoint:
             self.check_model(cfg)
-            training.checkpoints.settle_format(cfg)
-            training.checkpoints.check_parts(cfg)
+            training.start.settle_format(cfg)
+            training.start.check_parts(cfg)
         model = super().build_model(cfg, from_checkpoint)
         if training is not None:
             training.trains(model, self.begin_learning(model, training))

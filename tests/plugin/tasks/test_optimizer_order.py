@@ -10,7 +10,7 @@ from fairseq.optim.adam import FairseqAdamConfig
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from pyramidions.plugin.tasks.optimizer_order import ParameterOrder, ResumedOrder, parameter_order, reordered
+from pyramidions.plugin.tasks.optimizer_order import ParameterOrder, ResumedOrder
 
 OLD, NEW = ("attention", "feed_forward", "norm", "output"), ("norm", "attention", "output", "feed_forward")
 
@@ -59,32 +59,32 @@ def test_a_shared_parameter_counts_where_it_comes_first() -> None:
     # The checkpoint: attention's weight and bias, the feed-forward's, the norm's. The model: norm, attention,
     # feed-forward.
     expected = ParameterOrder([4, 4, 16, 4, 24, 6], [4, 5, 0, 1, 2, 3])
-    assert parameter_order(Toy(NEW), names(OLD)) == expected
-    assert not expected.is_same and parameter_order(Toy(NEW), names(NEW)).is_same
+    assert ParameterOrder.of(Toy(NEW), names(OLD)) == expected
+    assert ParameterOrder.of(Toy(NEW), names(NEW)).places == [0, 1, 2, 3, 4, 5]
 
 
 def test_frozen_parameters_have_no_place() -> None:
     model = Toy(NEW)
     model.feed_forward.requires_grad_(False)
-    assert parameter_order(model, names(OLD)) == ParameterOrder([4, 4, 16, 4], [2, 3, 0, 1])
+    assert ParameterOrder.of(model, names(OLD)) == ParameterOrder([4, 4, 16, 4], [2, 3, 0, 1])
 
 
 def test_a_parameter_that_the_checkpoint_lacks_is_an_error() -> None:
     with pytest.raises(KeyError):
-        parameter_order(Toy(NEW), [name for name in names(OLD) if name != "norm.bias"])
+        ParameterOrder.of(Toy(NEW), [name for name in names(OLD) if name != "norm.bias"])
 
 
 def test_one_entry_a_parameter_moves_with_it_and_those_of_a_criterion_stay() -> None:
     state = {"state": {0: "a", 1: "b", 3: "criterion"}, "param_groups": [{"params": [0, 1, 2, 3]}], "loss_scale": 4}
     # The third parameter had no gradient so far.
-    moved = reordered(state, ParameterOrder([1, 1, 1], [2, 0, 1]))
+    moved = ParameterOrder([1, 1, 1], [2, 0, 1]).restore(state)
     assert moved == {**state, "state": {1: "a", 2: "b", 3: "criterion"}}
 
 
 def test_stretches_of_a_flat_tensor_move_and_the_rest_stays() -> None:
     flat = torch.tensor([1.0, 1, 1, 2, 3, 3, 9])
     state = {"state": {0: {"step": 5, "mean": flat}}, "param_groups": [{"params": [0]}]}
-    moved = reordered(state, ParameterOrder([1, 2, 3], [1, 2, 0]))
+    moved = ParameterOrder([1, 2, 3], [1, 2, 0]).restore(state)
     assert moved["state"][0]["step"] == 5
     assert moved["state"][0]["mean"].tolist() == [2, 3, 3, 1, 1, 1, 9]
 

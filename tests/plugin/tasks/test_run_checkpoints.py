@@ -35,7 +35,7 @@ from pyramidions.inference.origin import Origin
 from pyramidions.plugin.models.pyramidion import PyramidionModel
 from pyramidions.plugin.tasks import timely_saves
 from pyramidions.plugin.tasks.checkpoint_folder import CheckpointFolder
-from pyramidions.plugin.tasks.run_checkpoints import check_given
+from pyramidions.plugin.tasks.start import check_given
 from pyramidions.plugin.tasks.timely_saves import TimelySaves
 from pyramidions.plugin.tasks.training_run import TrainingRun
 

@@ -10,7 +10,7 @@ from fairseq_commands import train_command
 
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
-from pyramidions.plugin.tasks.run_checkpoints import RunCheckpoints
+from pyramidions.plugin.tasks.training_run import TrainingRun
 from pyramidions.plugin.tasks.training_task import TrainingTask
 
 
@@ -50,7 +50,7 @@ def test_a_start_that_is_ignored_is_warned_of(
     command: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     # What the checkpoint holds is read later.
-    monkeypatch.setattr(RunCheckpoints, "begin", lambda run: None)
+    monkeypatch.setattr(TrainingRun, "begin", lambda run: None)
     start = tmp_path / "start.pt"
     begin(*command, "--finetune-from-model", start)
     assert "is ignored" not in caplog.text
