@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from typing import NamedTuple
+from itertools import accumulate, groupby
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -123,7 +123,7 @@ class _Piece(NamedTuple):
         memories: the layer, the number of vectors, and whether it is traced, of each that the decoder reads.
     """
 
-    shown: Document
+    shown: dict[str, Any]
     summary: Summary
     layers: list[LayerTrace]
     reached: list[list[int] | None]
@@ -134,7 +134,7 @@ def _piece(explanation: Explanation, start: int) -> _Piece:
     """Return what a page shows of a piece, behind ``start`` tokens of the document."""
     trace, asked = explanation.trace, explanation.asked
     texts = list(enumerate(explanation.document))
-    shown: Document = {
+    shown: dict[str, Any] = {
         # The end of a query is the end of its paragraph.
         "segments": [text or ("" if place < asked else " ¶") for place, text in texts],
         "blocks": [
@@ -142,10 +142,8 @@ def _piece(explanation: Explanation, start: int) -> _Piece:
             for place, text in texts
             if place in (0, asked) or text.startswith("\n\n")
         ],
-        "marks": {
-            "mark": [start + place for place, text in texts if not text and place >= asked],
-            "global": [] if trace.seen_by_all is None else (trace.seen_by_all.nonzero()[:, 0] + start).tolist(),
-        },
+        "ends": [start + place for place, text in texts if not text and place >= asked],
+        "global": [] if trace.seen_by_all is None else (trace.seen_by_all.nonzero()[:, 0] + start).tolist(),
         "items": [_item(explanation, *place, start) for place in words(explanation.written)],
         "sentences": [_sentence(sentence, start) for sentence in explanation.sentences],
     }
@@ -156,26 +154,40 @@ def _piece(explanation: Explanation, start: int) -> _Piece:
 
 def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: int) -> Document:
     """Join the pieces of a document that are shown."""
-    segments: list[str] = []
-    blocks: list[tuple[str, int, str]] = []
-    items: list[Item] = []
-    sentences: list[Sentence] = []
-    parts: list[tuple[str, int]] = []
-    marks: dict[str, list[int]] = {"mark": [], "global": []}
-    for number, piece in enumerate(pieces, 1):
-        if len(pieces) > 1:
-            title = f"Piece {number} of {len(pieces)}"
-            blocks.append(("h2", len(segments), title))
-            parts.append((title, len(items)))
-        segments += piece.shown["segments"]
-        blocks += piece.shown["blocks"]
-        items += piece.shown["items"]
-        sentences += piece.shown["sentences"]
-        for mark, found in marks.items():
-            found += piece.shown["marks"][mark]
-    read = sum(piece.summary.read_tokens for piece in pieces)
+
+    def of_all(key: str) -> list[Any]:
+        return [each for piece in pieces for each in piece.shown[key]]
+
+    titles = [f"Piece {number} of {len(pieces)}" for number in range(1, len(pieces) + 1)] if len(pieces) > 1 else []
+    starts = [piece.shown["blocks"][0][1] for piece in pieces]
+    items = accumulate((len(piece.shown["items"]) for piece in pieces), initial=0)
+    blocks = [*(("h2", start, title) for start, title in zip(starts, titles, strict=False)), *of_all("blocks")]
+    memories = list(zip(*(piece.memories for piece in pieces), strict=True))
+    traced = [all(is_traced for _, _, is_traced in of_memory) for of_memory in memories]
+    views = [_view(of_memory[0][0], sum(vectors for _, vectors, _ in of_memory)) for of_memory in memories]
+    return {
+        "name": name,
+        "query": query,
+        "about": _about(pieces, all_pieces, query is not None),
+        "segments": of_all("segments"),
+        # A heading comes before the paragraph that begins where it does.
+        "blocks": sorted(blocks, key=lambda block: (block[1], block[0])),
+        "marks": {"mark": of_all("ends"), "global": of_all("global")},
+        "items": of_all("items"),
+        "parts": list(zip(titles, items, strict=False)),
+        "views": ["all that the decoder reads (mean)", *views] if len(views) > 1 else [],
+        "known": [all(traced), *traced],
+        "sentences": of_all("sentences"),
+        **_layers(pieces),
+    }
+
+
+def _layers(pieces: Sequence[_Piece]) -> Document:
+    """Return the slider and the table of layers."""
     shades: list[list[int]] = []
-    stops: list[Layer] = [{"label": f"The input: {_vectors(read)}", "shades": "all"}]
+    stops: list[Layer] = [
+        {"label": f"The input: {_vectors(sum(piece.summary.read_tokens for piece in pieces))}", "shades": "all"}
+    ]
     rows = []
     for number, layers in enumerate(zip(*(piece.layers for piece in pieces), strict=True), 1):
         received, handed_on = (sum(getattr(layer, key) for layer in layers) for key in ("received", "handed_on"))
@@ -190,28 +202,8 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
             shades.append(values)
         label = f"After layer {number} of {len(pieces[0].layers)}: {_vectors(handed_on)}"
         stops.append({"label": label, "shades": None if None in reached else len(shades) - 1})
-    memories = list(zip(*(piece.memories for piece in pieces), strict=True))
-    traced = [all(is_traced for _, _, is_traced in of_memory) for of_memory in memories]
-    views = [_view(of_memory[0][0], sum(vectors for _, vectors, _ in of_memory)) for of_memory in memories]
-    return {
-        "name": name,
-        "query": query,
-        "about": _about(pieces, all_pieces, query is not None),
-        "segments": segments,
-        "blocks": blocks,
-        "shades": shades,
-        "layers": stops,
-        "marks": marks,
-        "items": items,
-        "parts": parts,
-        "views": ["all that the decoder reads (mean)", *views] if len(views) > 1 else [],
-        "known": [all(traced), *traced],
-        "sentences": sentences,
-        "table": {
-            "head": ["layer", "vectors in", "handed on", "kept", "strongest in each", "tokens that make up half"],
-            "rows": rows,
-        },
-    }
+    head = ["layer", "vectors in", "handed on", "kept", "strongest in each", "tokens that make up half"]
+    return {"shades": shades, "layers": stops, "table": {"head": head, "rows": rows}}
 
 
 def _view(layer: int | None, vectors: int) -> str:
