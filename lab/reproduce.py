@@ -269,7 +269,7 @@ def _is_corpus(folder: Path) -> bool:
 
 def _metrics(given: str | None) -> tuple[str, ...]:
     """Return the metrics of the scores; each is made once, so that what one lacks is known before anything is run."""
-    from pyramidions.scoring.score import metrics_of
+    from pyramidions.scoring.scores import metrics_of
 
     names = ("rouge", *(name for name in given.split(",") if name != "rouge")) if given else ("rouge",)
     metrics_of(names)

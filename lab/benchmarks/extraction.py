@@ -23,9 +23,11 @@ from pyramidions.base.environment import commit, hardware, versions
 from pyramidions.extract import TfIdf
 from pyramidions.files.parallel import available_cores
 from pyramidions.inference.extractor import Extractor
-from pyramidions.scoring import LABELS
-from pyramidions.scoring.scores import Scores, score_documents
+from pyramidions.scoring.examples import Examples
+from pyramidions.scoring.metrics import Rouge
+from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 
+LABELS = {name: figure.label for name, figure in Rouge.figures.items()}
 #: Systems that all others are compared with.
 COMPARED = ("lead", "hiporank")
 
@@ -94,7 +96,8 @@ def run(
         for text, each in zip(texts, documents, strict=True)
     ]
     seconds = time.perf_counter() - begun
-    scores = score_documents(made, [each["abstract"] for each in documents], workers=available_cores())
+    examples = Examples(made, [(each["abstract"],) for each in documents])
+    scores = score_documents(examples, metrics_of(["rouge"]), workers=available_cores())
     about = {
         "words": sum(len(text.split()) for text in made) / len(made),
         "documents_per_second": len(made) / seconds,

@@ -31,8 +31,7 @@ from pyramidions.inference.precision import BFLOAT16, FLOAT32, INT8, PRECISIONS,
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.runs.measure.timing import Timed
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.score import metrics_of, score_documents
-from pyramidions.scoring.scores import Scores
+from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 from pyramidions.text.tokenizer import PAD
 
 TARGET = 1.6  # times as many documents a second, where the machine has

@@ -29,7 +29,7 @@ from pyramidions.files.parallel import available_cores
 from pyramidions.runs.measure.timing import Timed
 from pyramidions.scoring.examples import Examples
 from pyramidions.scoring.metrics import Rouge
-from pyramidions.scoring.score import metrics_of, score_documents
+from pyramidions.scoring.scores import metrics_of, score_documents
 from pyramidions.text.normalization import split_sentences
 
 ASKED = 1.5

@@ -81,7 +81,7 @@ def score(
     from pyramidions.files.parallel import available_cores
     from pyramidions.scoring.examples import Examples
     from pyramidions.scoring.page import score_page
-    from pyramidions.scoring.score import metrics_of, score_documents
+    from pyramidions.scoring.scores import metrics_of, score_documents
     from pyramidions.scoring.summaries import read_summaries
 
     if (data is None) == (references is None):

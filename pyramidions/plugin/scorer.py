@@ -7,8 +7,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.score import metrics_of, score_documents
-from pyramidions.scoring.scores import Scores
+from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tables import for_each
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS, Example, MetricOptions, metric_of
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.score import metrics_of, score_documents
+from pyramidions.scoring.scores import metrics_of, score_documents
 
 WEIGHTLESS = [name for name in METRICS.names if METRICS[name].in_workers]
 EXAMPLES = [

@@ -4,8 +4,7 @@ import pytest
 from pyramidions.base.errors import UserError
 from pyramidions.scoring import FIGURES, METRICS
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.score import metrics_of, score_documents
-from pyramidions.scoring.scores import Scores
+from pyramidions.scoring.scores import Scores, metrics_of, score_documents
 
 ROUGE = METRICS["rouge"].figures
 

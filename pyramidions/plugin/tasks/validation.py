@@ -17,7 +17,7 @@ from pyramidions.plugin.hooks import run_of
 from pyramidions.plugin.tasks.config import ScoredTaskConfig
 from pyramidions.scoring import FIGURES, Example, Metric, MetricOptions, metric_of
 from pyramidions.scoring.examples import Examples
-from pyramidions.scoring.score import check_names, metrics_of
+from pyramidions.scoring.scores import check_names, metrics_of
 from pyramidions.text.tokenizer import Tokenizer
 
 _COUNT = "_scored_documents"
