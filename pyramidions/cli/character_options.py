@@ -58,10 +58,10 @@ character_options = option_group(
     click.option("--train-characters", type=int, help=_LIMIT.format("train", "400 million")),
     click.option("--valid-characters", type=int, help=_LIMIT.format("valid", "2 million; 5 million of text8")),
     click.option(
-        "--test-characters", type=int, help=_LIMIT.format("test", "all; as many as valid where one text is cut")
+        "--test-characters", type=int, help=_LIMIT.format("test", "all; where one text is cut, as many as valid")
     ),
     click.option(
-        "--pieces", type=int, help="Train so many Unigram pieces on the train split, and mark where they end."
+        "--pieces", type=int, help="Train this many Unigram pieces on the train split, and mark where they end."
     ),
     name="characters",
     kind=CharacterOptions,

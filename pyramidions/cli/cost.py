@@ -30,13 +30,13 @@ _TARGET, _PIECES = 512, 32768
 def cost(configs: tuple[str, ...], check: bool, with_claims: bool, out: Path | None, **sizes: int | None) -> None:
     """Count multiplications, activation memory and parameters of configs, by part.
 
-    CONFIG is a preset, or a .yaml file in a folder beside base.yaml; OVERRIDE is KEY=VALUE in Hydra's words and
-    changes every config. A preset is made for documents of --source-tokens; of a file they are at most its
-    task.max_source_positions. Several configs stand side by side, with ratios to the first.
+    CONFIG is a preset, or a .yaml file in a folder beside base.yaml. OVERRIDE is KEY=VALUE, as in Hydra, and changes
+    every config. --source-tokens may not exceed task.max_source_positions of a file. Several configs are compared with
+    the first.
 
-    Nothing is computed: the model runs on tensors that have a shape and no memory. Multiplications are those of one
-    forward pass as in training; a training step commonly counts three times as many. Activations are what one training
-    step keeps for its backward pass in float32 with fused attention, as on a GPU.
+    Nothing is computed: the model runs on tensors without memory. Multiplications are those of one forward pass in
+    training; a training step takes about three times as many. Activations are what a training step keeps for its
+    backward pass, in float32 with fused attention, as on a GPU.
 
     \b
     Example:

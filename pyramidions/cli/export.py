@@ -30,16 +30,16 @@ _DATASET = re.compile(r"([\w.-]+/)?[\w.-]+", re.ASCII)
     "datasets",
     multiple=True,
     metavar="OWNER/NAME",
-    help="Dataset on the Hugging Face hub that the model was trained on, for the model card; several may be given. The "
-    "scores are taken to be on it if there is one.  [default: the known corpus of --data]",
+    help="Dataset on the Hugging Face hub that the model was trained on, for the model card; several may be given. "
+    "With one, --scores count as scores on it.  [default: the known corpus of --data]",
 )
 @click.option(
     "--to",
     type=click.Choice(["pyramidions", "hf"]),
     default="pyramidions",
     show_default=True,
-    help="Whose format: ours, which holds every model, or that of Hugging Face's transformers, which holds models with "
-    "the architecture of BART, LED or PEGASUS.",
+    help="pyramidions: our format, for every model; hf: that of transformers, for models with the architecture of "
+    "BART, LED or PEGASUS.",
 )
 def export(
     checkpoint: Path,
@@ -54,7 +54,7 @@ def export(
     """Write a model as files that need neither fairseq nor pickle.
 
     The model is a summarizer, an extractor or a language model of characters. CHECKPOINT is a checkpoint of
-    fairseq-train or a folder of them, of which the best is taken. FOLDER gets the weights (model.safetensors),
+    fairseq-train, or a folder of them (the best is taken). FOLDER gets the weights (model.safetensors),
     config.json, the tokenizer (sentencepiece.model or tokenizer.json), if the model has one, and a model card
     (README.md). It appears whole or not at all, and replaces only an older export.
 

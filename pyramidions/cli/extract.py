@@ -35,7 +35,7 @@ _REMARKS = {
 @click.option(
     "--method",
     default="hiporank",
-    help="hiporank, textrank, lead, or oracle, which chooses by a reference summary (--reference-field); or a trained "
+    help="hiporank, textrank or lead; oracle, which selects by a reference summary (--reference-field); or a trained "
     "extractor: a checkpoint, a folder of them, or an exported model.",
 )
 @click.option("--method-args", default="{}", help="Options of the method, as a JSON object, e.g. '{\"mu\": 0.5}'.")
@@ -46,7 +46,7 @@ _REMARKS = {
 @click.option(
     "--redundancy",
     type=click.Choice(["none", "trigrams", "mmr"]),
-    help="Pass over sentences that share a trigram with a selected one, or select by maximal marginal relevance.  "
+    help="Skip sentences that share a trigram with a selected one, or select by maximal marginal relevance.  "
     "[default: none, or a trained extractor's]",
 )
 @click.option(
@@ -83,7 +83,7 @@ def extract(
     reference_field: str | None,
     **selection: Any,
 ) -> int:
-    """Extract the sentences of each document that make a summary. No training is needed.
+    """Extract the sentences of each document that summarize it. No training is needed.
 
     FILES end in .txt, .md, .html, .pdf, .docx or .jsonl (or .jsonl.gz, .jsonl.xz), or are folders of such files;
     without any, standard input is one document. Sections are found by their headings. Sentences are written in

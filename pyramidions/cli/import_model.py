@@ -28,7 +28,7 @@ _LIMIT = 20  # documents of --compare and --calibrate
 @click.option(
     "--max-source-positions",
     type=int,
-    help="Tokens of the longest document; learned positions are copied to be as many.  [default: as pretrained]",
+    help="Tokens of the longest document; learned positions are repeated to cover it.  [default: as pretrained]",
 )
 @click.option("--max-target-positions", type=int, help="Tokens of the longest summary.  [default: as pretrained]")
 @click.option(
@@ -46,23 +46,23 @@ _LIMIT = 20  # documents of --compare and --calibrate
     "--config",
     metavar="FILE",
     type=PATH,
-    help="Take architecture and lengths from a file such as configs/pretrained/bart_base_16k_pyramidion.yaml, and not "
-    "from the options above. Needs the extra train.",
+    help="Take architecture and lengths from a file such as configs/pretrained/bart_base_16k_pyramidion.yaml, instead "
+    "of from the options above. Needs the extra train.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of what is initialised.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=1, help="Seed of new weights.")
 @click.option(
     "--compare",
     metavar="PAIRS",
     type=PATH,
-    help="Documents with summaries, as for prepare: tell how probable the model finds these summaries before and after "
-    "the changes.",
+    help="Documents with summaries, as for prepare: print how probable the model finds these summaries before and "
+    "after the changes.",
 )
 @click.option(
     "--calibrate",
     metavar="DOCUMENTS",
     type=PATH,
-    help="Documents as for summarize: scale the weights of fresh scorers so that scores spread on these. Needed where "
-    "norms come before sublayers, as in PEGASUS, and with --scorer nonlinear.",
+    help="Documents as for summarize: scale new scorers so that their scores of these spread. Needed for pre-norm "
+    "models such as PEGASUS, and with --scorer nonlinear.",
 )
 @click.option(
     "--limit",
@@ -87,7 +87,7 @@ def import_command(
     local copy of one, which takes precedence: config.json, the weights (.safetensors, or .bin that holds tensors
     only), and the tokenizer. It may also be fairseq's own BART: a folder, or a .tar.gz, with model.pt, dict.txt, and
     GPT-2's encoder.json and vocab.bpe. CHECKPOINT has weights, tokenizer and decoding settings; fairseq-train
-    --finetune-from-model, fairseq-generate and summarize read it. Without options the model computes what it did.
+    --finetune-from-model, fairseq-generate and summarize read it. Without options, outputs stay the same.
 
     \b
     Examples:

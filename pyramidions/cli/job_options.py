@@ -46,26 +46,25 @@ def writing_options(page: str) -> Callable[[Any], Any]:
             "--format",
             "layout",
             type=click.Choice(["list", "text", "json"]),
-            help="list: in lines as wide as the terminal, summaries by section; text: as plain text; json: an object "
-            "per document.  [default: list on a terminal, else text]",
+            help="list: by section, in lines as wide as the terminal; text: plain text; json: one object per document. "
+            " [default: list on a terminal, else text]",
         ),
         click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
         click.option(
             *("-o", "--out"),
             type=PATH,
-            help="Write to this file, .txt, .md or .jsonl; the last holds JSON, and so does .json: a list.",
+            help="Write to this file: .txt or .md for text, .jsonl for one object per line, .json for a list.",
         ),
         click.option(
             "--resume",
             is_flag=True,
-            help="Go on where an interrupted run with the same settings stopped writing --out, a .jsonl file.",
+            help="Continue an interrupted run with the same settings; --out must end in .jsonl.",
         ),
         click.option("--explain", "page", metavar="PAGE.html", type=PATH, help=f"Write a page {page}."),
         click.option(
             "--engine",
             type=click.Choice(["ray"]),
-            help="Compute on all machines of a Ray cluster, or with a process a core on this one.  [default: in this "
-            "process]",
+            help="Compute on all machines of a Ray cluster, or on all cores of this one.  [default: in this process]",
         ),
     )
 

@@ -18,15 +18,16 @@ _ROWS = {"own": "own document", "another": "another document", "cost": "another 
 @click.argument("model", type=PATH)
 @click.option("--data", type=PATH, required=True, help="Data folder with the documents and their summaries.")
 @click.option("--split", type=click.Choice(["train", "valid", "test"]), default="valid", help="Split of --data.")
-@click.option("--documents", type=click.IntRange(2), default=100, help="How many of its first documents are read.")
+@click.option("--documents", type=click.IntRange(2), default=100, help="Number of documents to read.")
 @click.option("--device", help="Device of the model, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @click.option("--json", "out", type=PATH, help="Write all numbers to this file, those of each document too.")
 def loss(model: Path, data: Path, split: str, documents: int, device: str | None, out: Path | None) -> None:
     """Measure how well a summarizer predicts the summaries of documents, from their own text and from another's.
 
-    MODEL is a checkpoint, a folder of them, or an exported model. The loss is in nats a token of a summary, the mean of
-    documents. Each summary is also predicted from the document after its own: the difference is what the model gains
-    from reading. A model that has not learned to read the document shows a difference around 0, whatever its loss.
+    MODEL is a checkpoint, a folder of them, or an exported model. The loss is in nats per token of a
+    summary, averaged over documents. Each summary is also predicted from the document after its own: the difference is
+    what the model gains from reading. A model that has not learned to read the document shows a difference around
+    0, whatever its loss.
 
     \b
     Example:

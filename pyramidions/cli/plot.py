@@ -13,11 +13,11 @@ from pyramidions.cli.outputs import PATH, check_output
 @click.option("-o", "--out", default="training.png", type=PATH, help="The picture, a .png or .svg file.")
 @click.option("--csv", "table", type=PATH, help="Write all points to this file.")
 def plot(runs: tuple[Path, ...], out: Path, table: Path | None) -> None:
-    """Draw how trainings went, from their logs: loss, ROUGE and selection sharpness over the updates.
+    """Draw loss, ROUGE and selection sharpness over the updates, from the logs of trainings.
 
-    RUN is what fairseq-train printed with --log-format json, or a folder with such a log as train.log. A training
-    curve is thin and has means over intervals or over epochs, whichever the log has more of. Validation has markers.
-    What a killed run did after the checkpoint from which it was resumed is left out.
+    RUN is what fairseq-train printed with --log-format json, or a folder with such a log as train.log. Training
+    curves are thin; they show means over log intervals or over epochs, whichever are more. Validation has markers.
+    Updates that a killed run did after its last checkpoint are left out.
 
     \b
     Example:

@@ -26,16 +26,17 @@ _WIDTH = 100
 @click.option(
     "--tflops",
     type=click.FloatRange(1e-6, 1e6),
-    help="10^12 operations a second that each sustains.  [default: 10, about half of an A100 in float32; CPU: 0.03]",
+    help="10^12 operations per second that each sustains.  [default: 10, about half of an A100 in float32; CPU: 0.03]",
 )
 @click.option("--save-dir", default="checkpoints", help="Folder of checkpoints.")
 def recipe(prepared: Path, gpus: int | None, gpu_memory: float, tflops: float | None, save_dir: str) -> None:
-    """Print a fairseq-train command for the folder PREPARED, with the memory and the hours that it needs.
+    """Print a fairseq-train command for the folder PREPARED, with an estimate of its memory and hours.
 
     Hundreds of documents train a small model, thousands the shallow one of the paper, hundreds of thousands the deep
     one. Updates, warm-up and lengths follow from the number of documents and their lengths. Memory and hours are
-    estimates, not measurements: 16 bytes a parameter and the activations of the longest batch in float32; three forward
-    passes a step, without validation. All lines but the command are comments, so the output can be kept as a script.
+    estimates, not measurements: 16 bytes per parameter and the activations of the longest batch in float32, and three
+    forward passes per step, without validation. All lines but the command are comments, so the output can be
+    kept as a script.
 
     \b
     Example:

@@ -46,10 +46,10 @@ _GROUPS = {
     "--query",
     "queries",
     multiple=True,
-    help="What the summary answers, for models trained with queries; given several times, each document is summarized "
-    "once for each query.",
+    help="What the summary answers, for models trained with queries. Given several times, each document is summarized "
+    "once per query.",
 )
-@click.option("--query-file", type=PATH, help="File of such queries, one a line.")
+@click.option("--query-file", type=PATH, help="File with one query per line.")
 @click.option("--query-field", help="Field with the query of a document, in .jsonl files.")
 @click.option(
     "--long",
@@ -57,8 +57,8 @@ _GROUPS = {
     type=click.Choice(LONG),
     default="truncate",
     show_default=True,
-    help="Truncate documents that are longer than the model reads; summarize them piece by piece; summarize these "
-    "summaries; read the sentences that --select selects; or summarize each section of a document, short ones too.",
+    help="truncate: read the beginning; chunk: summarize piece by piece; merge: summarize the summaries of the pieces; "
+    "sections: summarize each section, also of short documents; extract: read the sentences that --select selects.",
 )
 @click.option(
     "--section-types",
@@ -105,7 +105,9 @@ _GROUPS = {
     help="With --sampling: sample from the most probable tokens that together have this probability.  [default: 1]",
 )
 @click.option("--seed", type=click.IntRange(0), help="Random seed of --sampling.  [default: 1]")
-@click.option("--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces a batch.")
+@click.option(
+    "--batch-size", type=click.IntRange(1), default=8, show_default=True, help="Documents or pieces per batch."
+)
 @click.option("--device", help="Device, such as cpu or cuda:1.  [default: a GPU if there is one]")
 @precision_option(AUTO)
 @job_command

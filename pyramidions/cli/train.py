@@ -19,7 +19,7 @@ from pyramidions.cli.outputs import PATH, PLACE
     "--kind",
     type=click.Choice(["auto", "summarizer", "extractor"]),
     default="auto",
-    help="A summarizer writes, an extractor picks sentences. auto: an extractor for few documents, or without a GPU.",
+    help="A summarizer writes, an extractor selects sentences. auto: an extractor for few documents, or without a GPU.",
 )
 @click.option("--hours", type=click.FloatRange(0, 10_000, min_open=True), help="Most hours of training.")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="GPUs that train.  [default: all that torch finds]")
@@ -32,16 +32,15 @@ from pyramidions.cli.outputs import PATH, PLACE
 def train(
     documents: str, model: Path, gpus: int | None, cpu: bool, dry_run: bool, overwrite: bool, **options: Any
 ) -> None:
-    """Train a model on DOCUMENTS, from the files to a model that summarizes.
+    """Train a model on DOCUMENTS: prepare, train, score and export in one command.
 
     DOCUMENTS is a folder with train, valid and test files, one .jsonl or .parquet file, or a Hugging Face dataset, as
-    for `pyramidions prepare`. Where there is no valid or test split, documents are held out for it; a hash of their
-    ids decides which. Documents are prepared, a recipe is chosen by their number and the machine, the model is trained
-    by fairseq-train, its summaries of the test split are scored beside the first sentences and HipoRank, and MODEL is
-    written: weights, settings, tokenizer, and a model card with the scores.
+    for `pyramidions prepare`. If a valid or test split is missing, documents are held out by a hash of their ids. The
+    recipe depends on the number of documents and the machine. The model is scored on the test split, beside the first
+    sentences and HipoRank. MODEL gets weights, settings, tokenizer, and a model card with the scores.
 
-    Everything else lies in MODEL.work: data, checkpoints, logs, scores. After an interruption the same command, without
-    --overwrite, goes on where it stopped.
+    MODEL.work keeps data, checkpoints, logs and scores. The same command, without --overwrite, continues an interrupted
+    run.
 
     \b
     Examples:
