@@ -189,6 +189,7 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
         return configs
     from omegaconf import OmegaConf
 
+    from pyramidions.models.config import PyramidionConfig
     from pyramidions.models.scaling import scaled_field
 
     for path in sorted((*configs.glob("*.yaml"), *configs.glob("*/*.yaml"))):
@@ -198,7 +199,7 @@ def scaled_configs(configs: Path, out: Path, scale: Scale) -> Path:
                 kept = {name: of for name, of in values.items() if f"{group}.{name}" not in scale.without}
                 for name, value in kept.items():
                     if group in ("model", "task"):
-                        value = scaled_field(name, value, scale.lengths, scale.widths)
+                        value = scaled_field(PyramidionConfig, name, value, scale.lengths, scale.widths)
                     kept[name] = scale.run.get(f"{group}.{name}", value)
                 fields[group] = kept
         if path.name == "base.yaml":

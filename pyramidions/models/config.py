@@ -1,15 +1,16 @@
 """The config of a model: a flat list of fields, a point in the product of axes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Optional, Self, TypeVar, get_type_hints
 
 from pyramidions.base.arguments import fits, rule_of, shown
 from pyramidions.base.errors import UserError
-from pyramidions.base.registry import Registry
+from pyramidions.models.declared import described, part_fields, parts_field, per
 from pyramidions.models.notation import written
 from pyramidions.models.older_fields import ENDING, NONE, refuse_both, translate, with_given
+from pyramidions.models.scaling import scaled_field
 from pyramidions.models.spec import Part
 from pyramidions.nn.attention import ATTENTION, Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
@@ -33,49 +34,7 @@ LONGEST_TEXT = 2**24
 STARTS: dict[str, int | None] = {"</s>": None, "<s>": 0}
 
 
-def described(default: Any, text: str) -> Any:
-    """Return a field that a text explains."""
-    return field(default=default, metadata={"help": text})
-
-
-def parts_field(
-    default: str | None,
-    registry: Registry[Any],
-    text: str,
-    kinds: tuple[str, ...] | None = None,
-    optional: bool = False,
-) -> Any:
-    """Return a field that describes parts of one axis.
-
-    Args:
-        default: if the field is not given.
-        registry: of the axis.
-        text: that explains the field.
-        kinds: those that the field may name; None for all.
-        optional: there need not be such a part.
-    """
-    names = (*([NONE] if optional else []), *(kinds or registry.names))
-    said = f"{text}: {', '.join(names)}"
-    return field(default=default, metadata={"help": said, "registry": registry, "optional": optional})
-
-
-def part_fields(kind: type[Any]) -> dict[str, Any]:
-    """Return the fields of a kind of config that describe parts, with their defaults."""
-    return {each.name: each.default for each in fields(kind) if "registry" in each.metadata}
-
-
-def about(kind: type[Any], name: str) -> Mapping[str, Any]:
-    """Return what `parts_field` says of a field: its "registry", and whether it is "optional"."""
-    metadata: Mapping[str, Any] = kind.__dataclass_fields__[name].metadata
-    return metadata
-
-
 _MARKED = supporting(Feature.MARKS)
-
-
-def per(each: str, order: str = "") -> str:
-    """Return the remark that a field describes one part, or one for each unit."""
-    return f"(one part, or one per {each} with | in between{', ' if order else ''}{order})"
 
 
 class Spec:
@@ -95,9 +54,8 @@ class Spec:
         Raises:
             UserError: a length or a width below its divisor.
         """
-        from pyramidions.models.scaling import scaled_field
-
-        return type(self)(**{name: scaled_field(name, value, lengths, widths) for name, value in vars(self).items()})
+        kind = type(self)
+        return kind(**{name: scaled_field(kind, name, value, lengths, widths) for name, value in vars(self).items()})
 
 
 def _text(value: Any) -> Any:

@@ -12,9 +12,9 @@ from pyramidions.models.config import (
     EncoderConfig,
     LanguageModelConfig,
     PyramidionConfig,
-    about,
     check_lengths,
 )
+from pyramidions.models.declared import about
 from pyramidions.models.notation import lengths_in, parse_part, parse_parts, written
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from pyramidions.base.arguments import shown
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import Config, LanguageModelConfig, config_as, part_fields
+from pyramidions.models.config import Config, LanguageModelConfig, config_as
+from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import changed
 from pyramidions.models.older_fields import ENDING, has_both
 from pyramidions.models.spec import Part

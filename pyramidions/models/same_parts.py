@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import PyramidionConfig, part_fields
+from pyramidions.models.config import PyramidionConfig
+from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import lengths_in
 from pyramidions.models.older_fields import kinds_of
 from pyramidions.nn.stack import STACK

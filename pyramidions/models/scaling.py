@@ -3,7 +3,7 @@
 from typing import Any
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import PyramidionConfig, about, part_fields
+from pyramidions.models.declared import about, part_fields
 from pyramidions.models.notation import changed, lengths_in
 from pyramidions.models.spec import Part
 from pyramidions.nn.options import Role, options_of
@@ -12,10 +12,11 @@ _WIDTHS = ("embed_dim", "ffn_embed_dim")
 _LENGTHS = ("max_source_positions", "max_target_positions", "decoding_min_length", "decoding_max_length")
 
 
-def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
+def scaled_field(kind: type[Any], name: str, value: Any, lengths: int, widths: int) -> Any:
     """Return a field of a config, of the model or of the task, with its lengths and widths divided.
 
     Args:
+        kind: of config, which says what its fields are.
         name: of the field.
         value: of the field.
         lengths, widths: the divisors; rounded down.
@@ -36,10 +37,10 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     if name == "pooling_lengths":
         entries = lengths_in(value)
         return ",".join(str(divided(int(entry), lengths)) if entry.isdecimal() else entry for entry in entries)
-    if name not in part_fields(PyramidionConfig):
+    if name not in part_fields(kind):
         return value
-    registry = about(PyramidionConfig, name)["registry"]
-    if not any(options_of(Role.LENGTH, registry, kind) for kind in registry.names):
+    registry = about(kind, name)["registry"]
+    if not any(options_of(Role.LENGTH, registry, each) for each in registry.names):
         return value
 
     def own(part: Part) -> Part:
@@ -53,10 +54,10 @@ def scaled_field(name: str, value: Any, lengths: int, widths: int) -> Any:
     return changed(name, value, own)
 
 
-def doubled(name: str, value: Any) -> Any:
-    """Return a field with every number in it doubled."""
+def doubled(kind: type[Any], name: str, value: Any) -> Any:
+    """Return a field of a ``kind`` of config with every number in it doubled."""
     if isinstance(value, int) and not isinstance(value, bool):
         return 2 * value
-    if name in part_fields(PyramidionConfig):
+    if name in part_fields(kind):
         return changed(name, value, lambda part: Part(part.kind, {key: 2 * of for key, of in part.options.items()}))
     return ",".join(str(2 * int(entry)) if entry.isdecimal() else entry for entry in lengths_in(str(value)))

@@ -9,7 +9,7 @@ from pyramidions.base.errors import UserError
 from pyramidions.inference.export_folder import WRITTEN_BY
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import part_fields
+from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import parse_part, parse_parts
 from pyramidions.models.older_fields import NONE
 from pyramidions.models.spec import Part

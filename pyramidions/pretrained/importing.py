@@ -11,7 +11,8 @@ from pyramidions.base.errors import UserError
 from pyramidions.inference.origin import Origin
 from pyramidions.inference.saved_model import SavedModel
 from pyramidions.models import PyramidionConfig
-from pyramidions.models.config import check_lengths, config_as, part_fields
+from pyramidions.models.config import check_lengths, config_as
+from pyramidions.models.declared import part_fields
 from pyramidions.models.notation import parse_part, parse_parts, written
 from pyramidions.models.older_fields import with_given
 from pyramidions.models.spec import Part

@@ -1,5 +1,6 @@
 """What our models share behind fairseq's interface: presets as its `--arch`, its configs, weights and dictionary."""
 
+from abc import ABC, abstractmethod
 from argparse import SUPPRESS, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -18,7 +19,8 @@ from omegaconf import DictConfig
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.config import LONGEST_TEXT, Config, LanguageModelConfig, PyramidionConfig, part_fields
+from pyramidions.models.config import LONGEST_TEXT, Config, LanguageModelConfig, PyramidionConfig
+from pyramidions.models.declared import part_fields
 from pyramidions.models.fitting import VOCABULARY, fingerprint, refuse_architecture, refuse_vocabulary
 from pyramidions.models.older_fields import ENDING, translate, with_given
 from pyramidions.models.older_releases import FORMAT, config_as_written
@@ -130,7 +132,7 @@ class FittingModel(BaseFairseqModel):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
-class CachedDecoder(FairseqIncrementalDecoder):
+class CachedDecoder(FairseqIncrementalDecoder, ABC):
     """A decoder of ours behind fairseq's interface, which keeps all state of a search in one cache.
 
     Args:
@@ -168,9 +170,9 @@ class CachedDecoder(FairseqIncrementalDecoder):
         if cache is not None and cache.length:
             self.reorder(cache, new_order)
 
+    @abstractmethod
     def reorder(self, cache: Any, order: Tensor) -> None:
         """Keep the hypotheses ``order`` (B',) of a cache that holds tokens."""
-        raise NotImplementedError
 
     def max_positions(self) -> int:
         """Return the longest text, in tokens."""

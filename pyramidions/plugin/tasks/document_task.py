@@ -1,5 +1,6 @@
 """What every task on prepared documents does: lengths and tokenizer travel in the checkpoint, summaries are scored."""
 
+from abc import ABC, abstractmethod
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, Optional
@@ -22,7 +23,7 @@ from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.plugin.tasks.validation import ValidationScores, WithExamples, check_best, validation_metrics
 
 
-class DocumentTask(TrainingTask):
+class DocumentTask(TrainingTask, ABC):
     """A task on documents in a folder made by `pyramidions prepare`.
 
     Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
@@ -143,9 +144,9 @@ class DocumentTask(TrainingTask):
             self._validation = ValidationScores(self.validation_generator(model), tokenizer, metrics)
         return model
 
+    @abstractmethod
     def validation_generator(self, model: Any) -> Any:
         """Return what writes summaries at validation."""
-        raise NotImplementedError
 
     def check_model(self, cfg: Any) -> None:
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""

@@ -14,7 +14,7 @@ from torch import nn
 from pyramidions.base.errors import UserError
 from pyramidions.files.archive import is_damaged
 from pyramidions.files.run_facts import RunFacts, start_of
-from pyramidions.models.config import part_fields
+from pyramidions.models.declared import part_fields
 from pyramidions.models.freezing import parameters_of
 from pyramidions.models.older_fields import ENDING, translate
 from pyramidions.models.older_releases import FORMAT, UNRECORDED

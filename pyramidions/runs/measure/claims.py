@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from pyramidions.models import preset
+from pyramidions.models import PyramidionConfig, preset
 from pyramidions.models.notation import written
 from pyramidions.models.scaling import doubled
 from pyramidions.models.spec import Part
@@ -196,7 +196,7 @@ def orders() -> list[Claim]:
 
 
 def _doubled(overrides: dict[str, Any]) -> dict[str, Any]:
-    return {name: doubled(name, value) for name, value in overrides.items()}
+    return {name: doubled(PyramidionConfig, name, value) for name, value in overrides.items()}
 
 
 def _counted(model: str, part: CostPart, source: int = 8192, target: int = 512, **overrides: Any) -> int:

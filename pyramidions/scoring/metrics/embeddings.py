@@ -120,8 +120,8 @@ class BertScore(EmbeddingMetric):
     """Precision, recall and F1 of tokens, each matched with the most similar one of the other text; 0 to 100.
 
     BERTScore (Zhang, Kishore, Wu, Weinberger and Artzi, 2020). Similar is the cosine of vectors in context. CLS and SEP
-    may be matched, but weigh nothing, as in the authors' package; torchmetrics leaves them out, and its figures
-    differ in the second digit. Of several references the best counts, by each figure. Figures are not rescaled by a
+    may be matched, but weigh nothing, as in the authors' package; torchmetrics leaves them out, so its figures
+    differ. Of several references the best counts, by each figure. Figures are not rescaled by a
     baseline.
 
     Args:

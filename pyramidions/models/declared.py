@@ -1,0 +1,50 @@
+"""How a field of a config is declared: by its text and, where it describes parts, by the registry of their axis."""
+
+from collections.abc import Mapping
+from dataclasses import field, fields
+from typing import Any
+
+from pyramidions.base.registry import Registry
+from pyramidions.models.older_fields import NONE
+
+
+def described(default: Any, text: str) -> Any:
+    """Return a field that a text explains."""
+    return field(default=default, metadata={"help": text})
+
+
+def parts_field(
+    default: str | None,
+    registry: Registry[Any],
+    text: str,
+    kinds: tuple[str, ...] | None = None,
+    optional: bool = False,
+) -> Any:
+    """Return a field that describes parts of one axis.
+
+    Args:
+        default: if the field is not given.
+        registry: of the axis.
+        text: that explains the field.
+        kinds: those that the field may name; None for all.
+        optional: there need not be such a part.
+    """
+    names = (*([NONE] if optional else []), *(kinds or registry.names))
+    said = f"{text}: {', '.join(names)}"
+    return field(default=default, metadata={"help": said, "registry": registry, "optional": optional})
+
+
+def part_fields(kind: type[Any]) -> dict[str, Any]:
+    """Return the fields of a kind of config that describe parts, with their defaults."""
+    return {each.name: each.default for each in fields(kind) if "registry" in each.metadata}
+
+
+def about(kind: type[Any], name: str) -> Mapping[str, Any]:
+    """Return what `parts_field` says of a field: its "registry", and whether it is "optional"."""
+    metadata: Mapping[str, Any] = kind.__dataclass_fields__[name].metadata
+    return metadata
+
+
+def per(each: str, order: str = "") -> str:
+    """Return the remark that a field describes one part, or one for each unit."""
+    return f"(one part, or one per {each} with | in between{', ' if order else ''}{order})"
