@@ -1,20 +1,22 @@
 """What every task on prepared documents does: lengths and tokenizer travel in the checkpoint, summaries are scored."""
 
-from abc import ABC, abstractmethod
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Optional
 
 from fairseq.data import Dictionary
 from torch import Tensor
 
 from pyramidions.base.errors import UserError
-from pyramidions.plugin.hooks import is_first_worker, run_of, unset_defaults, watch_results
+from pyramidions.data.folder import DataFolder
+from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
+from pyramidions.plugin.hooks import is_first_worker, model_name, run_of, unset_defaults, watch_results
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import DocumentTaskConfig
 from pyramidions.plugin.tasks.datasets import PairDataset
 from pyramidions.plugin.tasks.learning import ScorerRate, begin_fine_tuning
-from pyramidions.plugin.tasks.preprocessing import PieceCodec, Preprocessing
+from pyramidions.plugin.tasks.preprocessing import Length, PieceCodec, Preprocessing, Setting
 from pyramidions.plugin.tasks.queries import check_query_model
 from pyramidions.plugin.tasks.schedule import warn_of_schedule
 from pyramidions.plugin.tasks.splits import documents_alone, examples_of
@@ -23,7 +25,7 @@ from pyramidions.plugin.tasks.training_task import TrainingTask
 from pyramidions.plugin.tasks.validation import ValidationScores, WithExamples, check_best, validation_metrics
 
 
-class DocumentTask(TrainingTask, ABC):
+class DocumentTask(TrainingTask):
     """A task on documents in a folder made by `pyramidions prepare`.
 
     Lengths, the tokenizer and settings of generation travel in the checkpoint, so that generation needs no flag
@@ -144,9 +146,9 @@ class DocumentTask(TrainingTask, ABC):
             self._validation = ValidationScores(self.validation_generator(model), tokenizer, metrics)
         return model
 
-    @abstractmethod
     def validation_generator(self, model: Any) -> Any:
-        """Return what writes summaries at validation."""
+        """Return what writes summaries at validation, for a task whose ``cfg`` has metrics."""
+        raise NotImplementedError
 
     def check_model(self, cfg: Any) -> None:
         """Refuse a model that does not suit the data, once it is known whether documents come with queries."""
@@ -177,3 +179,39 @@ class DocumentTask(TrainingTask, ABC):
         super().reduce_metrics(logging_outputs, criterion)
         if self._validation is not None:
             self._validation.reduce_metrics(logging_outputs)
+
+
+class WritingTask(DocumentTask):
+    """A task whose model reads one text and writes another.
+
+    Args:
+        cfg: what the user said.
+        task: fairseq's name of it.
+        settings: what travels in the checkpoint besides lengths and the tokenizer.
+    """
+
+    def __init__(
+        self, cfg: DocumentTaskConfig, task: str, settings: Mapping[str, Setting] = MappingProxyType({})
+    ) -> None:
+        super().__init__(cfg)
+        lengths = {
+            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
+            "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
+        }
+        self.preprocessing = Preprocessing(DataFolder(cfg.data), task, lengths, settings)
+
+    def max_positions(self) -> tuple[int, int]:
+        """Return the most tokens of what is read and of what is written."""
+        return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, and what validation needs to write with it.
+
+        Raises:
+            UserError: the model rates sentences.
+        """
+        if model_name(cfg) == "pyramidion_extractor":
+            raise UserError(
+                f"--task {self.preprocessing.task} needs a model that writes, but --arch names an extractor."
+            )
+        return super().build_model(cfg, from_checkpoint)

@@ -5,22 +5,19 @@ from typing import Any, Optional
 from fairseq.tasks import register_task
 from torch import Tensor
 
-from pyramidions.base.errors import UserError
 from pyramidions.base.strict_json import parse_options
-from pyramidions.data.folder import DataFolder
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.plugin.hooks import block_ngrams, model_name
+from pyramidions.plugin.hooks import block_ngrams
 from pyramidions.plugin.tasks import decoding
 from pyramidions.plugin.tasks.config import LongDocumentSummarizationConfig
-from pyramidions.plugin.tasks.document_task import DocumentTask
-from pyramidions.plugin.tasks.preprocessing import QUERIES, TAGS, Length, Preprocessing, Setting
+from pyramidions.plugin.tasks.document_task import WritingTask
+from pyramidions.plugin.tasks.preprocessing import QUERIES, TAGS, Setting
 from pyramidions.plugin.tasks.splits import load_split
 
 _NAME = "long_document_summarization"
 
 
 @register_task(_NAME, dataclass=LongDocumentSummarizationConfig)
-class LongDocumentSummarizationTask(DocumentTask):
+class LongDocumentSummarizationTask(WritingTask):
     """Summarization of documents in a folder made by `pyramidions prepare`.
 
     Args:
@@ -31,27 +28,7 @@ class LongDocumentSummarizationTask(DocumentTask):
     loader = staticmethod(load_split)
 
     def __init__(self, cfg: LongDocumentSummarizationConfig) -> None:
-        super().__init__(cfg)
-        lengths = {
-            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
-            "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
-        }
-        settings = {QUERIES: Setting(None, False), TAGS: Setting(None, False)}
-        self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths, settings)
-
-    def max_positions(self) -> tuple[int, int]:
-        """Return the most tokens of a document and of a summary."""
-        return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model, and what validation needs to write summaries with it.
-
-        Raises:
-            UserError: the model rates sentences.
-        """
-        if model_name(cfg) == "pyramidion_extractor":
-            raise UserError(f"--task {_NAME} needs a model that writes, but --arch names an extractor.")
-        return super().build_model(cfg, from_checkpoint)
+        super().__init__(cfg, _NAME, {QUERIES: Setting(None, False), TAGS: Setting(None, False)})
 
     def build_generator(self, models: list[Any], args: Any, *rest: Any, **kwargs: Any) -> Any:
         """Build fairseq's generator with the user's settings, else the models' own."""

@@ -8,14 +8,12 @@ import numpy as np
 from fairseq.tasks import register_task
 
 from pyramidions.base.errors import UserError
-from pyramidions.data.folder import DataFolder
 from pyramidions.data.verify import verify_split
-from pyramidions.models.config import MAX_SOURCE_POSITIONS, MAX_TARGET_POSITIONS
-from pyramidions.plugin.hooks import model_name, seed_of
+from pyramidions.plugin.hooks import seed_of
 from pyramidions.plugin.tasks.config import SpanDenoisingConfig
 from pyramidions.plugin.tasks.datasets import DrawnPairs
-from pyramidions.plugin.tasks.document_task import DocumentTask
-from pyramidions.plugin.tasks.preprocessing import Length, Preprocessing
+from pyramidions.plugin.tasks.document_task import WritingTask
+from pyramidions.plugin.tasks.preprocessing import Preprocessing
 from pyramidions.plugin.tasks.splits import indexed, is_shuffled
 from pyramidions.text.tokenizer import EOS
 
@@ -138,7 +136,7 @@ class Corruption:
 
 
 @register_task(_NAME, dataclass=SpanDenoisingConfig)
-class SpanDenoisingTask(DocumentTask):
+class SpanDenoisingTask(WritingTask):
     """Pretraining on the documents of a folder made by `pyramidions prepare` (Raffel et al. 2020, section 3.1.4).
 
     Each epoch reads a random passage of each document. Random spans of it are replaced by one sentinel each, the
@@ -156,31 +154,12 @@ class SpanDenoisingTask(DocumentTask):
     cfg: SpanDenoisingConfig
 
     def __init__(self, cfg: SpanDenoisingConfig) -> None:
-        super().__init__(cfg)
+        super().__init__(cfg, _NAME)
         if not 0 < cfg.corrupted_share < 1:
             raise UserError(f"`corrupted_share` must be above 0 and below 1, but is {cfg.corrupted_share}.")
         if not 1 <= cfg.mean_span < float("inf"):
             raise UserError(f"`mean_span` must be at least 1, but is {cfg.mean_span}.")
-        lengths = {
-            "max_source_positions": Length(cfg.max_source_positions, MAX_SOURCE_POSITIONS),
-            "max_target_positions": Length(cfg.max_target_positions, MAX_TARGET_POSITIONS),
-        }
-        self.preprocessing = Preprocessing(DataFolder(cfg.data), _NAME, lengths)
         self.noise = SpanNoise(cfg.corrupted_share, cfg.mean_span, cfg.copy_spans)
-
-    def max_positions(self) -> tuple[int, int]:
-        """Return the most tokens of what is left of a passage, and of its missing spans."""
-        return self.preprocessing.length("max_source_positions"), self.preprocessing.length("max_target_positions")
-
-    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model.
-
-        Raises:
-            UserError: the model rates sentences.
-        """
-        if model_name(cfg) == "pyramidion_extractor":
-            raise UserError(f"--task {_NAME} needs a model that writes, but --arch names an extractor.")
-        return super().build_model(cfg, from_checkpoint)
 
     def loader(self, preprocessing: Preprocessing, split: str, *, check_hashes: bool, warn: bool) -> DrawnPairs:
         """Load the documents of a split.
