@@ -3,6 +3,7 @@
 import gc
 import json
 import re
+import runpy
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import SAMPLE
 from fairseq_commands import run
+from tables import for_each
 
 from pyramidions.data.folder import DataFolder
 
@@ -23,6 +25,12 @@ THROUGHPUT = [
     *("python", BENCHMARKS / "throughput.py", "--documents", 4, "--repeats", 1),
     *("--embed-dim", 16, "--ffn-embed-dim", 32, "--num-heads", 2),
 ]
+
+
+@for_each("name", sorted(path.name for path in BENCHMARKS.glob("*.py")))
+def test_what_a_benchmark_imports_is_there(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    runpy.run_path(str(BENCHMARKS / name), run_name="imported")
 
 
 @pytest.mark.slow
