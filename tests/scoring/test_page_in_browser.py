@@ -11,7 +11,8 @@ from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from pyramidions.scoring.page import score_page
 
@@ -126,9 +127,16 @@ def test_an_empty_summary_is_marked(page: OpenPage) -> None:
     assert texts[1].find_element(By.CSS_SELECTOR, ".empty").text == "Empty"
 
 
+def opened(page: OpenPage, number: int) -> WebElement:
+    """Open a document, and return it once its texts are drawn: browsers tell of opening later than they open."""
+    box = page.all("#ends .card")[number]
+    box.find_element(By.TAG_NAME, "summary").click()
+    WebDriverWait(page.browser, 10).until(lambda _: box.find_elements(By.CLASS_NAME, "texts"))
+    return box
+
+
 def test_copied_runs_are_marked_and_made_up_sentences_are_said_to_have_no_support(page: OpenPage) -> None:
-    page.all("#ends .card > summary")[1].click()
-    box = page.all("#ends .card")[1]
+    box = opened(page, 1)
     first, second = box.find_elements(By.CSS_SELECTOR, "section:nth-child(2) .sentences > li")
     copied = first.find_element(By.TAG_NAME, "mark")
     assert (copied.text, copied.get_attribute("class")) == ("Cold water stops it", "run-1")
@@ -166,8 +174,8 @@ def test_text_is_readable_in_light_and_dark(mode: str, page: OpenPage) -> None:
     features = [{"name": "prefers-color-scheme", "value": mode}]
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     ground = page.colour("body", "backgroundColor")
-    for document in page.all("#ends .card > summary")[1:3]:
-        document.click()
+    for number in (1, 2):
+        opened(page, number)
     assert (luminance(ground) > 0.5) is (mode == "light")
     for selector in ("body", ".note", "th button", ".apart", ".empty", "#distribution text", "div.support"):
         which = "fill" if selector.endswith("text") else "color"
