@@ -227,7 +227,7 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
 
 
 def _vectors(memory: Memory) -> int:
-    x, mask = memory
+    x, mask, _ = memory
     return x.size(1) if mask is None else int((~mask).sum())
 
 

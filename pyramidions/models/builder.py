@@ -44,6 +44,7 @@ def build(
         merges = not spec.reads_streams
         encoder = builder.encoder(spec.encoder, embedding, unit_marker, marker_idx, separator_idx, name_end_idx, merges)
         decoder = builder.decoder(spec, embedding, max_target_positions)
+        encoder.tells_origins = decoder.output.points
         return Transformer(encoder, decoder, padding_idx)
 
 

@@ -12,12 +12,13 @@ from pyramidions.models.config import (
     PyramidionConfig,
 )
 from pyramidions.models.fields import FieldReader, check_kinds, check_numbers, parse_layers, parse_memories
-from pyramidions.models.rules import check_stages, reads_query
+from pyramidions.models.rules import check_pointer, check_stages, reads_query
 from pyramidions.models.spec import EncoderSpec, ExtractorSpec, HourglassSpec, LayerSpec, ModelSpec, Part, ShortenedSpec
 from pyramidions.models.stages import stages_of
 from pyramidions.nn.attention import Feature, supporting
 from pyramidions.nn.boundaries import BOUNDARIES
 from pyramidions.nn.decoder import DECODER
+from pyramidions.nn.output import OUTPUT
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.stack import STACK
 
@@ -42,6 +43,11 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
     transforms = _transforms(reader, config.encoder_layers + layers)
     encoder = _encoder(reader, transforms[: config.encoder_layers], memories)
     parts = zip(own, transforms[config.encoder_layers :], zip(*cross, strict=True), strict=True)
+    output = reader.one("output").kind
+    if OUTPUT[output].points:
+        check_pointer(encoder, output, memories[0])
+        if decoder.options.get("reads_streams"):
+            raise UserError(f"`output` {output} needs one stream of the encoder: not `reads_streams` of the decoder.")
     return ModelSpec(encoder, decoder, tuple(LayerSpec(kind, *both, read) for kind, both, read in parts))
 
 
@@ -139,6 +145,8 @@ def hourglass_spec_of(config: LanguageModelConfig) -> HourglassSpec:
     attention = reader.each("self_attention", sum(counts), "layer")
     possible = supporting(Feature.STEPS)
     check_kinds("`self_attention` of a language model", attention, possible, "that writes token by token")
+    without = [kind for kind in OUTPUT.names if not OUTPUT[kind].points]
+    check_kinds("`output` of a language model", [reader.one("output")], without, "that points to no document")
     layers = map(LayerSpec, attention, reader.each("feed_forward", sum(counts), "layer"))
     groups = [tuple(islice(layers, count)) for count in counts]
     return _hourglass(groups, _shortenings(reader, len(counts) // 2))

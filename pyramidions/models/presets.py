@@ -154,6 +154,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "blockwise": _BLOCKS,
     "transpooler": _TRANSPOOLER,
     "pyramidion": {**_BLOCKS, "pooling_lengths": "2048,512"},
+    # Ours: the decoder copies through the pooling.
+    "pointer_generator": {"output": "pointer"},
+    "blockwise_pointer": {**_BLOCKS, "output": "pointer"},
+    "transpooler_pointer": {**_TRANSPOOLER, "output": "pointer"},
+    "pyramidion_pointer": {**_BLOCKS, "pooling_lengths": "2048,512", "output": "pointer"},
+    "deep_pyramidion_pointer": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None", "output": "pointer"},
     "lsh": {"self_attention": "lsh"},
     "efficient": {"self_attention": "efficient"},
     "power": {**_BLOCKS, "pooling": "hard_topk", "scorer": "attention", "pooling_lengths": "2048,512"},

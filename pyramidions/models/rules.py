@@ -107,3 +107,19 @@ def _reads_query(pooling: PoolingSpec) -> bool:
 
 def _has(layer: LayerSpec, feature: Feature) -> bool:
     return feature in ATTENTION[layer.attention.kind].supports
+
+
+def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
+    """Refuse an output layer that points to the memory of ``layer``, whose vectors do not tell their tokens.
+
+    Raises:
+        UserError: a pooling before it has no provenance.
+    """
+    for place, pooling in encoder.poolings.items():
+        is_before = layer is None or place < layer
+        if is_before and pooling.upsampler is None and not POOLING[pooling.pooler.kind].has_provenance:
+            possible = ", ".join(name for name in POOLING.names if POOLING[name].has_provenance)
+            raise UserError(
+                f"`output` {output} needs a `pooling` that tells which tokens a vector is made of ({possible}), but is "
+                f"given {pooling.pooler.kind!r}."
+            )

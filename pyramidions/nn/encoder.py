@@ -10,6 +10,7 @@ from pyramidions.nn.block_layout import lengths_of
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
 from pyramidions.nn.marks import Marking, Marks, query_marks
+from pyramidions.nn.origins import Origins
 from pyramidions.nn.pooling import Pooled, Pooler
 from pyramidions.nn.roles import Roles
 from pyramidions.nn.sequence import Sequence
@@ -50,6 +51,7 @@ class Encoder(nn.Module):
             None for the output.
         name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
         last_stack: composes the layers of the last stage; None for ``stack``.
+        tells_origins: memories tell which tokens their vectors are made of.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Encoder(nn.Module):
         memories: tuple[int | None, ...] = (None,),
         name_end_idx: int | None = None,
         last_stack: Stack | None = None,
+        tells_origins: bool = False,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -95,6 +98,7 @@ class Encoder(nn.Module):
         self.separator_idx = separator_idx
         self.global_query = global_query
         self.reads_query = reads_query
+        self.tells_origins = tells_origins
 
     def all_stages(self) -> list[Stage]:
         """Return all stages, inner ones too, in the order in which their layers run."""
@@ -144,7 +148,8 @@ class Encoder(nn.Module):
         place = Units(units).places if units is not None and self._restarts_in_units else None
         x = self.embedder(tokens, position=place, tags=tags)
         roles = self._roles(tokens, units)
-        sequence = Sequence(x, padding_mask, position, lengths, units, marks, read, roles)
+        origins = Origins.of_tokens(tokens, padding_mask, x.dtype) if self.tells_origins else None
+        sequence = Sequence(x, padding_mask, position, lengths, units, marks, read, roles, origins)
         poolings: list[Pooled] = []
         made: list[Sequence] = []
         for stage in self.stages:
@@ -154,7 +159,8 @@ class Encoder(nn.Module):
             sequence = sequence._replace(x=self.norm(sequence.x))
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
         memories = (sequence if number is None else made[number] for number in self.memories)
-        return Encoded(sequence, pooled, tuple(Memory(memory.x, memory.attention_mask) for memory in memories))
+        read_by_decoder = tuple(Memory(memory.x, memory.attention_mask, memory.origins) for memory in memories)
+        return Encoded(sequence, pooled, read_by_decoder)
 
     def seen_by_all(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:
         """Return which tokens are global, (B, L); None if none is."""

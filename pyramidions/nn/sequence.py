@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.origins import Origins
 from pyramidions.nn.roles import Roles
 
 
@@ -28,6 +29,8 @@ class Sequence(NamedTuple):
         query: the vectors of the query that stands before the document; None if nothing reads it, and after a pooling
             without provenance.
         roles: who speaks in each unit; None if nothing reads it, and after a pooling without provenance.
+        origins: which tokens the vectors are made of; None if nothing reads that, and after a pooling without
+            provenance.
     """
 
     x: Tensor
@@ -38,6 +41,7 @@ class Sequence(NamedTuple):
     marks: Marks | None = None
     query: Marks | None = None
     roles: Roles | None = None
+    origins: Origins | None = None
 
     @property
     def leads_unit(self) -> Tensor:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from pyramidions.nn.marks import Marks
+from pyramidions.nn.origins import Origins
 from pyramidions.nn.units import Units
 
 
@@ -17,15 +18,21 @@ class Memory(NamedTuple):
     Attributes:
         x: (B, K, D).
         padding_mask: (B, K), True at padding, or its `as_bias`, or None if there is no padding.
+        origins: which tokens the vectors are made of; None if nothing reads that.
     """
 
     x: Tensor
     padding_mask: Tensor | None = None
+    origins: Origins | None = None
 
     def select(self, documents: Tensor) -> "Memory":
         """Return the memory of ``documents`` (B',), in that order."""
-        mask = self.padding_mask
-        return Memory(self.x.index_select(0, documents), None if mask is None else mask.index_select(0, documents))
+        mask, origins = self.padding_mask, self.origins
+        return Memory(
+            self.x.index_select(0, documents),
+            None if mask is None else mask.index_select(0, documents),
+            None if origins is None else origins.select(documents),
+        )
 
 
 class Memories(NamedTuple):

@@ -271,7 +271,7 @@ def test_every_dropout_acts_in_training(name: str) -> None:
         ),
         (
             {"output": "tide"},
-            "`output` must be one of multiplicative, tied, untied, but is 'tide'.",
+            "`output` must be one of multiplicative, pointer, tied, untied, but is 'tide'.",
         ),
         (
             {"encoder_positions": "none(first=1)"},

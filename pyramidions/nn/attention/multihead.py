@@ -142,10 +142,10 @@ class CrossAttention(SublayerFunction):
         """
         k, _, mask = self._read(context)
         weights = self.attention.weights(self.projections.queries(x), k, LayerContext(mask))
-        memory, padding = context.memories[self.reads]
+        memory, padding, _ = context.memories[self.reads]
         if padding is None:
             padding = torch.zeros(memory.shape[:2], dtype=torch.bool, device=x.device)
         return self.attention.spread(weights, padding)
 
     def _read(self, context: LayerContext) -> tuple[Tensor, Tensor, Tensor | None]:
-        return self.attention.keys_values(self.projections, *context.memories[self.reads])
+        return self.attention.keys_values(self.projections, *context.memories[self.reads][:2])

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from pyramidions.nn.output import Pointed
 from pyramidions.nn.sublayer import Memory, State, staying
 
 
@@ -22,7 +23,7 @@ class Lineage:
 
     def begin(self, memory: Memory, width: int) -> None:
         """Let a memory stand before the first token of ``width`` hypotheses of a document, but for its padding."""
-        x, padding_mask = memory
+        x, padding_mask = memory.x, memory.padding_mask
         real = torch.ones_like(x[..., 0], dtype=torch.bool) if padding_mask is None else ~padding_mask
         self.belongs = real[:, None].expand(-1, width, -1)
         self._alone = padding_mask is None
@@ -77,6 +78,8 @@ class DecoderCache:
         #: what masks each memory in cached steps: what cross-attention adds to its scores, (B, 1, 1, K), or the mask
         #: (B, K) where a kind takes no bias; None of a memory without padding, and no entries before the first step
         self.memory_masks: list[Tensor | None] = []
+        #: what an output layer that points reads of the first memory; None before the first step
+        self.pointed: Pointed | None = None
 
     @property
     def documents(self) -> int:
@@ -112,6 +115,7 @@ class DecoderCache:
         if documents is not None:
             masks = self.memory_masks
             self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]
+            self.pointed = self.pointed and self.pointed.select(documents)
 
     def _move(self, order: Tensor, documents: Tensor | None) -> None:
         for layer in self.states:

@@ -11,7 +11,7 @@ from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.output import Output
+from pyramidions.nn.output import Output, PointerOutput
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import Memory
 
@@ -110,14 +110,27 @@ class Decoder(nn.Module, ABC):
     def tells_weights(self) -> bool:
         """Whether `cross_attention_weights` can be called."""
 
-    def logits(self, features: Tensor) -> Tensor:
-        """Score the vocabulary: (BW, T, D) -> (BW, T, V)."""
-        logits: Tensor = self.output(features, self.embedder.tokens.weight)
-        return logits
+    def logits(self, features: Tensor, memories: tuple[Memory, ...] = (), cache: DecoderCache | None = None) -> Tensor:
+        """Score the vocabulary: (BW, T, D) -> (BW, T, V).
+
+        Args:
+            features: those of `features`.
+            memories: what the layers read; only an output layer that points reads the first of them.
+            cache: as in `features`.
+        """
+        weight = self.embedder.tokens.weight
+        if not isinstance(self.output, PointerOutput):
+            logits: Tensor = self.output(features, weight)
+            return logits
+        pointed = self.output.point(memories[0]) if cache is None or cache.pointed is None else cache.pointed
+        if cache is not None:
+            cache.pointed = pointed
+        mixed: Tensor = self.output(features, weight, pointed)
+        return mixed
 
     def forward(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""
-        return self.logits(self.features(tokens, memories, cache))
+        return self.logits(self.features(tokens, memories, cache), memories, cache)
 
 
 DECODER: Registry[Decoder] = Registry("decoder")

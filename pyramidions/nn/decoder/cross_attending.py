@@ -53,7 +53,7 @@ class CrossAttendingDecoder(Decoder):
 
     @torch.no_grad()
     def cross_attention_weights(self, tokens: Tensor, memories: tuple[Memory, ...]) -> tuple[Tensor, ...]:
-        totals = tuple(torch.zeros(*tokens.shape, x.size(1), device=x.device) for x, _ in memories)
+        totals = tuple(torch.zeros(*tokens.shape, x.size(1), device=x.device) for x, *_ in memories)
         context = LayerContext(None, memories)
 
         def watch(attention: CrossAttention, x: Tensor) -> None:

@@ -5,3 +5,5 @@ from pyramidions.nn.output.core import MultiplicativeOutput as MultiplicativeOut
 from pyramidions.nn.output.core import Output as Output
 from pyramidions.nn.output.core import TiedOutput as TiedOutput
 from pyramidions.nn.output.core import UntiedOutput as UntiedOutput
+from pyramidions.nn.output.pointer import Pointed as Pointed
+from pyramidions.nn.output.pointer import PointerOutput as PointerOutput

@@ -1,6 +1,7 @@
 """Output layers: the role, the registry of kinds, and the kinds."""
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,6 +12,9 @@ from pyramidions.nn.multiplicative import Multiplicative
 
 class Output(nn.Module, ABC):
     """Scores the vocabulary."""
+
+    #: whether it points to the first memory, as `PointerOutput` does
+    points: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, features: Tensor, embedding: Tensor) -> Tensor:

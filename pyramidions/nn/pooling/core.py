@@ -51,7 +51,7 @@ class Pooled(NamedTuple):
             lengths: of what is handed on, as in `Sequence`.
         """
         strongest = self._strongest()
-        if strongest is None:
+        if strongest is None or self.sources is None or self.weights is None:
             return Sequence(self.x, self.padding_mask, lengths=lengths)
         position, unit, marks, query = unpooled.position, unpooled.unit, unpooled.marks, unpooled.query
         return Sequence(
@@ -63,6 +63,7 @@ class Pooled(NamedTuple):
             None if marks is None else marks.handed_on(strongest, self.padding_mask),
             None if query is None else query.handed_on(strongest, self.padding_mask),
             unpooled.roles,
+            None if unpooled.origins is None else unpooled.origins.pooled(self.sources, self.weights),
         )
 
     def _strongest(self) -> Tensor | None:

@@ -109,7 +109,7 @@ class PyramidionDecoder(CachedDecoder):
         with in_evaluation_without_cudnn_attention(self):
             x = self.core.features(tokens, encoder_out.memories.each, cache)
         if not features_only:
-            x = self.core.logits(x)
+            x = self.core.logits(x, encoder_out.memories.each, cache)
         return x, {"attn": [None], "inner_states": None, "pooled": encoder_out.pooled}
 
     def reorder(self, cache: DecoderCache, order: Tensor) -> None:

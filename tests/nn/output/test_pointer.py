@@ -1,0 +1,203 @@
+"""The output layer that copies, against sums written out and against products of whole matrices."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import for_each
+from torch import Tensor
+
+from pyramidions.base.errors import UserError
+from pyramidions.models import PyramidionConfig, build
+from pyramidions.nn.origins import Copies, Origins
+from pyramidions.nn.output import PointerOutput
+from pyramidions.nn.pooling import POOLING
+from pyramidions.nn.provenance import provenance
+from pyramidions.nn.sublayer import Memory
+from pyramidions.nn.transformer import Transformer
+
+PAD, VOCABULARY = 1, 12
+CONFIG = PyramidionConfig(
+    embed_dim=8, ffn_embed_dim=16, num_heads=2, encoder_layers=3, decoder_layers=2, max_source_positions=40,
+    dropout=0.0, attention_dropout=0.0, pooling_lengths="20,5,None", output="pointer",
+)  # fmt: skip
+POOLINGS = [kind for kind in POOLING.names if POOLING[kind].has_provenance]
+
+
+def model(**fields: Any) -> Transformer:
+    torch.manual_seed(0)
+    return build(replace(CONFIG, **fields), VOCABULARY, PAD, marker_idx=4).eval()
+
+
+def documents(*lengths: int, padding: int = 0) -> Tensor:
+    torch.manual_seed(1)
+    tokens = torch.full((len(lengths), max(lengths) + padding), PAD)
+    for row, length in enumerate(lengths):
+        tokens[row, :length] = torch.randint(4, VOCABULARY, (length,))
+        tokens[row, 0] = 4
+    return tokens
+
+
+def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, memory: Memory) -> Tensor:
+    """Write the mixture down as its definition has it, token by token, in place of the layer's own way."""
+    assert memory.origins is not None
+    tokens, weights = memory.origins
+    probabilities = torch.zeros(*features.shape[:2], len(embedding), dtype=features.dtype)
+    for b in range(len(features)):
+        for t, h in enumerate(features[b]):
+            scores = output.query(h) @ output.key(memory.x[b]).T / features.size(-1) ** 0.5
+            if memory.padding_mask is not None:
+                scores = scores.masked_fill(memory.padding_mask[b], -torch.inf)
+            a = scores.softmax(-1)
+            g = (output.gate(h) + a @ output.value(memory.x[b])).sigmoid()
+            probabilities[b, t] = g * (embedding @ h).softmax(-1)
+            for k in range(len(a)):
+                for token, weight in zip(tokens[b, k].tolist(), weights[b, k], strict=True):
+                    probabilities[b, t, token] += (1 - g[0]) * a[k] * weight
+    return probabilities
+
+
+@torch.no_grad()
+def test_four_tokens_in_two_vectors() -> None:
+    output = PointerOutput(embed_dim=2, vocab_size=6)
+    for parameter in output.parameters():
+        parameter.zero_()
+    # Each vector is read alike, and copying is as probable as generating, which is uniform.
+    origins = Origins(torch.tensor([[[2, 3], [3, 5]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]))
+    memory = Memory(torch.zeros(1, 2, 2), None, origins)
+    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.point(memory)).exp()
+    copied = torch.tensor([0, 0, 0.75, 0.25 + 0.5, 0, 0.5]) / 2
+    torch.testing.assert_close(found[0, 0], 0.5 / 6 + 0.5 * copied)
+
+
+@for_each("pooling", [None, *POOLINGS])
+@torch.no_grad()
+def test_what_a_model_returns_is_the_definition(pooling: str | None) -> None:
+    transformer = model(pooling_lengths=None) if pooling is None else model(pooling=pooling)
+    source, target = documents(40, 7, 23), torch.randint(4, VOCABULARY, (3, 6))
+    encoded = transformer.encoder(source, source.eq(PAD))
+    features = transformer.decoder.features(target, encoded.memories)
+    output = transformer.decoder.output
+    assert isinstance(output, PointerOutput)
+    embedding = transformer.decoder.embedder.tokens.weight
+    expected = mixed_by_hand(output, features, embedding, encoded.memories[0])
+    torch.testing.assert_close(transformer(source, target).exp(), expected, rtol=1e-4, atol=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pooling=st.sampled_from(POOLINGS),
+    lengths=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    padding=st.integers(0, 9),
+    seed=st.integers(0, 99),
+)
+@torch.no_grad()
+def test_probabilities_sum_to_1_and_padding_changes_nothing(
+    pooling: str, lengths: list[int], padding: int, seed: int
+) -> None:
+    transformer = model(pooling=pooling)
+    source = documents(*lengths)
+    torch.manual_seed(seed)
+    target = torch.randint(4, VOCABULARY, (len(lengths), 5))
+    found = transformer(source, target)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(len(lengths), 5), rtol=0, atol=1e-5)
+    torch.testing.assert_close(transformer(documents(*lengths, padding=padding), target), found, rtol=0, atol=1e-4)
+    # A softmax leaves logarithms of probabilities as they are.
+    torch.testing.assert_close(found.log_softmax(-1), found, rtol=0, atol=1e-5)
+
+
+@for_each("pooling", POOLINGS)
+@torch.no_grad()
+def test_origins_through_two_poolings_are_products_of_whole_matrices(pooling: str) -> None:
+    transformer, source = model(pooling=pooling), documents(40)
+    encoded = transformer.encoder(source, source.eq(PAD))
+    made_of = provenance(encoded.pooled, 40)[max(encoded.pooled)]
+    assert made_of is not None
+    one_hot = torch.nn.functional.one_hot(source[0], VOCABULARY).float()
+    (memory,) = encoded.memories
+    assert memory.origins is not None
+    tokens, weights = memory.origins
+    summed = torch.zeros(tokens.size(1), VOCABULARY).scatter_add(1, tokens[0], weights[0])
+    torch.testing.assert_close(summed, made_of.to_dense() @ one_hot, rtol=0, atol=1e-5)
+
+
+def test_gradients_reach_the_scorers_as_finite_differences_say() -> None:
+    transformer = model(pooling="soft_topk").double()
+    source, target = documents(40, 31), torch.randint(4, VOCABULARY, (2, 6))
+    scorer = transformer.encoder.poolers["0"].scorer.linear.weight
+
+    def loss(change: Tensor) -> Tensor:
+        found = torch.func.functional_call(
+            transformer, {"encoder.poolers.0.scorer.linear.weight": scorer.detach() + change}, (source, target)
+        )
+        return found.gather(2, target[..., None]).sum()
+
+    change = torch.zeros_like(scorer, requires_grad=True)
+    assert torch.autograd.gradcheck(loss, change, eps=1e-7, atol=1e-4)
+    (grad,) = torch.autograd.grad(loss(change), change)
+    assert grad.abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_cached_steps_whose_documents_leave_equal_the_whole() -> None:
+    transformer, source = model(), documents(40, 7, 23)
+    target = torch.randint(4, VOCABULARY, (3, 6))
+    memories = transformer.encoder(source, source.eq(PAD)).memories
+    whole = transformer.decoder(target, memories)
+    cache = transformer.decoder.new_cache()
+    first = transformer.decoder(target[:, :3], memories, cache)
+    torch.testing.assert_close(first, whole[:, :3], rtol=0, atol=1e-5)
+    staying = torch.tensor([0, 2])
+    cache.reorder(staying, 1)
+    memories = tuple(memory.select(staying) for memory in memories)
+    for step in (3, 4, 5):
+        last = transformer.decoder(target[staying, step : step + 1], memories, cache)
+        torch.testing.assert_close(last, whole[staying, step : step + 1], rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_of_several_memories_the_first_is_pointed_to() -> None:
+    transformer, source = model(memories="1,last", cross_attention="full; hepos(stride=2)"), documents(40)
+    first, last = transformer.encoder(source, source.eq(PAD)).memories
+    assert first.x.size(1) == 40 and last.x.size(1) == 5
+    assert first.origins is not None and first.origins.tokens.squeeze(-1).equal(source)
+    target = torch.randint(4, VOCABULARY, (1, 4))
+    found = transformer(source, target)
+    changed = transformer.decoder(target, (first, last._replace(origins=None)))
+    torch.testing.assert_close(changed, found)
+
+
+@torch.no_grad()
+def test_a_document_of_padding_has_nothing_to_copy() -> None:
+    output = PointerOutput(embed_dim=8, vocab_size=VOCABULARY)
+    features, embedding = torch.randn(1, 3, 8), torch.randn(VOCABULARY, 8)
+    source = torch.full((1, 4), PAD)
+    nothing = Origins.of_tokens(source, source.eq(PAD), torch.float32)
+    found = output(features, embedding, output.point(Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing)))
+    torch.testing.assert_close(found, (features @ embedding.T).log_softmax(-1))
+
+
+@torch.no_grad()
+def test_a_gate_that_starts_high_leaves_the_logits_as_they_were() -> None:
+    pointing, plain = model(output="pointer(start=12)"), model(output="tied")
+    plain.load_state_dict(pointing.state_dict(), strict=False)
+    source, target = documents(40, 9), torch.randint(4, VOCABULARY, (2, 6))
+    torch.testing.assert_close(pointing(source, target), plain(source, target).log_softmax(-1), rtol=0, atol=1e-4)
+
+
+def test_equal_tokens_are_copied_together() -> None:
+    copies = Copies.of(Origins(torch.tensor([[[7], [5], [7]], [[5], [5], [5]]]), torch.ones(2, 3, 1)))
+    assert copies.tokens.tolist() == [[5, 7], [5, 0]]
+    copied = copies.copied(torch.tensor([[[0.5, 0.25, 0.25]], [[0.5, 0.25, 0.25]]]))
+    assert copied.tolist() == [[[0.25, 0.75]], [[1.0, 0.0]]]
+
+
+def test_a_pooling_without_provenance_is_refused_where_it_shortens_what_is_pointed_to() -> None:
+    with pytest.raises(UserError, match=r"^`output` pointer needs a `pooling` that tells .* but is given 'max'"):
+        model(pooling="max")
+    # Whose output has the length of the document again, or what was read before it.
+    assert model(pooling="funnel", pooling_lengths="None,5,None").encoder.tells_origins
+    assert model(pooling="max", memories="1,last").encoder.tells_origins
