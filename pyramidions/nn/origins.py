@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pyramidions.base.device import has_values
+
 
 class Origins(NamedTuple):
     """The source tokens in each vector, and how much of each, through all poolings.
@@ -71,7 +73,7 @@ class Copies(NamedTuple):
         rank = torch.zeros_like(ordered)
         rank[:, 1:] = (ordered[:, 1:] != ordered[:, :-1]).cumsum(dim=1)
         places = torch.zeros_like(rank).scatter(1, order, rank)
-        count = int(rank[:, -1].max()) + 1
+        count = int(rank[:, -1].max()) + 1 if has_values(rank) else rank.size(1)
         different = tokens.new_zeros(documents, count).scatter(1, rank, ordered)
         real = weights.sum(dim=2)
         if members == 1:

@@ -138,7 +138,7 @@ def cost_of_run(model: Transformer, lengths: Lengths) -> Cost:
         encoded = model.encoder(source, source.eq(model.padding_idx), [lengths.source] * lengths.batch)
         features = model.decoder.features(prefix, encoded.memories)
         counter.enter(CostPart.OUTPUT)
-        log_probs = model.decoder.logits(features).log_softmax(dim=-1)
+        log_probs = model.decoder.logits(features, encoded.memories).log_softmax(dim=-1)
         log_probs.gather(-1, target[..., None]).sum()
         counter.leave()
     products, weighted, kept = (
