@@ -42,7 +42,7 @@ def settings_hash(settings: Any) -> str:
 
 @cache
 def may_start_from(configs: Path, before: tuple[str, ...], after: tuple[str, ...]) -> bool:
-    """Return whether the weights of one run's model fit that of another, which has new scorers at most.
+    """Return whether the weights of a run fit the model of another, which has new scorers or a new pointer at most.
 
     Args:
         configs: as in `composed`.
@@ -50,11 +50,11 @@ def may_start_from(configs: Path, before: tuple[str, ...], after: tuple[str, ...
         after: likewise the second.
     """
     # Imported late: listing rows needs no torch.
-    from pyramidions.models.fitting import misfits, new_scorers
+    from pyramidions.models.fitting import misfits, new_parts
 
     given, model = _model(composed(configs, before)).state_dict(), _model(composed(configs, after))
     own = model.state_dict()
-    given.update({name: own[name] for names in new_scorers(given, model) for name in names})
+    given.update({name: own[name] for names in new_parts(given, model).values() for name in names})
     return not misfits(given, own)
 
 

@@ -84,6 +84,8 @@ class Trace(NamedTuple):
         memory, provenance, attention: of the encoder's output, see `MemoryTrace`.
         further: outputs of earlier layers that the decoder looked at, too.
         seen_by_all: (L,), True at global tokens, which all others see and which see all others; None without any.
+        copied: (T, L), how likely each token of the summary was copied from each token of the document, given that it
+            was written; rows sum to how likely it was copied at all. None where the output layer copies nothing.
     """
 
     layers: list[LayerTrace]
@@ -92,6 +94,7 @@ class Trace(NamedTuple):
     attention: Tensor | None
     further: tuple[MemoryTrace, ...] = ()
     seen_by_all: Tensor | None = None
+    copied: Tensor | None = None
 
     @property
     def memories(self) -> tuple[MemoryTrace, ...]:
@@ -166,6 +169,13 @@ class Explanation:
         drew = self._drew_on if memory is None else self._drew_on_each[memory]
         return None if drew is None else drew[start:end].mean(dim=0)
 
+    def copied(self, start: int, end: int) -> Tensor | None:
+        """Return how likely tokens of the summary were copied from each of the document, (L,), see `Trace.copied`.
+
+        The mean over the tokens from ``start`` to before ``end``; None where the output layer copies nothing.
+        """
+        return None if self.trace.copied is None else self.trace.copied[start:end].mean(dim=0)
+
     @cached_property
     def sentences(self) -> tuple[SummarySentence, ...]:
         """The sentences of the summary, and which sentences of the document support each."""
@@ -223,7 +233,29 @@ def trace(transformer: Transformer, document: Tensor, summary: Tensor, eos: int)
     (output,) = (memory for memory in memories if memory.layer is None)
     further = tuple(memory for memory in memories if memory.layer is not None)
     marked = encoder.seen_by_all(tokens, padding_mask)
-    return Trace(layers, *output[1:], further, None if marked is None else marked[0].cpu())
+    copied = _copied(transformer, encoded.memories, memories[0].provenance, document, summary, eos)
+    return Trace(layers, *output[1:], further, None if marked is None else marked[0].cpu(), copied)
+
+
+def _copied(
+    transformer: Transformer,
+    memories: tuple[Memory, ...],
+    made_of: Tensor | None,
+    document: Tensor,
+    summary: Tensor,
+    eos: int,
+) -> Tensor | None:
+    """Return how likely each token of the summary was copied from each of the document, (T, L)."""
+    copied = transformer.decoder.copied(summary[None], memories, eos)
+    if copied is None:
+        return None
+    if made_of is None:
+        # What was brought back to full length: a pointer reads no other vectors without provenance.
+        made_of = identity(len(document))
+    attention, shares = (x[0].float().cpu() for x in copied)
+    # (T, K) -> (T, L): all that was pointed to, and of it what could give this token
+    pointed = through(attention, made_of) * (document.cpu() == summary.cpu()[:, None])
+    return pointed * (shares / pointed.sum(dim=1).clamp(min=torch.finfo(torch.float32).tiny))[:, None]
 
 
 def _vectors(memory: Memory) -> int:

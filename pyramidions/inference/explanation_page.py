@@ -165,6 +165,10 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
     memories = list(zip(*(piece.memories for piece in pieces), strict=True))
     traced = [all(is_traced for _, _, is_traced in of_memory) for of_memory in memories]
     views = [_view(of_memory[0][0], sum(vectors for _, vectors, _ in of_memory)) for of_memory in memories]
+    read = "all that the decoder reads (mean)"
+    if len(views) == 1:
+        read, views = views[0], []
+    copied = ["what it was copied from"] if all(piece.summary.copied is not None for piece in pieces) else []
     return {
         "name": name,
         "query": query,
@@ -175,8 +179,9 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
         "marks": {"mark": of_all("ends"), "global": of_all("global")},
         "items": of_all("items"),
         "parts": list(zip(titles, items, strict=False)),
-        "views": ["all that the decoder reads (mean)", *views] if len(views) > 1 else [],
-        "known": [all(traced), *traced],
+        "views": [read, *views, *copied] if views or copied else [],
+        "known": [all(traced), *traced[: len(views)], *(True for _ in copied)],
+        "copied": len(views) + 1 if copied else None,
         "sentences": of_all("sentences"),
         **_layers(pieces),
     }
@@ -267,6 +272,8 @@ def words(written: list[str]) -> list[tuple[int, int]]:
 def _item(explanation: Explanation, begin: int, end: int, start: int) -> Item:
     memories = [None, *(range(len(explanation.trace.memories)) if explanation.trace.further else ())]
     links = [_link(explanation.drew_on(begin, end, memory), start) for memory in memories]
+    if explanation.trace.copied is not None:
+        links.append(_link(explanation.copied(begin, end), start))
     return {"text": "".join(explanation.written[begin:end]), "links": links}
 
 

@@ -9,7 +9,7 @@ from pyramidions.data.section_types import SectionTypes, section_types
 from pyramidions.data.select_sentences import select_tokens
 from pyramidions.inference.reader import OnRead, Reader, TokenizedText
 from pyramidions.inference.selection_model import Selection, selection
-from pyramidions.inference.summary import Coverage, Summary
+from pyramidions.inference.summary import Coverage, Summary, copied_share
 from pyramidions.text.outline import outline
 from pyramidions.text.reading import Long
 
@@ -182,4 +182,5 @@ def joined(summaries: Sequence[Summary]) -> Summary:
         sum(summary.read_tokens for summary in summaries),
         pieces=tuple(summaries),
         query=summaries[0].query,
+        copied=copied_share(summaries),
     )

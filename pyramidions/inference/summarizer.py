@@ -198,8 +198,8 @@ class Summarizer:
             for batch in chunks(alike, batch_size):
                 read = [documents[index] for index in batch]
                 best = self._best([self._ids(document) for document in read], decoding.writer(bounds, read))
-                for index, hypothesis in zip(batch, best, strict=True):
-                    found[index] = self._summary(documents[index], hypothesis, bounds)
+                for index, (hypothesis, copied) in zip(batch, best, strict=True):
+                    found[index] = self._summary(documents[index], hypothesis, bounds, copied)
                     if on_written is not None:
                         on_written(index)
         return [found[index] for index in range(len(documents))]
@@ -272,10 +272,10 @@ class Summarizer:
         bounds = _bounds(document, decoding)
         writer = decoding.writer(bounds, [document])
         ids = self._ids(document)
-        (best,) = self._best([ids], writer)
+        ((best, copied),) = self._best([ids], writer)
         prefix, asked = [""] * len(self.model.tokenizer.prefix), self.model.tokenizer.spellings(document.query)
         return Explanation(
-            self._summary(document, best, bounds),
+            self._summary(document, best, bounds, copied),
             [*prefix, *asked, *line_breaks.restore(document.tokens), ""],
             self.model.tokenizer.spellings(best.tokens.tolist()),
             trace(self._transformer, ids.to(self.device), best.tokens, EOS),
@@ -289,16 +289,28 @@ class Summarizer:
     def _ids(self, document: TokenizedText) -> Tensor:
         return torch.tensor(self.model.tokenizer.framed(self.model.tokenizer.ids_of(document.tokens), document.query))
 
-    def _best(self, documents: list[Tensor], writer: Writer) -> list[Hypothesis]:
-        batch = pad_sequence(documents, batch_first=True, padding_value=PAD)
+    def _best(self, documents: list[Tensor], writer: Writer) -> list[tuple[Hypothesis, float | None]]:
+        """Return the best summary of each document, and the share of it that was copied."""
+        batch = pad_sequence(documents, batch_first=True, padding_value=PAD).to(self.device)
+        transformer = self._transformer
+        memories = transformer.encoder(batch, batch.eq(PAD)).memories
         try:
-            return [best for best, *_ in writer(self._transformer, batch.to(self.device))]
+            best = [best for best, *_ in writer.write(transformer, memories)]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
+        written = pad_sequence([hypothesis.tokens for hypothesis in best], batch_first=True, padding_value=PAD)
+        copied = transformer.decoder.copied(written, memories, EOS)
+        if copied is None:
+            return [(hypothesis, None) for hypothesis in best]
+        shares = zip(best, copied[1], strict=True)
+        return [(hypothesis, float(share[: len(hypothesis.tokens)].mean())) for hypothesis, share in shares]
 
-    def _summary(self, document: TokenizedText, best: Hypothesis, bounds: Bounds) -> Summary:
+    def _summary(
+        self, document: TokenizedText, best: Hypothesis, bounds: Bounds, copied: float | None = None
+    ) -> Summary:
         text = self.model.tokenizer.decode(best.tokens.tolist())
-        return Summary(text, best.score, len(best.tokens), document.whole, document.read, bounds.shortened_to)
+        lengths = len(best.tokens), document.whole, document.read, bounds.shortened_to
+        return Summary(text, best.score, *lengths, copied=copied)
 
 
 def _bounds(document: TokenizedText, decoding: DecodingSettings) -> Bounds:

@@ -39,6 +39,8 @@ class Summary(NamedTuple):
         pieces: the summaries of the document's pieces or sections that it joins or summarizes; empty without any.
         sentences: and which sentences of the document support each; None where it was not explained.
         query: what it answers; None without a query.
+        copied: the share of its tokens that the output layer copied from the document, its end included: the mean of
+            how likely each was copied, given that it was written; None where the layer copies nothing.
     """
 
     text: str
@@ -51,6 +53,7 @@ class Summary(NamedTuple):
     pieces: "tuple[Summary, ...]" = ()
     sentences: tuple[SummarySentence, ...] | None = None
     query: str | None = None
+    copied: float | None = None
 
     @property
     def was_cut(self) -> bool:
@@ -77,6 +80,15 @@ def by_section(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
     return [(summary.coverage.heading or "", summary.text) for summary in summaries]
 
 
+def copied_share(summaries: Sequence[Summary]) -> float | None:
+    """Return the share of the tokens of all ``summaries`` that was copied; None where that is unknown of one."""
+    shares = [summary.copied for summary in summaries]
+    known = [(share, summary.tokens) for share, summary in zip(shares, summaries, strict=True) if share is not None]
+    if len(known) < len(summaries):
+        return None
+    return sum(share * tokens for share, tokens in known) / sum(tokens for _, tokens in known)
+
+
 def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
     """Return the summaries of the parts of a document as values that JSON holds."""
     first, query = summaries[0].coverage, summaries[0].query
@@ -88,6 +100,8 @@ def as_plain(summaries: Sequence[Summary]) -> dict[str, Any]:
         "document_tokens": sum(summary.document_tokens + summary.coverage.left_out for summary in summaries),
         "read_tokens": sum(summary.read_tokens for summary in summaries),
     }
+    if (copied := copied_share(summaries)) is not None:
+        about["copied"] = round(copied, 4)
     if first.heading is not None:
         about["sections"] = [{"heading": each.coverage.heading, "summary": each.text} for each in summaries]
     if first.sentences is not None:

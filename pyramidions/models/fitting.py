@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pyramidions.nn.output import Pointer
 from pyramidions.nn.scorer import Scorer
 
 logger = logging.getLogger(__name__)
@@ -43,33 +44,33 @@ def refuse_vocabulary(given: dict[str, Tensor], expected: int) -> None:
         )
 
 
-def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_scorers: bool = False) -> None:
+def refuse_architecture(given: dict[str, Tensor], model: nn.Module, *, may_add_parts: bool = False) -> None:
     """Refuse weights whose names or shapes are not those of a model.
 
     Args:
-        given: the weights. Scorers may be added, in place.
-        model: its own scorers stand in for those that the weights lack.
-        may_add_scorers: whether they may, as where fine-tuning begins to pool.
+        given: the weights. New parts may be added, in place.
+        model: its own scorers and pointer stand in for those that the weights lack.
+        may_add_parts: whether they may, as where fine-tuning begins to pool or to copy.
 
     Raises:
         ValueError: another architecture.
     """
     own = model.state_dict()
-    if may_add_scorers and (new := new_scorers(given, model)):
-        given.update({name: own[name] for names in new for name in names})
-        logger.warning("The checkpoint has no weights for %d of the scorers: they begin at random.", len(new))
+    if may_add_parts and (new := new_parts(given, model)):
+        given.update({name: own[name] for names in new.values() for name in names})
+        logger.warning("The checkpoint lacks these parts, which begin at random: %s.", ", ".join(new))
     if problems := misfits(given, own):
         raise ValueError(f"The checkpoint is of another architecture: it {', and '.join(problems)}.")
 
 
-def new_scorers(given: Collection[str], model: nn.Module) -> list[set[str]]:
-    """Return the names of the weights of each scorer of a model of which ``given`` names none."""
-    scorers = [
-        {f"{prefix}.{name}" for name in module.state_dict()}
+def new_parts(given: Collection[str], model: nn.Module) -> dict[str, set[str]]:
+    """Return the scorers and the pointer of a model of which ``given`` names no weight, each with its weights."""
+    parts = {
+        prefix: {f"{prefix}.{name}" for name in module.state_dict()}
         for prefix, module in model.named_modules()
-        if isinstance(module, Scorer)
-    ]
-    return [names for names in scorers if names and names.isdisjoint(given)]
+        if isinstance(module, Scorer | Pointer)
+    }
+    return {prefix: names for prefix, names in parts.items() if names and names.isdisjoint(given)}
 
 
 def misfits(given: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> list[str]:

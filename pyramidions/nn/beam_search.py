@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.sublayer import Memories
+from pyramidions.nn.sublayer import Memories, Memory
 from pyramidions.nn.transformer import Transformer
 from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
@@ -75,25 +75,21 @@ class BeamSearch(Writer):
 
     @torch.no_grad()
     @without_cudnn_attention()
-    def __call__(
-        self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
-    ) -> list[list[Hypothesis]]:
+    def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
         self._check(transformer)
-        pad = transformer.padding_idx
-        encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
-        memories = Memories(encoded.memories)
-        finished: list[list[Hypothesis]] = [[] for _ in range(len(tokens))]
-        documents = list(range(len(tokens)))
+        read, pad, device = Memories(memories), transformer.padding_idx, memories[0].x.device
+        documents = list(range(len(memories[0].x)))
+        finished: list[list[Hypothesis]] = [[] for _ in documents]
         cache = transformer.decoder.new_cache()
         # Until a token is chosen, a document has one hypothesis only.
         live = _Rows(
-            tokens.new_tensor([self.eos, *self.prefix]).repeat(len(tokens), 1),
-            torch.zeros(len(tokens), len(self.prefix), device=tokens.device),
-            torch.zeros(len(tokens), 1, device=tokens.device),
+            torch.tensor([self.eos, *self.prefix], device=device).repeat(len(documents), 1),
+            torch.zeros(len(documents), len(self.prefix), device=device),
+            torch.zeros(len(documents), 1, device=device),
         )
         unread = live.tokens.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
-            logits = transformer.decoder(live.tokens[:, -unread:], memories.each, cache)
+            logits = transformer.decoder(live.tokens[:, -unread:], read.each, cache)
             unread = 1
             if logits.size(1) > 1:
                 scores = given_scores(live.tokens[:, 1:], logits[:, :-1])
@@ -111,7 +107,7 @@ class BeamSearch(Writer):
                     break
                 if len(left) < len(documents):
                     documents = [documents[index] for index in left]
-                    staying = on_device(left, tokens.device)
+                    staying = on_device(left, device)
                     rows, token, scores, totals, ends = (
                         x.index_select(0, staying) for x in (rows, token, scores, totals, ends)
                     )
@@ -119,7 +115,7 @@ class BeamSearch(Writer):
             going_on = ends.byte().argsort(dim=1, stable=True)[:, : self.beam]
             rows, token, scores, totals = (x.gather(1, going_on) for x in (rows, token, scores, totals))
             live = live.extend(rows, token, scores, totals)
-            memories = memories.reorder(rows.flatten(), self.beam)
+            read = read.reorder(rows.flatten(), self.beam)
             cache.reorder(rows.flatten(), self.beam)
         return [self._ranked(hypotheses) for hypotheses in finished]
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyramidions.nn.functional.kernels import on_device, without_cudnn_attention
-from pyramidions.nn.sublayer import Memories
+from pyramidions.nn.sublayer import Memories, Memory
 from pyramidions.nn.transformer import Transformer
 from pyramidions.nn.writer import Hypothesis, Writer, given_scores
 
@@ -64,21 +64,18 @@ class Sampling(Writer):
 
     @torch.no_grad()
     @without_cudnn_attention()
-    def __call__(
-        self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
-    ) -> list[list[Hypothesis]]:
+    def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
         self._check(transformer)
-        pad, uniform = transformer.padding_idx, self._uniform(len(tokens)).to(tokens.device)
-        encoded = transformer.encoder(tokens, tokens.eq(pad) if padding_mask is None else padding_mask)
-        memories = Memories(encoded.memories)
+        read, pad, device = Memories(memories), transformer.padding_idx, memories[0].x.device
+        documents = list(range(len(memories[0].x)))
+        uniform = self._uniform(len(documents)).to(device)
         finished: dict[int, Hypothesis] = {}
-        documents = list(range(len(tokens)))
         cache = transformer.decoder.new_cache()
-        written = tokens.new_tensor([self.eos, *self.prefix]).repeat(len(tokens), 1)
-        scores = torch.zeros(len(tokens), len(self.prefix), device=tokens.device)
+        written = torch.tensor([self.eos, *self.prefix], device=device).repeat(len(documents), 1)
+        scores = torch.zeros(len(documents), len(self.prefix), device=device)
         unread = written.size(1)
         for step in range(len(self.prefix), self.max_len + 1):
-            logits = transformer.decoder(written[:, -unread:], memories.each, cache)
+            logits = transformer.decoder(written[:, -unread:], read.each, cache)
             unread = 1
             if logits.size(1) > 1:
                 scores = given_scores(written[:, 1:], logits[:, :-1])
@@ -99,11 +96,11 @@ class Sampling(Writer):
                 break
             if len(left) < len(documents):
                 documents = [documents[row] for row in left]
-                staying = on_device(left, tokens.device)
-                memories = memories.reorder(staying, 1)
+                staying = on_device(left, device)
+                read = read.reorder(staying, 1)
                 uniform, written, scores = (x.index_select(0, staying) for x in (uniform, written, scores))
                 cache.reorder(staying, 1)
-        return [[finished[document]] for document in range(len(tokens))]
+        return [[finished[document]] for document in sorted(finished)]
 
     def _uniform(self, documents: int) -> Tensor:
         """Return numbers from 0, below 1, for each token of each document: (B, N)."""

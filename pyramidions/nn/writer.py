@@ -5,9 +5,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
+from pyramidions.nn.functional.kernels import without_cudnn_attention
 from pyramidions.nn.ngram import block_repeated_ngrams
+from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.transformer import Transformer
 
 
@@ -79,16 +82,35 @@ class Writer(ABC):
     def in_words(self) -> dict[str, str]:
         """What is special about the kind and its options, by name."""
 
-    @abstractmethod
+    @torch.no_grad()
+    @without_cudnn_attention()
     def __call__(
         self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """Summarize a batch.
+        """Read a batch of documents, and summarize it.
 
         Args:
             transformer: in evaluation mode.
             tokens: (B, L), the documents.
             padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
+
+        Returns:
+            What `write` returns.
+
+        Raises:
+            ValueError: what `write` raises.
+        """
+        self._check(transformer)
+        mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
+        return self.write(transformer, transformer.encoder(tokens, mask).memories)
+
+    @abstractmethod
+    def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:
+        """Summarize documents that the encoder has read.
+
+        Args:
+            transformer: in evaluation mode.
+            memories: of B documents, what the decoder reads of them.
 
         Returns:
             Of each document its finished hypotheses, at least one, the best first; their tensors are on the model's

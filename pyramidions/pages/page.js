@@ -127,6 +127,7 @@ function open(number) {
   byId("reference").textContent = (data.reference ?? "").replace(/\n\s*\n/g, "\n\n");
   byId("views").hidden = !data.views.length;
   byId("view").replaceChildren(...(data.views.length ? data.views : [""]).map(option));
+  byId("view").value = data.copied ?? 0;
   byId("layers").hidden = !data.layers.length;
   byId("layer").max = byId("layer").value = data.layers.length - 1;
   const others = all.documents.flatMap(({name, query}, at) => at !== number && query && name === data.name ? [option(query, at)] : []);
@@ -361,6 +362,7 @@ const linkingTo = i => data.items.flatMap((_, k) => {
 function describeLink(k, {to, shares, covered}) {
   const view = data.views[Number(byId("view").value)], where = view === undefined || byId("view").value === "0" ? "" : ` to ${view}`;
   const strongest = to.slice(0, 5).map((i, rank) => `${quoted(data.segments[i])} ${percent(shares[rank] / 1e5)}`).join(", ");
+  if (Number(byId("view").value) === data.copied) return `${quoted(data.items[k].text)} was copied with a probability of ${percent(covered)}, from ${strongest}.`;
   return `${quoted(data.items[k].text)} drew most on ${strongest}. The ${to.length} ${kind.unit}s marked got ${percent(covered)} of its attention${where}.`;
 }
 function describe(i) {

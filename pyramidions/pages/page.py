@@ -111,6 +111,7 @@ class Document(TypedDict, total=False):
     parts: list[tuple[str, int]]  #: headings among the items, each with the item that follows
     views: list[str]  #: names of the sets of links
     known: list[bool]  #: for each view, whether anything is known of its links
+    copied: int | None  #: the view that shows what words were copied from, which is shown first; None without one
     sentences: list[Sentence]  #: of the summary
     reference: str | None  #: another summary
     table: Table

@@ -27,7 +27,7 @@ _STARTS = {EOS: "</s>", BOS: "<s>"}
 #: Beginnings of the fields in which a model may differ from the pretrained one: it reads its weights all the same.
 _MAY_DIFFER = (
     *("self_attention", "global_", "pooling", "scorer", "upsampling", "stack", "checkpoint_activations"),
-    *("dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
+    *("output", "dropout", "attention_dropout", "activation_dropout", "decoding_", "max_source_positions"),
 )
 _POSITIONS = ("encoder_positions", "decoder_positions")
 

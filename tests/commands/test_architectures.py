@@ -13,6 +13,7 @@ SMALL = {
     "blockwise": BLOCKS,
     "lsh": ["--self-attention", "lsh(bucket_size=16, num_hashes=2, local_heads=1)"],
     "transpooler": [*BLOCKS, "--pooling-lengths", "None,16"],
+    "transpooler_pointer": [*BLOCKS, "--pooling-lengths", "None,16"],
     "power": [*BLOCKS, "--pooling-lengths", "64,16"],
     "funnel": [*BLOCKS, "--pooling-lengths", "64,None"],
     "deep_pyramidion": [*BLOCKS, "--pooling-lengths", "None,64,16,None,None,None"],
@@ -35,10 +36,11 @@ def trained(data: DataFolder, save_dir: Path, arch: str, updates: int, *flags: o
     return done.stdout
 
 
-# One that pools and is deep, one that draws random numbers and one that upsamples stand for the rest, which take the
-# same way and half a minute each.
+# One that pools and is deep, one that draws random numbers, one that upsamples and one that copies stand for the rest,
+# which take the same way and half a minute each.
 @pytest.mark.parametrize(
-    "arch", ["deep_pyramidion", *(pytest.param(a, marks=pytest.mark.slow) for a in ("lsh", "funnel"))]
+    "arch",
+    ["deep_pyramidion", *(pytest.param(a, marks=pytest.mark.slow) for a in ("lsh", "funnel", "transpooler_pointer"))],
 )
 def test_it_trains_resumes_generates_and_is_scored(arch: str, data: DataFolder, tmp_path: Path) -> None:
     trained(data, tmp_path, arch, 7)
@@ -55,14 +57,14 @@ def test_it_trains_resumes_generates_and_is_scored(arch: str, data: DataFolder, 
 
 
 @pytest.mark.slow
-def test_pooling_is_added_to_a_blockwise_checkpoint_and_only_where_fine_tuning_begins(
+def test_pooling_and_copying_are_added_to_a_blockwise_checkpoint_and_only_where_fine_tuning_begins(
     data: DataFolder, tmp_path: Path
 ) -> None:
     trained(data, tmp_path / "blockwise", "blockwise", 2)
     start = tmp_path / "blockwise" / "checkpoint_last.pt"
-    log = trained(data, tmp_path / "pooled", "transpooler", 2, "--finetune-from-model", start)
-    assert "The checkpoint has no weights for 1 of the scorers: they begin at random." in log
-    again = trained(data, tmp_path / "pooled", "transpooler", 3)
+    log = trained(data, tmp_path / "pooled", "transpooler_pointer", 2, "--finetune-from-model", start)
+    assert "lacks these parts, which begin at random: encoder.poolers.1.scorer, decoder.core.output.pointer." in log
+    again = trained(data, tmp_path / "pooled", "transpooler_pointer", 3)
     assert "begin at random" not in again and "num_updates=3," in again
     with pytest.raises(AssertionError, match="The checkpoint is of another architecture: it lacks 2 weights"):
         trained(data, tmp_path / "resumed", "transpooler", 3, "--restore-file", start, "--reset-optimizer")

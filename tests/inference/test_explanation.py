@@ -18,6 +18,7 @@ from pyramidions.inference import Explanation, SavedModel, Summarizer
 from pyramidions.inference.explanation import trace
 from pyramidions.models import PRESETS, build, preset
 from pyramidions.models.config import config_of
+from pyramidions.nn import BeamSearch
 from pyramidions.text.normalization import normalize
 from pyramidions.text.tokenizer import Tokenizer
 
@@ -63,6 +64,38 @@ def test_the_tokens_are_the_head_of_the_document_as_it_stands(explanation: Expla
     lines = [normalize(line) for line in article.splitlines() if line.strip()]
     *whole, last = [line for line in head.split("\n") if line]
     assert whole == lines[: len(whole)] and lines[len(whole)].startswith(last) and len(whole) > 1
+
+
+@for_each("pooling_lengths", [None, "64,16", "None,32"])
+@torch.no_grad()
+def test_a_word_was_copied_as_likely_as_it_was_not_generated_and_from_equal_tokens(
+    summarizer: Summarizer, article: str, pooling_lengths: str | None
+) -> None:
+    pointing = untrained(summarizer.model, output="pointer", pooling_lengths=pooling_lengths)
+    explained = pointing.explain(article, **SHORT)
+    copied, transformer = explained.trace.copied, pointing.model.transformer
+    assert copied is not None
+    ids = torch.tensor(pointing.model.tokenizer.encode(article)[: copied.size(1) - 1] + [2])
+    (hypothesis,) = BeamSearch(2, 4, 12, best=1)(transformer, ids[None])[0]
+    written = hypothesis.tokens
+    memories = transformer.encoder(ids[None], torch.zeros(1, len(ids), dtype=torch.bool)).memories
+    prefix = torch.cat([torch.tensor([2]), written[:-1]])[None]
+    decoder = transformer.decoder
+    features = decoder.features(prefix, memories)
+    generating = decoder.output.pointer.read(features, decoder.output.pointer.point(memories[0]))[1].sigmoid()
+    generated = generating * (features @ decoder.embedder.tokens.weight.T).softmax(-1)
+    whole = decoder.logits(features, memories).exp()
+    shares = (1 - generated / whole)[0].gather(1, written[:, None]).squeeze(1)
+    torch.testing.assert_close(copied.sum(dim=1), shares, rtol=0, atol=1e-4)
+    places = copied.nonzero()
+    assert len(places) and ids[places[:, 1]].equal(written[places[:, 0]])
+    assert explained.summary.copied == pytest.approx(shares.mean().item(), abs=1e-4)
+    assert explained.to_dict()["copied"] == round(explained.summary.copied, 4)
+
+
+def test_a_model_that_copies_nothing_says_nothing_of_it(explanation: Explanation) -> None:
+    assert explanation.trace.copied is None and explanation.summary.copied is None
+    assert "copied" not in explanation.to_dict()
 
 
 def test_pieces_of_a_long_document_are_explained_in_order_and_nothing_is_left_out(

@@ -169,4 +169,4 @@ def test_every_row_begins_with_weights_that_lack_scorers_at_most(planner: Planne
         source[:, 9:60:10] = marker
     assert start(source, torch.randint(5, 64, (2, 12))).isfinite().all()
     model = build(found.model, 64, PAD, marker, found.max_target_positions)
-    refuse_architecture(start.state_dict(), model, may_add_scorers=True)
+    refuse_architecture(start.state_dict(), model, may_add_parts=True)

@@ -32,16 +32,16 @@ def test_a_scorer_that_weights_lack_keeps_its_own_and_the_log_says_so(caplog: py
     model = Pools()
     own = {name: weight.clone() for name, weight in model.state_dict().items()}
     given = without(model, *names_of(model, "second"))
-    refuse_architecture(given, model, may_add_scorers=True)
+    refuse_architecture(given, model, may_add_parts=True)
     model.load_state_dict(given)
     after = model.state_dict()
     assert all(torch.equal(after[name], own[name]) for name in names_of(model, "second"))
     assert all(not after[name].any() for name in (*names_of(model, "first"), *names_of(model, "layer")))
-    assert caplog.messages == ["The checkpoint has no weights for 1 of the scorers: they begin at random."]
+    assert caplog.messages == ["The checkpoint lacks these parts, which begin at random: second."]
 
 
 def test_nothing_is_said_where_all_scorers_are_there(caplog: pytest.LogCaptureFixture) -> None:
-    refuse_architecture(without(Pools()), Pools(), may_add_scorers=True)
+    refuse_architecture(without(Pools()), Pools(), may_add_parts=True)
     assert not caplog.messages
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_scorer_or_a_part_of_one_is_refused(missing: str) -> None:
     model = Pools()
     given = without(model, missing)
     with pytest.raises(ValueError, match=f"of another architecture: it lacks 1 weights .the first: {missing}"):
-        refuse_architecture(given, model, may_add_scorers=True)
+        refuse_architecture(given, model, may_add_parts=True)
 
 
 def test_a_scorer_is_added_only_where_that_is_allowed() -> None:

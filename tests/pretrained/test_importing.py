@@ -151,6 +151,20 @@ def test_without_changes_an_import_has_all_weights_and_nothing_new(saved: dict[s
         assert len(found.transfer.taken) == len(found.model.transformer.state_dict())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@torch.no_grad()
+def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tuple[Any, Path]], family: str) -> None:
+    folder = saved[family][1]
+    plain, pointing = import_model(folder), import_model(folder, changes={"output": "pointer(start=12)"})
+    vocabulary = plain.model.tokenizer.vocab_size
+    source, written = documents(vocabulary, 33, 12, 7), documents(vocabulary, 9, 9, 9)
+    expected = plain.model.transformer(source, written).log_softmax(-1)
+    torch.testing.assert_close(pointing.model.transformer(source, written), expected, rtol=0, atol=1e-4)
+    assert {name.rsplit(".", 1)[0] for name in pointing.transfer.new} == {
+        f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate")
+    }
+
+
 def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path]]) -> None:
     found = import_model(saved["bart"][1], max_source_positions=100)
     own, longer = (m.transformer.encoder.embedder.positions.weight for m in (found.original, found.model))

@@ -122,11 +122,27 @@ class Decoder(nn.Module, ABC):
         if not isinstance(self.output, PointerOutput):
             logits: Tensor = self.output(features, weight)
             return logits
-        pointed = self.output.point(memories[0]) if cache is None or cache.pointed is None else cache.pointed
+        pointed = self.output.pointer.point(memories[0]) if cache is None or cache.pointed is None else cache.pointed
         if cache is not None:
             cache.pointed = pointed
         mixed: Tensor = self.output(features, weight, pointed)
         return mixed
+
+    @torch.no_grad()
+    def copied(self, written: Tensor, memories: tuple[Memory, ...], eos: int) -> tuple[Tensor, Tensor] | None:
+        """Return how each token of a text was written, as `PointerOutput.copied` does; None if none are copied.
+
+        Args:
+            written: (B, T), padded on the right if at all.
+            memories: what the layers read.
+            eos: the token that the text starts from.
+        """
+        if not isinstance(self.output, PointerOutput):
+            return None
+        # A token is predicted from the one before it.
+        prefix = torch.cat([torch.full_like(written[:, :1], eos), written[:, :-1]], dim=1)
+        features, pointed = self.features(prefix, memories), self.output.pointer.point(memories[0])
+        return self.output.copied(features, self.embedder.tokens.weight, pointed, written)
 
     def forward(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""

@@ -105,8 +105,8 @@ def _filling_in(fields: Mapping[str, Any], defaults: Mapping[str, Any]) -> Calla
 class FittingModel(BaseFairseqModel):
     """A model that takes weights of its own vocabulary and architecture alone."""
 
-    #: Whether loaded weights may lack scorers, which then begin at random: only where fine-tuning begins.
-    may_add_scorers = False
+    #: Whether loaded weights may lack scorers and a pointer, which then begin at random: only where fine-tuning begins.
+    may_add_parts = False
 
     def know_vocabulary(self, dictionary: Any) -> None:
         """Keep a fingerprint of the dictionary, which travels with the weights."""
@@ -128,7 +128,7 @@ class FittingModel(BaseFairseqModel):
         self.upgrade_state_dict(state_dict)
         refuse_vocabulary(state_dict, self._fingerprint)
         if strict:
-            refuse_architecture(state_dict, self, may_add_scorers=self.may_add_scorers)
+            refuse_architecture(state_dict, self, may_add_parts=self.may_add_parts)
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 

@@ -156,8 +156,8 @@ class DocumentTask(TrainingTask):
         check_query_model(cfg, self.preprocessing)
 
     def begin_learning(self, model: Any, training: TrainingRun) -> Optional[ScorerRate]:
-        """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers."""
-        model.may_add_scorers = training.start.fine_tunes
+        """Freeze and warm up what the user said, and let a model that fine-tunes add its scorers and pointer."""
+        model.may_add_parts = training.start.fine_tunes
         return begin_fine_tuning(self.cfg, model, self.preprocessing.length("max_source_positions"))
 
     # Validation

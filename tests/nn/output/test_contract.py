@@ -24,7 +24,7 @@ def scored(output: Output, features: Tensor, embedding: Tensor) -> Tensor:
     tokens = torch.tensor([[3, 5]]).expand(len(features), -1)
     origins = Origins.of_tokens(tokens, tokens.eq(1), features.dtype)
     memory = Memory(vectors(1, 2, DIM, seed=2).expand(len(features), -1, -1), None, origins)
-    return output(features, embedding, output.point(memory))
+    return output(features, embedding, output.pointer.point(memory))
 
 
 @kinds

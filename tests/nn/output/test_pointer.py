@@ -48,11 +48,11 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
     probabilities = torch.zeros(*features.shape[:2], len(embedding), dtype=features.dtype)
     for b in range(len(features)):
         for t, h in enumerate(features[b]):
-            scores = output.query(h) @ output.key(memory.x[b]).T / features.size(-1) ** 0.5
+            scores = output.pointer.query(h) @ output.pointer.key(memory.x[b]).T / features.size(-1) ** 0.5
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[b], -torch.inf)
             a = scores.softmax(-1)
-            g = (output.gate(h) + a @ output.value(memory.x[b])).sigmoid()
+            g = (output.pointer.gate(h) + a @ output.pointer.value(memory.x[b])).sigmoid()
             probabilities[b, t] = g * (embedding @ h).softmax(-1)
             for k in range(len(a)):
                 for token, weight in zip(tokens[b, k].tolist(), weights[b, k], strict=True):
@@ -68,7 +68,7 @@ def test_four_tokens_in_two_vectors() -> None:
     # Each vector is read alike, and copying is as probable as generating, which is uniform.
     origins = Origins(torch.tensor([[[2, 3], [3, 5]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]))
     memory = Memory(torch.zeros(1, 2, 2), None, origins)
-    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.point(memory)).exp()
+    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.pointer.point(memory)).exp()
     copied = torch.tensor([0, 0, 0.75, 0.25 + 0.5, 0, 0.5]) / 2
     torch.testing.assert_close(found[0, 0], 0.5 / 6 + 0.5 * copied)
 
@@ -176,7 +176,7 @@ def test_a_document_of_padding_has_nothing_to_copy() -> None:
     features, embedding = torch.randn(1, 3, 8), torch.randn(VOCABULARY, 8)
     source = torch.full((1, 4), PAD)
     nothing = Origins.of_tokens(source, source.eq(PAD), torch.float32)
-    found = output(features, embedding, output.point(Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing)))
+    found = output(features, embedding, output.pointer.point(Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing)))
     torch.testing.assert_close(found, (features @ embedding.T).log_softmax(-1))
 
 
