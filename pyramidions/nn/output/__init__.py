@@ -6,4 +6,5 @@ from pyramidions.nn.output.core import Output as Output
 from pyramidions.nn.output.core import TiedOutput as TiedOutput
 from pyramidions.nn.output.core import UntiedOutput as UntiedOutput
 from pyramidions.nn.output.pointer import Pointed as Pointed
+from pyramidions.nn.output.pointer import Pointer as Pointer
 from pyramidions.nn.output.pointer import PointerOutput as PointerOutput
