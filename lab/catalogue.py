@@ -16,10 +16,11 @@ LECTURE_TABLES = ("lecture_govreport", "lecture_pubmed", "lecture_arxiv")
 SPARSE_TABLES = ("sparse_table5", "sparse_table8")
 #: Tables that compare whole systems by their summaries.
 SYSTEM_TABLES = (*LECTURE_TABLES, "sparse_table5")
-#: Parts of other systems in the shallow model of table 2. No paper has these rows.
-NEIGHBOURS = "neighbours"
+#: Parts of other systems in the shallow model of table 2, and that model with and without a pointer. No paper has these
+#: rows.
+OWN_TABLES = ("neighbours", "pointing")
 #: Tables made of rows that are trained and scored.
-QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", NEIGHBOURS, *SYSTEM_TABLES)
+QUALITY_TABLES = ("table2", "table3", "table4", "table7", "table8", *OWN_TABLES, *SYSTEM_TABLES)
 #: Table 10 times the rows of these.
 TIMED_TABLES = ("table2", "table7", "table8")
 #: A paper's figures of a row. The second and third line are those of sparse parts: seconds of decoding a token,
@@ -42,7 +43,7 @@ MARKED = "-with-markers"
 _STEPS = {
     **dict.fromkeys(QUALITY_TABLES, ("train", "generate", "score", "time")),
     # No paper times these: lab/benchmarks/ does.
-    **dict.fromkeys((NEIGHBOURS, *SYSTEM_TABLES), ("train", "generate", "score")),
+    **dict.fromkeys((*OWN_TABLES, *SYSTEM_TABLES), ("train", "generate", "score")),
     "sparse_table8": ("train",),
     "table10": ("time",),
     "figure4": ("time-training",),
@@ -61,7 +62,7 @@ class PaperRow(BaseModel, frozen=True):
     """One row of paper.csv, or of a file beside it, among the configs.
 
     Attributes:
-        table: "table2", "table3", "table4", "table7", "table8", "figure4", "neighbours", one of `LECTURE_TABLES`, or
+        table: "table2", "table3", "table4", "table7", "table8", "figure4", one of `OWN_TABLES` or `LECTURE_TABLES`, or
             "sparse_table1" to "sparse_table8", "dynamic_pooling_table1" or "dynamic_pooling_table2".
         row: its number in the paper or, where it has none, a name.
         config: its file in the folder of configs, without ".yaml"; rows that the paper lists twice share one. "" if we

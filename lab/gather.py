@@ -6,7 +6,6 @@ from typing import Any
 
 from lab.catalogue import ORDER, PaperRow
 from lab.plan import Planner
-from lab.run import RowStep
 from pyramidions.data.folder import DataFolder
 from pyramidions.files.archive import is_whole_checkpoint
 from pyramidions.files.atomic import write_file
@@ -26,8 +25,6 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
     if not ran:
         return
     first = next(iter(ran.values()))
-    start = planner.start(row) if "train" in ran else None
-    begun = start.state.facts["done"].get(start.name) if start else None
     timed = bool(ran.keys() & {"time", "time-training"})
     result = {
         "config": row.config,
@@ -35,11 +32,10 @@ def write_result(planner: Planner, row: PaperRow, seed: int) -> None:
         "corpus": _corpus(planner.data(row.corpus)) if "train" in ran else None,
         "scale": planner.scale.name,
         "data_hash": next((step["made_from"]["data"] for step in ran.values() if "data" in step["made_from"]), None),
-        "commit": ", ".join(dict.fromkeys(step["commit"] for step in (*([begun] if begun else []), *ran.values()))),
+        "commit": ", ".join(dict.fromkeys(step["commit"] for step in ran.values())),
         "versions": first["versions"],
         "hardware": first["hardware"],
         "seed": seed,
-        "start": _start(start, begun["hardware"]) if start and begun else None,
         "training": training(folder / "checkpoints" / "checkpoint_last.pt") if "train" in ran else None,
         "memory": ran.get("train", {}).get("memory"),
         "losses": _losses(folder / "losses.json") if "loss" in ran else None,
@@ -57,12 +53,6 @@ def training(path: Path) -> dict[str, Any] | None:
         return None
     best = None if facts.best is None else {"metric": facts.metric, "value": facts.best}
     return {"seconds": facts.seconds, "updates": facts.updates, "epochs": facts.epochs, "best": best}
-
-
-def _start(step: RowStep, hardware: Any) -> dict[str, Any] | None:
-    """Return what a row began with, and on what that ran; None if its checkpoint is damaged."""
-    found = training(step.made)
-    return None if found is None else {**found, "hardware": hardware}
 
 
 def _corpus(folder: Path) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lab.catalogue import MARKED, PaperRow
-from lab.compose import composed, may_start_from, settings_hash
+from lab.compose import composed
 from lab.run import RowStep, joined
-from lab.scale import BLOCKS, SHORT, UNPOOLED, Scale, Start
+from lab.scale import Scale
 from pyramidions.base.errors import UserError
 from pyramidions.data.corpora import KNOWN
 from pyramidions.files.processes import program
@@ -123,70 +123,20 @@ class Planner:
     def _files(self) -> Path:
         return self.configs if self.files is None else self.files
 
-    def _start_overrides(self, row: PaperRow, start: Start) -> tuple[str, ...]:
-        """Return what composes the run that a row begins with.
-
-        It is the row's own, in blocks, without pooling and for passages only, as far as its weights do not depend on
-        that: rows that differ in nothing else share it.
-        """
-        plain = (*row.overrides, *start.changes)
-        for changes in ((*UNPOOLED, *BLOCKS, SHORT), (*UNPOOLED, SHORT), UNPOOLED):
-            overrides = (*plain, *changes)
-            if may_start_from(self._files, overrides, row.overrides):
-                return overrides
-        return plain
-
-    def start_settings(self, row: PaperRow) -> dict[str, Any] | None:
-        """Return the settings of what a row begins with; None if it begins with nothing."""
-        if (start := self.scale.start) is None:
-            return None
-        return {"run": composed(self._files, self._start_overrides(row, start)).run, "documents": start.documents}
-
-    def start(self, row: PaperRow) -> RowStep | None:
-        """Return the training that a row begins with, in a folder that it shares with rows of the same start."""
-        start = self.scale.start
-        if start is None:
-            return None
-        folder = self._seeded(self.out / row.data / f"{start.name}-{settings_hash(self.start_settings(row))[:8]}")
-        processes = self.machines.processes
-        # Passages are shorter than documents: only what is asked for limits how many are held at a time.
-        held = max(1, min(self.machines.documents_per_gpu or start.documents, round(start.documents / processes)))
-        freq = self.machines.update_freq(start.documents, held)
-        return self._training(start.name, folder, row, self._start_overrides(row, start), held, freq, None)
-
     def train(self, row: PaperRow, batch_size: int) -> RowStep:
         """Return how a row is trained; ``batch_size`` documents at a time on each GPU."""
-        start, begun = self.start(row), None
-        if start is not None:
-            begun = start.made
-        elif row.starts_from:
-            begun = self._trained(self._folder_of(row.data, row.starts_from))
-        freq = self.machines.update_freq(self.scale.documents, batch_size)
-        return self._training(
-            "train", self.folder(row), row, (*row.overrides, *self.scale.overrides), batch_size, freq, begun
-        )
-
-    def _training(
-        self,
-        name: str,
-        folder: Path,
-        row: PaperRow,
-        overrides: tuple[str, ...],
-        batch_size: int,
-        update_freq: int,
-        begun: Path | None,
-    ) -> RowStep:
-        """Return a training on a row's corpus that begins with a checkpoint, if there is one."""
-        machines = self.machines
+        machines, folder = self.machines, self.folder(row)
+        update_freq = machines.update_freq(self.scale.documents, batch_size)
         words = [
             *program("fairseq-hydra-train", "--config-dir", self.configs.resolve(), "--config-name", "base"),
-            *(*overrides, f"common.user_dir={_quoted(self.plugin)}"),
+            *(*row.overrides, *self.scale.overrides, f"common.user_dir={_quoted(self.plugin)}"),
             *(f"task.data={_quoted(self.data(row.corpus))}", f"checkpoint.save_dir={_quoted(folder / 'checkpoints')}"),
             *(f"dataset.batch_size={batch_size}", f"optimization.update_freq=[{update_freq}]"),
         ]
         if self.seed is not None:
             words.append(f"common.seed={self.seed}")
-        if begun is not None:
+        if row.starts_from:
+            begun = self._trained(self._folder_of(row.data, row.starts_from))
             words.append(f"checkpoint.finetune_from_model={_quoted(begun)}")
         # Said in any case: fairseq would take every GPU that it sees.
         words.append(f"distributed_training.distributed_world_size={machines.processes}")
@@ -200,7 +150,7 @@ class Planner:
             ]
         command = Command(tuple(words), tuple(range(machines.gpus)))
         needs = {"nodes": machines.nodes, "gpus": machines.gpus, "trains": True}
-        return _step(name, (command,), self._trained(folder), folder, **needs)
+        return _step("train", (command,), self._trained(folder), folder, **needs)
 
     def loss(self, row: PaperRow) -> RowStep:
         """Return how the loss of a row is measured, with the right document and with another."""

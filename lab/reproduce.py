@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TARGETS = (
     *("table2", "table3", "table4", "table7", "table8", "table10", "figure4", "figure5", "figure6"),
     *("lecture_govreport", "lecture_pubmed", "lecture_arxiv", "sparse_table5", "sparse_table8"),
-    "neighbours",
+    *("neighbours", "pointing"),
 )
 _OPERATORS = ("figure5", "figure6")  # two views of one benchmark
 
@@ -148,10 +148,10 @@ def reproduce(
         raise UserError(f"--seeds applies only to tables whose rows are trained, not to {untrained[0]}.")
     if chosen.seeds and untrained and len(untrained) < len(targets):
         raise UserError(f"--scale {scale} trains rows for several seeds: give {untrained[0]} in a command of its own.")
-    if chosen.start:
+    if chosen.seeds:
         if pretrained := [table for table in tables if table in SPARSE_TABLES]:
             raise UserError(f"--scale must be paper or tiny for {pretrained[0]}, but is {scale}.")
-        # All rows begin alike.
+        # All rows have equal updates.
         catalogue = [row.model_copy(update={"starts_from": ""}) for row in catalogue]
     names = [name.strip() for given in rows for name in given.split(",")]
     jobs = jobs_for(catalogue, tables, names, chosen.seeds if seeds is None else seeds) if tables else []
@@ -182,14 +182,9 @@ def _print_commands(runner: "Runner", jobs: "list[Job]", others: "list[RowStep]"
     for corpus in {runner.planner.data(corpus): corpus for corpus in runner.corpora(jobs)}.values():
         step = runner.planner.prepare(corpus)
         _print(f"{corpus}: {'has to be prepared' if step else 'is prepared'}", [step] if step else [])
-    printed: set[Path] = set()
     for job in jobs:
-        start = runner.start(job)
-        # What rows share is run once.
-        shown = [start] if start and start.folder not in printed else []
-        printed |= {step.folder for step in shown}
         click.echo()
-        _print(job.name, [*shown, *runner.steps(job)])
+        _print(job.name, runner.steps(job))
     for step in others:
         click.echo()
         _print(step.name, [step])
@@ -246,7 +241,7 @@ def _corpora(data: Path | None, scale: str, needed: set[str]) -> dict[str, Path 
     from lab.scale import SCALES
 
     if data is None:
-        if needed and SCALES[scale].start:
+        if needed and SCALES[scale].seeds:
             raise UserError(f"--data must be given where --scale is {scale}: a corpus with some thousand documents.")
         return dict.fromkeys(needed, CHECKOUT / "data" / "sample" if SCALES[scale].sample else None)
     if not data.is_dir():

@@ -133,12 +133,6 @@ class Training(Generation):
     best: Best | None = None
 
 
-class Start(Training):
-    """A training that a row began with, and what it ran on."""
-
-    hardware: Hardware
-
-
 class Memory(_Part):
     """Peak memory of the training: what the process had on the CPU, or what it allocated on its first GPU."""
 
@@ -169,7 +163,6 @@ class Result(_Part):
         config: the row's file among the configs, without ".yaml".
         data: the corpus of the paper's row; ``corpus`` is what stood for it, None in files of earlier versions too.
         data_hash: of the prepared corpus.
-        start: what the training began with. The training's seconds already include it, its updates do not.
     """
 
     config: str
@@ -181,18 +174,12 @@ class Result(_Part):
     versions: dict[str, str]
     hardware: Hardware
     seed: Count
-    start: Start | None = None
     training: Training | None
     memory: Memory | None = None
     losses: Losses | None = None
     generation: Generation | None
     scores: Scores | None
     times: Times | None
-
-    @property
-    def updates(self) -> int | None:
-        """The updates of the training, with those of its start."""
-        return None if self.training is None else self.training.updates + (self.start.updates if self.start else 0)
 
 
 class TopK(_Part):

@@ -52,10 +52,6 @@ class Runner:
         )
         return [step for step in steps if step.name in job.wanted]
 
-    def start(self, job: Job) -> RowStep | None:
-        """Return the training that a job begins with, which others may share; None if there is none."""
-        return self._planner(job).start(job.row) if "train" in job.wanted else None
-
     def _planner(self, job: Job) -> Planner:
         """Return what plans the job's seed."""
         return replace(self.planner, seed=job.seed)
@@ -72,10 +68,10 @@ class Runner:
             if (step := self.planner.prepare(corpus)) and not self._attempt(partial(self._step, step, waits=True))
         ]
         if self.stop is None:
-            failed, tried = [], set[Path]()
+            failed = []
             for number, job in enumerate(jobs, 1):
                 self.say(f"{number} of {len(jobs)}: {job.name}")
-                if not self._attempt(partial(self._run_both, job, unprepared, tried)):
+                if not self._attempt(partial(self.run_job, job, unprepared)):
                     failed.append(job.name)
         else:
             failed = self._run_side_by_side(jobs, unprepared, self.stop)
@@ -97,20 +93,12 @@ class Runner:
             return True
         return False
 
-    def _run_both(self, job: Job, unprepared: Sequence[str], tried: set[Path]) -> None:
-        """Run what a job begins with, unless its folder is among those tried, and the job."""
-        start = self.start(job)
-        if start is not None and start.folder not in tried:
-            tried.add(start.folder)
-            self.run_start(job, unprepared)
-        self.run_job(job, unprepared)
-
     def _run_side_by_side(
         self, jobs: Sequence[Job], unprepared: Sequence[str], stop: Callable[[], object]
     ) -> list[str]:
         """Run all jobs at once, each in a thread that waits for its steps; say of each line whose it is.
 
-        A job begins after what it begins with or is fine-tuned from, which comes before it.
+        A job begins after the one that it is fine-tuned from, which comes before it.
 
         Args:
             jobs: in an order for one after the other.
@@ -120,29 +108,22 @@ class Runner:
         Returns:
             The names of the jobs that failed, whatever the reason, in their order.
         """
-        starts: dict[Path, Future[bool]] = {}
         begun: dict[tuple[str, str, int | None], Future[bool]] = {}
 
-        def attempt(work: Callable[..., None], job: Job, before: Sequence[Future[bool] | None] = ()) -> bool:
-            # Whether one of those before failed, the job finds out itself.
-            wait([each for each in before if each])
+        def attempt(job: Job, before: Future[bool] | None) -> bool:
+            # Whether the one before failed, the job finds out itself.
+            wait([before] if before else [])
             here = replace(self, say=lambda line: self.say(f"{job.name}: {line.strip()}"))
-            well = here._attempt(partial(work, here, job, unprepared))
+            well = here._attempt(partial(here.run_job, job, unprepared))
             if well:
                 here.say("finished")
             return well
 
-        # A job may wait for a start in a thread of its own.
-        with ThreadPoolExecutor(max_workers=max(1, 2 * len(jobs))) as threads:
+        with ThreadPoolExecutor(max_workers=max(1, len(jobs))) as threads:
             try:
                 for job in jobs:
-                    before = [begun.get((job.row.data, job.row.starts_from, job.seed))]
-                    if start := self.start(job):
-                        if start.folder not in starts:
-                            starts[start.folder] = threads.submit(attempt, Runner.run_start, job)
-                        before.append(starts[start.folder])
-                    key = (job.row.data, job.row.config, job.seed)
-                    begun[key] = threads.submit(attempt, Runner.run_job, job, before)
+                    before = begun.get((job.row.data, job.row.starts_from, job.seed))
+                    begun[job.row.data, job.row.config, job.seed] = threads.submit(attempt, job, before)
                 wait(begun.values())
             except BaseException:
                 # The threads end before the pool does.
@@ -150,18 +131,8 @@ class Runner:
                 raise
         return [job.name for job, done in zip(jobs, begun.values(), strict=True) if not done.result()]
 
-    def run_start(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Run what a job begins with.
-
-        Raises:
-            StepError: it failed, or cannot begin.
-        """
-        self._check(job, unprepared)
-        if start := self.start(job):
-            self._step(self._with_origin(job, start))
-
     def run_job(self, job: Job, unprepared: Sequence[str]) -> None:
-        """Run the steps of a job after its start, and write its result after each.
+        """Run the steps of a job, and write its result after each.
 
         Args:
             job: the job.
@@ -171,9 +142,6 @@ class Runner:
             StepError: a step failed, or cannot begin.
         """
         self._check(job, unprepared)
-        start = self.start(job)
-        if start is not None and not self._with_origin(job, start).is_done:
-            raise StepError(f"it begins with {start.folder}, which is not trained.")
         for planned in self.steps(job):
             step = self._with_origin(job, planned)
             if step.name == "train" and not step.is_done:
@@ -219,14 +187,11 @@ class Runner:
         return made_from
 
     def _read(self, row: PaperRow, step: RowStep) -> list[Any]:
-        """Return the settings that a step reads, and those of what it began with."""
+        """Return the settings that a step reads."""
         if step.name in _TIMING:
             configs = dict.fromkeys((row.reference, row.config))
             return [composed(self.planner.configs, (f"+{config.replace('/', '=', 1)}",)).run for config in configs]
-        start = self.planner.start_settings(row)
-        began = [] if start is None else [start]
-        is_start = self.planner.scale.start is not None and step.name == self.planner.scale.start.name
-        return began if is_start else [self.planner.settings(row), *began]
+        return [self.planner.settings(row)]
 
     def _step(self, step: RowStep, *, waits: bool = False) -> None:
         taken = None

@@ -4,45 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lab.catalogue import OF_SUMMARIES
 from pyramidions.base.errors import UserError
 from pyramidions.files.atomic import write_file
-
-#: What takes pooling out of a run, in Hydra's syntax.
-UNPOOLED = (*("model.pooling=soft_topk", "model.pooling_lengths=null", "model.scorer=linear", "model.upsampling=null"),)
-#: What makes it attend in blocks, each of which holds a passage, and read all that the encoder puts out.
-BLOCKS = (
-    "model.self_attention='blockwise(block_size=128)'",
-    *("model.global_tokens=0", "model.global_markers=false", "model.global_query=false"),
-    *("model.global_projections=none", "model.memories=last", "model.cross_attention=full"),
-)
-#: What lets it read passages only.
-SHORT = "task.max_source_positions=256"
-
-
-class Start(NamedTuple):
-    """A training that rows begin with: to copy marked spans of documents (`--task span_denoising --copy-spans`).
-
-    Attributes:
-        name: of the step.
-        updates: how many.
-        documents: per update, over all GPUs.
-        overrides: what else it changes in the row's run, in Hydra's syntax.
-    """
-
-    name: str
-    updates: int
-    documents: int
-    overrides: tuple[str, ...]
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """What it changes in the run of any row."""
-        return (
-            *("task._name=span_denoising", "+task.copy_spans=true", *self.overrides),
-            # Hydra does not delete what is null.
-            *("task.eval_metrics=none", *OF_SUMMARIES, f"optimization.max_update={self.updates}"),
-        )
 
 
 class Scale(NamedTuple):
@@ -60,8 +23,8 @@ class Scale(NamedTuple):
         vocabulary: pieces of a corpus that is prepared.
         run: values by key that replace those of all configs.
         without: keys that are taken out of them.
-        seeds: each row is trained for each of them; none for once, with the config's.
-        start: what rows begin with. Then no row starts from another, so that all have equal updates.
+        seeds: each row is trained for each of them, as it is from its first update: none starts from another row. Empty
+            for one training with the config's seed.
         checkpoint: the file of a training that the next steps read.
         batch_size: documents at a time on a GPU; None for the config's.
         loss_documents: how many documents the loss is measured on.
@@ -81,7 +44,6 @@ class Scale(NamedTuple):
     run: Mapping[str, Any] = {}
     without: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
-    start: Start | None = None
     checkpoint: str = "checkpoint_best.pt"
     batch_size: int | None = None
     loss_documents: int = 100
@@ -128,7 +90,7 @@ _TINY_RUN = {
 #: Every row reads as many documents, most of them once, so there is no dropout; and the last checkpoint counts, so the
 #: loss is all that is validated, on the first documents.
 _SMALL_RUN = {
-    "optimization.max_update": 500,
+    "optimization.max_update": 600,
     "optimization.max_epoch": 0,
     "optimization.lr": [0.001],
     "optimizer.adam_betas": "(0.9, 0.98)",
@@ -150,17 +112,6 @@ _SMALL_RUN = {
     "dataset.max_valid_steps": 12,
     "common.log_interval": 20,
 }
-#: A small decoder does not read documents unless it has learned to copy. The most tokens of a target say how long
-#: passages are: 117 tokens.
-_SMALL_START = Start(
-    "copying",
-    updates=2400,
-    documents=24,
-    overrides=(
-        *("+task.corrupted_share=0.5", "+task.mean_span=12", "task.max_target_positions=64"),
-        *("optimization.lr=[0.002]", "lr_scheduler.warmup_updates=200"),
-    ),
-)
 SCALES = {
     "paper": Scale("paper", 1, 1, 256, 64, (256, 512), _PAPER_TIMING, (), 32768),
     "small": Scale(
@@ -168,7 +119,6 @@ SCALES = {
         run=_SMALL_RUN,
         without=("lr_scheduler.total_num_update",),
         seeds=(1, 2, 3),
-        start=_SMALL_START,
         checkpoint="checkpoint_last.pt",
         batch_size=8,
         loss_documents=200,

@@ -110,7 +110,7 @@ def by_seed(rows: Sequence[SeededRow]) -> pd.DataFrame:
                     **{name: getattr(seeded.row, name) for name in ("table", "row", "config", "data")},
                     "scale": result.scale,
                     "seed": seed,
-                    "updates": result.updates,
+                    "updates": result.training and result.training.updates,
                     "minutes": result.training and result.training.seconds / 60,
                     **{f"memory_{name}": result.memory and getattr(result.memory, name) for name in ("bytes", "of")},
                     **{name: figures[name].value if name in figures else None for name in _FIGURES},

@@ -13,7 +13,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 from tables import for_each
 
-from lab.catalogue import PaperRow, read_catalogue
+from lab.catalogue import OWN_TABLES, PaperRow, read_catalogue
 from lab.scale import SCALES, scaled_configs
 from pyramidions.base.errors import UserError
 from pyramidions.data.folder import DataFolder
@@ -29,15 +29,15 @@ CONFIGS = Path(__file__).parent.parent / "configs"
 FILES = sorted(
     f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml") if path.parent.name != "dynamic_pooling"
 )
-PRETRAINED, CORPORA, LECTURE, SPARSE, NEIGHBOURS = (
+PRETRAINED, CORPORA, LECTURE, SPARSE, NEIGHBOURS, POINTING = (
     [name for name in FILES if name.startswith(f"{group}=")]
-    for group in ("pretrained", "corpus", "lecture", "sparse", "neighbours")
+    for group in ("pretrained", "corpus", "lecture", "sparse", "neighbours", "pointing")
 )
-ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE, *NEIGHBOURS)]
+ROWS = [name for name in FILES if name not in (*PRETRAINED, *CORPORA, *LECTURE, *SPARSE, *NEIGHBOURS, *POINTING)]
 CATALOGUE = [
     row
     for row in read_catalogue(CONFIGS)
-    if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_", "neighbours"))
+    if not row.table.startswith(("lecture_", "sparse_", "dynamic_pooling_", *OWN_TABLES))
 ]
 #: Models of base size, in their training on summaries.
 TRAINED = [name for name in SPARSE if name[7].isalpha() and not name.endswith("_pretraining")]
@@ -131,19 +131,24 @@ def test_a_row_is_what_the_table_of_the_paper_says(row: PaperRow) -> None:
 @for_each(
     ("name", "other", "changed"),
     [
-        ("hepos", "table2/05_blockwise_8k", {"cross_attention"}),
-        ("window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("lsh_window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("sinkhorn_window", "table2/05_blockwise_8k", {"self_attention"}),
-        ("look_back", "table7/21_pyramidion_8k_2k_512", {"memories", "cross_attention"}),
+        ("neighbours/hepos", "table2/05_blockwise_8k", {"cross_attention"}),
+        ("neighbours/window", "table2/05_blockwise_8k", {"self_attention"}),
+        ("neighbours/lsh_window", "table2/05_blockwise_8k", {"self_attention"}),
+        ("neighbours/sinkhorn_window", "table2/05_blockwise_8k", {"self_attention"}),
+        ("neighbours/look_back", "table7/21_pyramidion_8k_2k_512", {"memories", "cross_attention"}),
+        ("pointing/blockwise_pointer", "table2/05_blockwise_8k", {"output"}),
+        ("pointing/transpooler_pointer", "table2/08_transpooler_8k_2k", {"output"}),
+        ("pointing/pyramidion_pointer", "table7/21_pyramidion_8k_2k_512", {"output"}),
+        ("pointing/pyramidion_mean", "table7/21_pyramidion_8k_2k_512", {"pooling"}),
+        ("pointing/pyramidion_random", "table7/21_pyramidion_8k_2k_512", {"scorer"}),
     ],
 )
-def test_a_neighbour_differs_from_a_row_of_the_paper_in_one_part(name: str, other: str, changed: set[str]) -> None:
-    found, row = (read_experiment(str(CONFIGS / f"{path}.yaml")) for path in (f"neighbours/{name}", other))
+def test_a_row_of_ours_differs_from_one_of_the_paper_in_one_part(name: str, other: str, changed: set[str]) -> None:
+    found, row = (read_experiment(str(CONFIGS / f"{path}.yaml")) for path in (name, other))
     fields = asdict(row.model)
     assert {field for field, value in asdict(found.model).items() if value != fields[field]} == changed
     assert found.max_source_positions == row.max_source_positions
-    (listed,) = (line for line in read_catalogue(CONFIGS) if line.config == f"neighbours/{name}")
+    listed, *_ = (line for line in read_catalogue(CONFIGS) if line.config == name)
     (published,) = (line for line in read_catalogue(CONFIGS) if (line.table, line.config) == (other[:6], other))
     lengths = ("encoder_lengths", "decoder_length", "encoder_layers", "decoder_layers", "data")
     assert all(getattr(listed, each) == getattr(published, each) for each in lengths)
@@ -222,7 +227,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scaled_configs(CONFIGS, tmp_path_factory.mktemp("tiny"), SCALES["tiny"])
 
 
-@for_each("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS])
+@for_each("row", [*ROWS, *LECTURE, *TRAINED, *NEIGHBOURS, *POINTING])
 def test_a_row_trains_a_step_at_the_tiny_scale(row: str, tiny: Path) -> None:
     small = read_experiment(str(tiny / f"{row.replace('=', '/')}.yaml"))
     large = read_experiment(str(CONFIGS / f"{row.replace('=', '/')}.yaml"))

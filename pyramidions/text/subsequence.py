@@ -34,14 +34,17 @@ class Subsequences:
         Of several such subsequences it is the one that rouge-score reads out of its table from the end: it takes every
         match that it meets, and otherwise goes on in the one text where it loses nothing by that.
         """
-        # Before the first word that both have nothing can match.
-        known = [self._places.get(word, 0) for word in words]
-        if not any(known):
-            return 0
-        rows = [self._all]
-        for found in known:
-            rows.append(self._next(rows[-1], found) if found else rows[-1])
-        taken, end, at = 0, self._size, len(words)
+        # Of words that the one text lacks, only the first in a row matters: it moves the end below. Leading ones do not.
+        rows, known, row, last = [self._all], [], self._all, 0
+        for word in words:
+            found = self._places.get(word, 0)
+            if found:
+                row = self._next(row, found)
+            if found or last:
+                rows.append(row)
+                known.append(found)
+            last = found
+        taken, end, at = 0, self._size, len(known)
         while at:
             # Where the table grows, or the words match; between them there is nothing to take.
             stops = (~rows[at] | known[at - 1]) & ((1 << end) - 1)

@@ -66,7 +66,7 @@ def test_the_tokens_are_the_head_of_the_document_as_it_stands(explanation: Expla
     assert whole == lines[: len(whole)] and lines[len(whole)].startswith(last) and len(whole) > 1
 
 
-@for_each("pooling_lengths", [None, "64,16", "None,32"])
+@for_each("pooling_lengths", [None, "64,16,None", "None,32,None"])
 @torch.no_grad()
 def test_a_word_was_copied_as_likely_as_it_was_not_generated_and_from_equal_tokens(
     summarizer: Summarizer, article: str, pooling_lengths: str | None

@@ -33,13 +33,11 @@ def write_seed(out: Path, config: str, seed: int, own: list[float], cost: float 
 
     mean = sum(own) / len(own)
     hardware = {"device": "a CPU", "threads": 2, "gpus": 0, "nodes": 1}
-    start = {"seconds": 120.0, "updates": 500, "epochs": 1, "best": None, "hardware": hardware}
     result = {
         "config": config,
         "scale": "small",
         "seed": seed,
         "times": None,
-        "start": start,
         "memory": {"bytes": 2**30 + seed * 2**28, "of": "process"},
         "losses": {"split": "valid", "own": told(mean), "another": told(mean + cost), "cost": told(cost)},
         "hardware": hardware,
@@ -129,8 +127,7 @@ def test_the_table_has_intervals_differences_and_what_another_document_costs(out
     names = ("architecture", "encoder → decoder", "seeds", "updates", "minutes", "GiB")
     assert [blockwise[name] for name in names] == [
         *("blockwise", "2048 → 2048", "2, 10"),
-        # 1,000 updates and 500 before; 3,600 s, the 120 s before among them.
-        *("1,500", "60.0 to 60.0", "3.50"),
+        *("1,000", "60.0 to 60.0", "3.50"),
     ]
 
 
@@ -150,7 +147,7 @@ def test_each_seed_has_a_line_of_numbers_and_empty_cells_for_what_was_not_run(ou
     report = write_report(out, CONFIGS)
     found = pd.read_csv(out / "report-seeds.csv")
     assert found[["row", "seed", "loss", "updates"]].values.tolist()[:4] == [
-        *(["5", 2, 5, 1500], ["5", 10, 5, 1500], ["8", 2, 5.5, 1500], ["8", 10, 5.5, 1500])
+        *(["5", 2, 5, 1000], ["5", 10, 5, 1000], ["8", 2, 5.5, 1000], ["8", 10, 5.5, 1000])
     ]
     assert found.loc[4, ["loss", "updates", "minutes"]].isna().all() and found.loc[4, "memory_bytes"] == 1610612736
     assert list(by_seed(rows(out))) == list(found) and "Rows: " in report.summary

@@ -1,7 +1,6 @@
 """Rows and seeds that run at the same time: who waits for whom, and what is told of those that fail."""
 
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from lab.catalogue import jobs_for, read_catalogue
 from lab.plan import Machines, Planner
 from lab.run import RowStep
 from lab.runner import Runner
-from lab.scale import SCALES, scaled_configs
+from lab.scale import SCALES
 from pyramidions.runs.steps import StepError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -67,32 +66,6 @@ def test_a_row_waits_for_the_one_of_its_seed_that_it_starts_from(here: Runner) -
     assert here.run(jobs(["15"], [1, 2]), []) == []
     for seed in ("seed-1", "seed-2"):
         assert trained.index(("04", seed)) < trained.index(("15", seed))
-
-
-@pytest.mark.parametrize("side_by_side", [True, False])
-@pytest.mark.parametrize("fails", [True, False])
-def test_rows_run_what_they_share_once_and_fail_with_it(
-    here: Runner, tmp_path: Path, fails: bool, side_by_side: bool
-) -> None:
-    small = SCALES["small"]
-    configs = scaled_configs(CONFIGS, tmp_path / "configs", small)
-    here.planner = replace(here.planner, scale=small, configs=configs)
-    here.stop = here.stop if side_by_side else None
-    ran: list[str] = []
-
-    def run(step: RowStep, say: Any, *, waits: bool = False) -> float:
-        ran.append(step.name)
-        if step.name == "copying" and fails:
-            raise StepError("it fails.")
-        step.made.parent.mkdir(parents=True, exist_ok=True)
-        step.made.touch()
-        return marked(step)
-
-    here.run_one = run
-    failed = here.run(jobs(["4", "6"], [1, 2]), [])
-    # One for each seed, before the rows of it.
-    assert ran.count("copying") == 2 and ran[0] == "copying"
-    assert (len(failed), ran.count("train")) == ((4, 0) if fails else (0, 4))
 
 
 def test_whatever_one_raises_the_others_go_on_and_all_are_told(here: Runner) -> None:

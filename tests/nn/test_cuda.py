@@ -40,8 +40,10 @@ on_a_gpu = pytest.mark.parametrize(
 OF_UNITS = ("hat", "hmnet")
 #: models that learn how many vectors a text becomes, by how often they do
 OF_SEGMENTS = {"transpooler_segments": 1, "pyramidion_segments": 2}
+#: models that look how many different tokens they may copy
+OF_COPIES = [name for name, fields in PRESETS.items() if fields.get("output") == "pointer"]
 foreseen = pytest.mark.parametrize(
-    "name", covering_presets(name for name in PRESETS if name not in (*OF_UNITS, *OF_SEGMENTS))
+    "name", covering_presets(name for name in PRESETS if name not in (*OF_UNITS, *OF_SEGMENTS, *OF_COPIES))
 )
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -143,6 +145,13 @@ def test_the_host_waits_once_in_a_forward_pass_whose_lengths_it_does_not_know(na
 def test_the_host_waits_once_for_each_layer_that_pools_segments(name: str, waits: int) -> None:
     trained, source = model(name), documents()
     assert work_of(lambda: trained.encoder(source, source.eq(PAD), LENGTHS)).waits.total() == waits
+
+
+@pytest.mark.parametrize("name", OF_COPIES)
+def test_the_host_waits_once_in_a_step_that_copies(name: str) -> None:
+    trained, source = model(name, **DROPOUTS), documents()
+    step(trained, source, LENGTHS)
+    assert work_of(lambda: step(trained, source, LENGTHS)).waits.total() == 1
 
 
 @presets
