@@ -34,7 +34,7 @@ class Subsequences:
         Of several such subsequences it is the one that rouge-score reads out of its table from the end: it takes every
         match that it meets, and otherwise goes on in the one text where it loses nothing by that.
         """
-        # Of words that the one text lacks, only the first in a row matters: it moves the end below. Leading ones do not.
+        # Of words that the one text lacks, only the first of a run matters: it moves the end. A leading run does not.
         rows, known, row, last = [self._all], [], self._all, 0
         for word in words:
             found = self._places.get(word, 0)
