@@ -168,7 +168,7 @@ def _joined(name: str, query: str | None, pieces: Sequence[_Piece], all_pieces: 
     read = "all that the decoder reads (mean)"
     if len(views) == 1:
         read, views = views[0], []
-    copied = ["what it was copied from"] if all(piece.summary.copied is not None for piece in pieces) else []
+    copied = ["the tokens it was copied from"] if all(piece.summary.copied is not None for piece in pieces) else []
     return {
         "name": name,
         "query": query,
