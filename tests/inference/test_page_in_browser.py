@@ -337,6 +337,26 @@ def test_of_several_memories_one_is_chosen_and_global_tokens_are_marked(
     assert not page.find(".when-global").is_displayed() and browser.get_log("browser") == []
 
 
+def test_what_a_word_was_copied_from_is_shown_first_where_the_model_copies(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    copied = torch.zeros(7, 600)
+    copied[0, [30, 50]] = torch.tensor([0.5, 0.25])
+    summary = EXPLANATION.summary._replace(copied=0.1)
+    copying = replace(EXPLANATION, summary=summary, trace=EXPLANATION.trace._replace(copied=copied))
+    page = shown(browser, tmp_path, [("genes.txt", [copying])])
+    names = [option.text for option in page.all("#view option")]
+    assert names == ["the encoder's output (9 vectors)", "the tokens it was copied from"]
+    page.all("#items .w")[0].click()
+    assert page.marked() == {30, 50}
+    # The word has two tokens, of which the second was generated.
+    assert "was copied with a probability of 37.5%, from" in page.find("#status").text
+    page.all("#items .w")[1].click()
+    assert page.marked() == set()
+    page.find("#view").send_keys(Keys.ARROW_UP)
+    assert len(page.marked()) == 64 and browser.get_log("browser") == []
+
+
 def test_what_is_unknown_of_one_memory_is_said_where_it_is_chosen(browser: webdriver.Chrome, tmp_path: Path) -> None:
     unpooled = MemoryTrace(1, 600, identity(600), torch.rand(7, 600))
     hidden = EXPLANATION.trace._replace(provenance=None, further=(unpooled,))
