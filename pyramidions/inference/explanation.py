@@ -162,10 +162,7 @@ class Explanation:
         Raises:
             IndexError: there are no such tokens.
         """
-        if not 0 <= start < end <= len(self.written):
-            raise IndexError(
-                f"`start` and `end` must be 0 <= start < end <= {len(self.written)}, but are {start} and {end}."
-            )
+        self._check_tokens(start, end)
         drew = self._drew_on if memory is None else self._drew_on_each[memory]
         return None if drew is None else drew[start:end].mean(dim=0)
 
@@ -173,8 +170,18 @@ class Explanation:
         """Return how likely tokens of the summary were copied from each of the document, (L,), see `Trace.copied`.
 
         The mean over the tokens from ``start`` to before ``end``; None where the output layer copies nothing.
+
+        Raises:
+            IndexError: there are no such tokens.
         """
+        self._check_tokens(start, end)
         return None if self.trace.copied is None else self.trace.copied[start:end].mean(dim=0)
+
+    def _check_tokens(self, start: int, end: int) -> None:
+        if not 0 <= start < end <= len(self.written):
+            raise IndexError(
+                f"`start` and `end` must be 0 <= start < end <= {len(self.written)}, but are {start} and {end}."
+            )
 
     @cached_property
     def sentences(self) -> tuple[SummarySentence, ...]:
@@ -252,7 +259,7 @@ def _copied(
     if made_of is None:
         # What was brought back to full length: a pointer reads no other vectors without provenance.
         made_of = identity(len(document))
-    attention, shares = (x[0].float().cpu() for x in copied)
+    attention, shares = copied.attention[0].float().cpu(), copied.shares[0].float().cpu()
     # (T, K) -> (T, L): all that was pointed to, and of it what could give this token
     pointed = through(attention, made_of) * (document.cpu() == summary.cpu()[:, None])
     return pointed * (shares / pointed.sum(dim=1).clamp(min=torch.finfo(torch.float32).tiny))[:, None]

@@ -18,6 +18,8 @@ from pyramidions.text.words import UNSPACED
 TOKENS_A_WORD = 64
 #: most tokens of a document on a page that browsers draw at once
 MOST_TOKENS = 2**18
+#: how likely a word must be copied to count as copied
+_LEAST_COPIED = 0.005
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _KIND: Kind = {
     "layout": "words",
@@ -273,21 +275,25 @@ def _item(explanation: Explanation, begin: int, end: int, start: int) -> Item:
     memories = [None, *(range(len(explanation.trace.memories)) if explanation.trace.further else ())]
     links = [_link(explanation.drew_on(begin, end, memory), start) for memory in memories]
     if explanation.trace.copied is not None:
-        links.append(_link(explanation.copied(begin, end), start))
+        links.append(_link(explanation.copied(begin, end), start, _LEAST_COPIED))
     return {"text": "".join(explanation.written[begin:end]), "links": links}
 
 
-def _link(shares: Tensor | None, start: int) -> Link | None:
-    """Return the tokens with the largest shares; None where shares are unknown, or all zero."""
-    if shares is None:
+def _link(shares: Tensor | None, start: int, least: float = 0.0) -> Link | None:
+    """Return the tokens with the largest shares; None where shares are unknown, or sum to ``least`` or less."""
+    if shares is None or float(shares.sum()) <= least:
         return None
     # Of equal shares the earlier token comes first.
     best = shares.argsort(descending=True, stable=True)[:TOKENS_A_WORD]
     best = best[shares[best] > 0]
-    if not len(best):
-        return None
     covered = round(float(shares[best].sum()), 5)
-    return {"to": (best + start).tolist(), "shares": _rounded(shares[best], 100_000), "covered": covered}
+    whole = round(float(shares.sum()), 5)
+    return {
+        "to": (best + start).tolist(),
+        "shares": _rounded(shares[best], 100_000),
+        "covered": covered,
+        "whole": whole,
+    }
 
 
 def _rounded(shares: Tensor, parts: int) -> list[int]:

@@ -167,6 +167,8 @@ def _of_pieces(summary: Summary, pieces: Sequence[Summary], note: str | None) ->
         coverage=Coverage(note=note),
         pieces=tuple(pieces),
         query=pieces[0].query,
+        # It was copied from summaries, not from the document.
+        copied=None,
     )
 
 

@@ -292,18 +292,19 @@ class Summarizer:
     def _best(self, documents: list[Tensor], writer: Writer) -> list[tuple[Hypothesis, float | None]]:
         """Return the best summary of each document, and the share of it that was copied."""
         batch = pad_sequence(documents, batch_first=True, padding_value=PAD).to(self.device)
-        transformer = self._transformer
-        memories = transformer.encoder(batch, batch.eq(PAD)).memories
+        memories = writer.read(self._transformer, batch)
         try:
-            best = [best for best, *_ in writer.write(transformer, memories)]
+            best = [best for best, *_ in writer.write(self._transformer, memories)]
         except NoSummaryError as error:
             raise UserError(str(error)) from None
-        written = pad_sequence([hypothesis.tokens for hypothesis in best], batch_first=True, padding_value=PAD)
-        copied = transformer.decoder.copied(written, memories, EOS)
-        if copied is None:
-            return [(hypothesis, None) for hypothesis in best]
-        shares = zip(best, copied[1], strict=True)
-        return [(hypothesis, float(share[: len(hypothesis.tokens)].mean())) for hypothesis, share in shares]
+        written = pad_sequence([each.tokens for each in best], batch_first=True, padding_value=PAD)
+        log_probs = pad_sequence([each.token_scores for each in best], batch_first=True)
+        copied = self._transformer.decoder.copied(written, memories, EOS, log_probs)
+        shares = [None] * len(best) if copied is None else list(copied.shares)
+        return [
+            (each, None if share is None else float(share[: len(each.tokens)].mean()))
+            for each, share in zip(best, shares, strict=True)
+        ]
 
     def _summary(
         self, document: TokenizedText, best: Hypothesis, bounds: Bounds, copied: float | None = None

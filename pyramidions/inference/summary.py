@@ -40,7 +40,8 @@ class Summary(NamedTuple):
         sentences: and which sentences of the document support each; None where it was not explained.
         query: what it answers; None without a query.
         copied: the share of its tokens that the output layer copied from the document, its end included: the mean of
-            how likely each was copied, given that it was written; None where the layer copies nothing.
+            how likely each was copied, given that it was written. None where the layer copies nothing, and for a
+            summary of summaries.
     """
 
     text: str
@@ -62,7 +63,11 @@ class Summary(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as values that JSON holds; scores and sections are those of its pieces, where it has some."""
-        return as_plain(self.pieces or [self]) | {"summary": self.text}
+        about = as_plain(self.pieces or [self]) | {"summary": self.text}
+        if self.copied is None:
+            # Its pieces copied from the document, but it summarizes them.
+            about.pop("copied", None)
+        return about
 
     def __repr__(self) -> str:
         return brief(self, f"{self.read_tokens:,} of {self.document_tokens:,} tokens")
@@ -81,7 +86,7 @@ def by_section(summaries: Sequence[Summary]) -> list[tuple[str, str]]:
 
 
 def copied_share(summaries: Sequence[Summary]) -> float | None:
-    """Return the share of the tokens of all ``summaries`` that was copied; None where that is unknown of one."""
+    """Return the share of the tokens of all ``summaries`` that was copied; None if any is unknown."""
     shares = [summary.copied for summary in summaries]
     known = [(share, summary.tokens) for share, summary in zip(shares, summaries, strict=True) if share is not None]
     if len(known) < len(summaries):

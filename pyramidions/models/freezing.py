@@ -6,9 +6,10 @@ from torch import nn
 
 from pyramidions.base.errors import UserError
 from pyramidions.nn import Decoder, Encoder
+from pyramidions.nn.output import Pointer, PointerOutput
 
 _RANGE = re.compile(r"(encoder|decoder)\.(\d{1,4})(?:-(\d{1,4}))?")
-_NAMES = "embeddings, encoder, decoder, poolers, or layers such as encoder.0 or encoder.0-3"
+_NAMES = "embeddings, encoder, decoder, poolers, pointer, or layers such as encoder.0 or encoder.0-3"
 
 
 def freeze(model: nn.Module, parts: str) -> int:
@@ -36,7 +37,8 @@ def parameters_of(model: nn.Module, parts: str) -> set[nn.Parameter]:
 
     `embeddings` are those of tokens and positions on both sides, with their norms, and an output layer that is tied to
     them. `encoder` and `decoder` are all layers, and the norm behind the last; the decoder has an output layer of its
-    own with it. `poolers`, with their scorers, are no part of the encoder's layers.
+    own with it. `poolers`, with their scorers, are no part of the encoder's layers, and
+    the `pointer` of an output layer that copies is no part of the decoder's.
 
     Args:
         model: with an encoder, and maybe a decoder.
@@ -61,9 +63,10 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
         "encoder": [],
         "decoder": [],
         "poolers": list(encoder.poolers.values()),
+        "pointer": [module for module in model.modules() if isinstance(module, Pointer)],
     }
     for side, coder in coders.items():
-        behind = [coder.norm, *(coder.memory_norms.values() if isinstance(coder, Encoder) else [coder.output])]
+        behind = [coder.norm, *(coder.memory_norms.values() if isinstance(coder, Encoder) else _vocabulary(coder))]
         parts[side] = [*coder.layers, *(module for module in behind if module is not None)]
     if name in parts:
         if not parts[name]:
@@ -77,3 +80,8 @@ def _modules(model: nn.Module, name: str) -> list[nn.Module]:
     if not first <= last < len(layers):
         raise UserError(f"--freeze names {name}, but the {side} has {len(layers)} layers, counted from 0.")
     return layers[first : last + 1]
+
+
+def _vocabulary(decoder: Decoder) -> list[nn.Module]:
+    """Return the part of an output layer that scores the vocabulary."""
+    return [decoder.output.vocabulary if isinstance(decoder.output, PointerOutput) else decoder.output]

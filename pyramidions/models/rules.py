@@ -116,8 +116,9 @@ def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
         UserError: a pooling before it has no provenance.
     """
     for place, pooling in encoder.poolings.items():
-        is_before = layer is None or place < layer
-        if is_before and pooling.upsampler is None and not POOLING[pooling.pooler.kind].has_provenance:
+        # The output of an encoder that upsamples has the length of the document again; what is in between has not.
+        shortens = pooling.upsampler is None if layer is None else place < layer
+        if shortens and not POOLING[pooling.pooler.kind].has_provenance:
             possible = ", ".join(name for name in POOLING.names if POOLING[name].has_provenance)
             raise UserError(
                 f"`output` {output} needs a `pooling` that tells which tokens a vector is made of ({possible}), but is "

@@ -51,7 +51,6 @@ class Encoder(nn.Module):
             None for the output.
         name_end_idx: the token behind the name that a turn begins with, or None if the vocabulary has none.
         last_stack: composes the layers of the last stage; None for ``stack``.
-        tells_origins: memories tell which tokens their vectors are made of.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class Encoder(nn.Module):
         memories: tuple[int | None, ...] = (None,),
         name_end_idx: int | None = None,
         last_stack: Stack | None = None,
-        tells_origins: bool = False,
     ) -> None:
         super().__init__()
         self.embedder = embedder
@@ -98,7 +96,8 @@ class Encoder(nn.Module):
         self.separator_idx = separator_idx
         self.global_query = global_query
         self.reads_query = reads_query
-        self.tells_origins = tells_origins
+        #: whether memories tell which tokens their vectors are made of, as an output layer that points needs it
+        self.tells_origins = False
 
     def all_stages(self) -> list[Stage]:
         """Return all stages, inner ones too, in the order in which their layers run."""

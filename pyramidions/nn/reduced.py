@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pyramidions.nn.attention import CoreAttention
 from pyramidions.nn.decoder import Decoder
 from pyramidions.nn.feed_forward.sparse import ChosenUnits
-from pyramidions.nn.output import Output, TiedOutput
+from pyramidions.nn.output import Output, Pointer, PointerOutput, TiedOutput
 from pyramidions.nn.projections.dense import HeadsLinear, rows_of_heads
 from pyramidions.nn.recurrence import Recurrence
 from pyramidions.nn.scorer import Scorer
@@ -19,7 +19,7 @@ Network = TypeVar("Network", bound=nn.Module)
 _ROWS = 512  # that are multiplied at a time: their products stay in the cache until they are scaled
 _FEW = 16  # outputs; a layer with fewer decides or rates
 #: Parts that decide, sum over a document, or read their weights without multiplying by them.
-_IN_FLOAT32 = (Scorer, Recurrence, ChosenUnits, CoreAttention)
+_IN_FLOAT32 = (Scorer, Pointer, Recurrence, ChosenUnits, CoreAttention)
 
 
 class Int8Linear(nn.Module):
@@ -87,7 +87,7 @@ class Int8TiedOutput(Output):
         super().__init__()
         self.linear = Int8Linear(embedding, largest=largest)
 
-    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, features: Tensor, embedding: Tensor, prepared: None = None) -> Tensor:
         logits: Tensor = self.linear(features)
         return logits
 
@@ -124,9 +124,14 @@ def in_int8(network: Network, largest: int = 127) -> Network:
         kind = Int8HeadsLinear if isinstance(layer, HeadsLinear) else Int8Linear
         setattr(parent, name, kind(layer.weight, layer.bias, largest))
     decoder = getattr(made, "decoder", None)
-    if isinstance(decoder, Decoder) and isinstance(decoder.output, TiedOutput):
-        decoder.output = Int8TiedOutput(decoder.embedder.tokens.weight, largest)
-    elif not found:
+    tied = False
+    if isinstance(decoder, Decoder):
+        points = isinstance(decoder.output, PointerOutput)
+        owner, name = (decoder.output, "vocabulary") if points else (decoder, "output")
+        tied = isinstance(getattr(owner, name), TiedOutput)
+        if tied:
+            setattr(owner, name, Int8TiedOutput(decoder.embedder.tokens.weight, largest))
+    if not found and not tied:
         raise ValueError("`precision` int8 is for models with dense layers, but this one has none.")
     return made
 

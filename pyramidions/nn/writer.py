@@ -82,27 +82,29 @@ class Writer(ABC):
     def in_words(self) -> dict[str, str]:
         """What is special about the kind and its options, by name."""
 
-    @torch.no_grad()
-    @without_cudnn_attention()
     def __call__(
         self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None
     ) -> list[list[Hypothesis]]:
-        """Read a batch of documents, and summarize it.
+        """Read a batch of documents, and summarize it; arguments as in `read`, results and errors as in `write`."""
+        return self.write(transformer, self.read(transformer, tokens, padding_mask))
+
+    @torch.no_grad()
+    @without_cudnn_attention()
+    def read(self, transformer: Transformer, tokens: Tensor, padding_mask: Tensor | None = None) -> tuple[Memory, ...]:
+        """Read a batch of documents.
 
         Args:
             transformer: in evaluation mode.
             tokens: (B, L), the documents.
             padding_mask: (B, L), True at padding; None where that is just where the padding token stands.
 
-        Returns:
-            What `write` returns.
-
         Raises:
-            ValueError: what `write` raises.
+            ValueError: as in `write`.
         """
         self._check(transformer)
         mask = tokens.eq(transformer.padding_idx) if padding_mask is None else padding_mask
-        return self.write(transformer, transformer.encoder(tokens, mask).memories)
+        memories: tuple[Memory, ...] = transformer.encoder(tokens, mask).memories
+        return memories
 
     @abstractmethod
     def write(self, transformer: Transformer, memories: tuple[Memory, ...]) -> list[list[Hypothesis]]:

@@ -352,23 +352,24 @@ function mark(k) {
   buttons[k]?.classList.add("linked");
   if (k === null && picked !== null && isAbout.words) for (const {k} of linkingTo(picked)) buttons[k].classList.add("linked");
   byId("unknown-links").textContent = known ? "" : "What single words drew on is not known: a pooling or the decoder's attention keeps no record of it.";
-  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : picked !== null ? describe(picked) : known && (data.segments.length || data.help) ? data.help ?? kind.help : "";
+  byId("status").textContent = isAbout.words && link ? describeLink(k, link) : isAbout.words && showsCopies() && data.items[k] ? `${quoted(data.items[k].text)} was generated, not copied.` : picked !== null ? describe(picked) : known && (data.segments.length || data.help) ? data.help ?? kind.help : "";
   drawChart();
 }
 const linkingTo = i => data.items.flatMap((_, k) => {
   const link = linkOf(k), at = link ? link.to.indexOf(i) : -1;
   return at < 0 ? [] : [{k, share: link.shares[at] / 1e5}];
 }).sort((one, other) => other.share - one.share);
-function describeLink(k, {to, shares, covered}) {
+const showsCopies = () => Number(byId("view").value) === data.copied;
+function describeLink(k, {to, shares, covered, whole}) {
   const view = data.views[Number(byId("view").value)], where = view === undefined || byId("view").value === "0" ? "" : ` to ${view}`;
   const strongest = to.slice(0, 5).map((i, rank) => `${quoted(data.segments[i])} ${percent(shares[rank] / 1e5)}`).join(", ");
-  if (Number(byId("view").value) === data.copied) return `${quoted(data.items[k].text)} was copied with a probability of ${percent(covered)}, from ${strongest}.`;
+  if (showsCopies()) return `${quoted(data.items[k].text)} was copied with a probability of ${percent(whole)}: ${strongest}${to.length > 5 ? ` and ${to.length - 5} more` : ""}.`;
   return `${quoted(data.items[k].text)} drew most on ${strongest}. The ${to.length} ${kind.unit}s marked got ${percent(covered)} of its attention${where}.`;
 }
 function describe(i) {
   if (isAbout.words) {
     const left = valuesOf(data, layer())?.[i], words = linkingTo(i).map(({k, share}) => `${quoted(data.items[k].text)} ${percent(share)}`);
-    const drew = words.length ? `Words that drew on it: ${words.slice(0, 5).join(", ")}${words.length > 5 ? ` and ${words.length - 5} more` : ""}.` : "No word of the summary drew much on it.";
+    const drew = words.length ? `${showsCopies() ? "Words copied from it" : "Words that drew on it"}: ${words.slice(0, 5).join(", ")}${words.length > 5 ? ` and ${words.length - 5} more` : ""}.` : showsCopies() ? "No word of the summary was copied from it." : "No word of the summary drew much on it.";
     return `${left === undefined ? "" : `${percent(left / 1000)} of ${quoted(data.segments[i])} is left. `}${drew}`;
   }
   if (isAbout.segments) {

@@ -47,6 +47,7 @@ class Link(TypedDict):
     to: list[int]
     shares: NotRequired[list[int]]  #: of each, in hundred-thousandths
     covered: NotRequired[float]  #: the share of all of them, from 0 to 1
+    whole: NotRequired[float]  #: that of all segments
 
 
 class Item(TypedDict):

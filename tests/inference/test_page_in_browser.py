@@ -350,9 +350,9 @@ def test_what_a_word_was_copied_from_is_shown_first_where_the_model_copies(
     page.all("#items .w")[0].click()
     assert page.marked() == {30, 50}
     # The word has two tokens, of which the second was generated.
-    assert "was copied with a probability of 37.5%, from" in page.find("#status").text
+    assert "was copied with a probability of 37.5%: " in page.find("#status").text
     page.all("#items .w")[1].click()
-    assert page.marked() == set()
+    assert page.marked() == set() and page.find("#status").text.endswith("was generated, not copied.")
     page.find("#view").send_keys(Keys.ARROW_UP)
     assert len(page.marked()) == 64 and browser.get_log("browser") == []
 

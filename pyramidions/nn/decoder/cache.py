@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pyramidions.nn.output import Pointed
+from pyramidions.nn.output import PointerMemory
 from pyramidions.nn.sublayer import Memory, State, staying
 
 
@@ -78,8 +78,8 @@ class DecoderCache:
         #: what masks each memory in cached steps: what cross-attention adds to its scores, (B, 1, 1, K), or the mask
         #: (B, K) where a kind takes no bias; None of a memory without padding, and no entries before the first step
         self.memory_masks: list[Tensor | None] = []
-        #: what an output layer that points reads of the first memory; None before the first step
-        self.pointed: Pointed | None = None
+        #: what the output layer reads of the memories; None before the first step, and if it reads none
+        self.prepared: PointerMemory | None = None
 
     @property
     def documents(self) -> int:
@@ -115,7 +115,7 @@ class DecoderCache:
         if documents is not None:
             masks = self.memory_masks
             self.memory_masks = [None if mask is None else mask.index_select(0, documents) for mask in masks]
-            self.pointed = self.pointed and self.pointed.select(documents)
+            self.prepared = None if self.prepared is None else self.prepared.select(documents)
 
     def _move(self, order: Tensor, documents: Tensor | None) -> None:
         for layer in self.states:

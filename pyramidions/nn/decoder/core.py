@@ -11,7 +11,7 @@ from pyramidions.base.registry import Registry
 from pyramidions.nn.decoder.cache import DecoderCache
 from pyramidions.nn.embedding import Embedder
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.output import Output, PointerOutput
+from pyramidions.nn.output import Copied, Output, PointerOutput
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import Memory
 
@@ -117,32 +117,40 @@ class Decoder(nn.Module, ABC):
             features: those of `features`.
             memories: what the layers read; only an output layer that points reads the first of them.
             cache: as in `features`.
+
+        Raises:
+            ValueError: the output layer points, but there are no memories, or they do not tell their tokens.
         """
-        weight = self.embedder.tokens.weight
-        if not isinstance(self.output, PointerOutput):
-            logits: Tensor = self.output(features, weight)
-            return logits
-        pointed = self.output.pointer.point(memories[0]) if cache is None or cache.pointed is None else cache.pointed
-        if cache is not None:
-            cache.pointed = pointed
-        mixed: Tensor = self.output(features, weight, pointed)
-        return mixed
+        if cache is None:
+            prepared = self.output.prepare(memories)
+        else:
+            if cache.prepared is None:
+                cache.prepared = self.output.prepare(memories)
+            prepared = cache.prepared
+        logits: Tensor = self.output(features, self.embedder.tokens.weight, prepared)
+        return logits
 
     @torch.no_grad()
-    def copied(self, written: Tensor, memories: tuple[Memory, ...], eos: int) -> tuple[Tensor, Tensor] | None:
-        """Return how each token of a text was written, as `PointerOutput.copied` does; None if none are copied.
+    def copied(
+        self, written: Tensor, memories: tuple[Memory, ...], eos: int, log_probs: Tensor | None = None
+    ) -> Copied | None:
+        """Tell how each token of a text was written; None if the output layer copies nothing.
 
         Args:
             written: (B, T), padded on the right if at all.
             memories: what the layers read.
             eos: the token that the text starts from.
+            log_probs: (B, T), of each token; None where they are not known.
         """
         if not isinstance(self.output, PointerOutput):
             return None
         # A token is predicted from the one before it.
         prefix = torch.cat([torch.full_like(written[:, :1], eos), written[:, :-1]], dim=1)
-        features, pointed = self.features(prefix, memories), self.output.pointer.point(memories[0])
-        return self.output.copied(features, self.embedder.tokens.weight, pointed, written)
+        features, prepared = self.features(prefix, memories), self.output.prepare(memories)
+        if log_probs is None:
+            whole = self.output(features, self.embedder.tokens.weight, prepared)
+            log_probs = whole.gather(2, written[..., None]).squeeze(2)
+        return self.output.copied(features, prepared, written, log_probs)
 
     def forward(self, tokens: Tensor, memories: tuple[Memory, ...], cache: DecoderCache | None = None) -> Tensor:
         """Return the logits of the token after each of ``tokens``, (BW, T, V); arguments as in `features`."""

@@ -1,13 +1,14 @@
 """Output layers: the role, the registry of kinds, and the kinds."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pyramidions.base.registry import Registry
 from pyramidions.nn.multiplicative import Multiplicative
+from pyramidions.nn.sublayer import Memory
 
 
 class Output(nn.Module, ABC):
@@ -16,13 +17,18 @@ class Output(nn.Module, ABC):
     #: whether it points to the first memory, as `PointerOutput` does
     points: ClassVar[bool] = False
 
+    def prepare(self, memories: tuple[Memory, ...]) -> Any:
+        """Return what it reads of the decoder's memories, once for all steps; None if it reads none."""
+        return None
+
     @abstractmethod
-    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, features: Tensor, embedding: Tensor, prepared: Any = None) -> Tensor:
         """Return logits.
 
         Args:
             features: (B, T, D), the output of the last layer.
             embedding: (V, D), the decoder's token embeddings.
+            prepared: what `prepare` returned.
 
         Returns:
             (B, T, V).
@@ -36,7 +42,7 @@ OUTPUT: Registry[Output] = Registry("output")
 class TiedOutput(Output):
     """The token embeddings themselves (Press and Wolf 2017)."""
 
-    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, features: Tensor, embedding: Tensor, prepared: None = None) -> Tensor:
         return F.linear(features, embedding)
 
 
@@ -57,7 +63,7 @@ class UntiedOutput(Output):
             nn.init.zeros_(self.linear.bias)
         nn.init.normal_(self.linear.weight, std=embed_dim**-0.5)
 
-    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, features: Tensor, embedding: Tensor, prepared: None = None) -> Tensor:
         return self.linear(features)
 
 
@@ -85,6 +91,6 @@ class MultiplicativeOutput(Output):
         self.vocab_size = vocab_size
         self.multiplicative = Multiplicative(embed_dim, modules, -(-vocab_size // modules) * modules, bias=False)
 
-    def forward(self, features: Tensor, embedding: Tensor) -> Tensor:
+    def forward(self, features: Tensor, embedding: Tensor, prepared: None = None) -> Tensor:
         logits: Tensor = self.multiplicative(features)
         return logits[..., : self.vocab_size]

@@ -6,33 +6,33 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pyramidions.nn.origins import Copies
+from pyramidions.nn.origins import Origins
 from pyramidions.nn.output.core import OUTPUT, Output, TiedOutput, UntiedOutput
 from pyramidions.nn.sublayer import Memory
 
-_CLOSED = 1e4  # of a gate that copies nothing
+_ONLY_GENERATES = 1e4  # logit of a gate that copies nothing
 
 
-class Pointed(NamedTuple):
+class PointerMemory(NamedTuple):
     """What a pointer reads of a memory, computed once for all steps.
 
     Attributes:
         keys: (B, K, D).
         values: (B, K), what the gate reads of each vector.
         padding_mask: (B, K), True at padding; None without.
-        copies: what can be copied from each vector.
+        origins: which tokens can be copied from each vector.
     """
 
     keys: Tensor
     values: Tensor
     padding_mask: Tensor | None
-    copies: Copies
+    origins: Origins
 
-    def select(self, documents: Tensor) -> "Pointed":
+    def select(self, documents: Tensor) -> "PointerMemory":
         """Return that of ``documents`` (B',), in that order."""
         mask = None if self.padding_mask is None else self.padding_mask.index_select(0, documents)
         keys, values = (x.index_select(0, documents) for x in (self.keys, self.values))
-        return Pointed(keys, values, mask, self.copies.select(documents))
+        return PointerMemory(keys, values, mask, self.origins.select(documents))
 
 
 class Pointer(nn.Module):
@@ -51,7 +51,7 @@ class Pointer(nn.Module):
         self.gate = nn.Linear(embed_dim, 1)
         nn.init.constant_(self.gate.bias, start)
 
-    def point(self, memory: Memory) -> Pointed:
+    def keys_values(self, memory: Memory) -> PointerMemory:
         """Return what is read of a memory.
 
         Raises:
@@ -60,20 +60,28 @@ class Pointer(nn.Module):
         if memory.origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
-        return Pointed(keys, values, memory.padding_mask, Copies.of(memory.origins))
+        return PointerMemory(keys, values, memory.padding_mask, memory.origins)
 
-    def read(self, features: Tensor, pointed: Pointed) -> tuple[Tensor, Tensor]:
-        """Return how much each vector is read, (B, T, K), and the logit of generating, (B, T, 1), in wide floats."""
+    def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
+        """Return how much each vector is read, and the logit of generating, both in float32 or wider.
+
+        Args:
+            features: (B, T, D).
+            memory: what is read.
+
+        Returns:
+            (B, T, K), whose rows sum to 1, and (B, T, 1).
+        """
         query, gate = self.query(features), self.gate(features)
         with torch.autocast(features.device.type, enabled=False):
-            query, keys = _wide(query), _wide(pointed.keys)
+            query, keys = _wide(query), _wide(memory.keys)
             scores = query @ keys.transpose(1, 2) * features.size(-1) ** -0.5
-            nothing = pointed.copies.real.sum(dim=1) == 0
-            if pointed.padding_mask is not None:
-                scores = scores.masked_fill(pointed.padding_mask[:, None], torch.finfo(scores.dtype).min)
+            if memory.padding_mask is not None:
+                scores = scores.masked_fill(memory.padding_mask[:, None], torch.finfo(scores.dtype).min)
             attention = scores.softmax(dim=-1)
-            gate = _wide(gate) + attention @ _wide(pointed.values)[..., None]
-            return attention, gate.masked_fill(nothing[:, None, None], _CLOSED)
+            gate = _wide(gate) + attention @ _wide(memory.values)[..., None]
+            nothing = memory.origins.real.sum(dim=1) == 0
+            return attention, gate.masked_fill(nothing[:, None, None], _ONLY_GENERATES)
 
 
 @OUTPUT.register("pointer")
@@ -86,8 +94,9 @@ class PointerOutput(Output):
         a = softmax(q(h) . k(m) / sqrt(D)), g = sigmoid(u . h + sum_k a_k v . m_k + b)
         P(y) = g softmax(logits)(y) + (1 - g) sum_k a_k sum_i w_ki [x_i = y]
 
-    What it returns are the logarithms of P, in float32 or wider; a softmax leaves them as they are. Where a document
-    has nothing to copy, P is the softmax of the logits.
+    Unlike there, attention is not that of a decoder layer, and the gate does not read the decoder's input. The output
+    is log P, in float32 or wider; a log-softmax leaves it unchanged. Where a document has nothing to copy, P is the
+    softmax of the logits.
 
     Args:
         embed_dim: D.
@@ -103,44 +112,62 @@ class PointerOutput(Output):
         self.vocabulary: Output = TiedOutput() if tied else UntiedOutput(embed_dim, vocab_size)
         self.pointer = Pointer(embed_dim, start)
 
-    def forward(self, features: Tensor, embedding: Tensor, pointed: Pointed | None = None) -> Tensor:
-        if pointed is None:
-            raise ValueError("A pointer must be given what it points to, but is not.")
+    def prepare(self, memories: tuple[Memory, ...]) -> PointerMemory:
+        """Return what is read of the first memory.
+
+        Raises:
+            ValueError: there is none, or it does not tell which tokens its vectors are made of.
+        """
+        if not memories:
+            raise ValueError("A pointer must be given the memories that the decoder reads, but is not.")
+        return self.pointer.keys_values(memories[0])
+
+    def forward(self, features: Tensor, embedding: Tensor, prepared: PointerMemory | None = None) -> Tensor:
+        if prepared is None:
+            raise ValueError("A pointer must be given what `prepare` returns, but is not.")
         shape = features.shape[:2]
         logits = self.vocabulary(features, embedding)
         # (BW, T, ...) -> (B, WT, ...)
-        logits, features = (x.reshape(len(pointed.keys), -1, x.size(-1)) for x in (logits, features))
-        attention, gate = self.pointer.read(features, pointed)
+        logits, features = (x.reshape(len(prepared.keys), -1, x.size(-1)) for x in (logits, features))
+        attention, gate = self.pointer(features, prepared)
         logits = _wide(logits)
         # of log(g softmax(logits)), what all tokens share
         shared = F.logsigmoid(gate) - logits.logsumexp(dim=-1, keepdim=True)
-        copied = pointed.copies.copied(attention)
+        copied = prepared.origins.copied(attention)
         is_copied = copied > 0
         # (B, WT, U): where nothing is copied, a logarithm would have no gradient
         log_copied = F.logsigmoid(-gate) + copied.masked_fill(~is_copied, 1.0).log()
-        columns = pointed.copies.tokens[:, None].expand_as(copied)
+        columns = prepared.origins.tokens[:, None].expand_as(copied)
         before = logits.gather(2, columns) + shared
         more = (torch.logaddexp(before, log_copied) - before).masked_fill(~is_copied, 0.0)
         return (logits + shared).scatter_add_(2, columns, more).view(*shape, -1)
 
-    def copied(self, features: Tensor, embedding: Tensor, pointed: Pointed, written: Tensor) -> tuple[Tensor, Tensor]:
-        """Return how each token of a text was written.
+    def copied(self, features: Tensor, prepared: PointerMemory, written: Tensor, log_probs: Tensor) -> "Copied":
+        """Tell how each token of a text was written.
 
         Args:
-            features: (B, T, D), what each of them was predicted from.
-            embedding: (V, D), of the vocabulary.
-            pointed: what was pointed to.
+            features: (B, T, D), what each token was predicted from.
+            prepared: what the pointer read.
             written: (B, T), the tokens.
-
-        Returns:
-            How much each vector was read, (B, T, K); and how likely each token was copied and not generated, given
-            that it was written, (B, T): (1 - g) sum_k a_k sum_i w_ki [x_i = y] / P(y).
+            log_probs: (B, T), the logarithm of P of each.
         """
-        attention, gate = self.pointer.read(features, pointed)
-        log_probs = self(features, embedding, pointed).gather(2, written[..., None])
-        is_written = pointed.copies.tokens[:, None] == written[..., None]
-        copied = (pointed.copies.copied(attention) * is_written).sum(dim=2, keepdim=True)
-        return attention, (F.logsigmoid(-gate) + copied.log() - log_probs).exp().squeeze(2)
+        attention, gate = self.pointer(features, prepared)
+        is_written = prepared.origins.tokens[:, None] == written[..., None]
+        copied = (prepared.origins.copied(attention) * is_written).sum(dim=2)
+        return Copied(attention, (F.logsigmoid(-gate.squeeze(2)) + copied.log() - log_probs).exp())
+
+
+class Copied(NamedTuple):
+    """How each token of a text was written.
+
+    Attributes:
+        attention: (B, T, K), how much each vector was read.
+        shares: (B, T), how likely each token was copied and not generated, given that it was written:
+            (1 - g) sum_k a_k sum_i w_ki [x_i = y] / P(y).
+    """
+
+    attention: Tensor
+    shares: Tensor
 
 
 def _wide(x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from small_parts import DIM, SETTING, VOCABULARY, vectors
 from torch import Tensor
 
 from pyramidions.nn.origins import Origins
-from pyramidions.nn.output import OUTPUT, Output, PointerOutput
+from pyramidions.nn.output import OUTPUT, Output
 from pyramidions.nn.sublayer import Memory
 
 kinds = pytest.mark.parametrize("kind", OUTPUT.names)
@@ -18,13 +18,11 @@ def make(kind: str) -> Output:
 
 
 def scored(output: Output, features: Tensor, embedding: Tensor) -> Tensor:
-    """Return logits; one that points may copy two tokens."""
-    if not isinstance(output, PointerOutput):
-        return output(features, embedding)
+    """Return logits; an output that copies may copy two tokens."""
     tokens = torch.tensor([[3, 5]]).expand(len(features), -1)
     origins = Origins.of_tokens(tokens, tokens.eq(1), features.dtype)
     memory = Memory(vectors(1, 2, DIM, seed=2).expand(len(features), -1, -1), None, origins)
-    return output(features, embedding, output.pointer.point(memory))
+    return output(features, embedding, output.prepare((memory,)))
 
 
 @kinds

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from pyramidions.base.errors import UserError
 from pyramidions.models import PyramidionConfig, build
-from pyramidions.nn.origins import Copies, Origins
+from pyramidions.nn.origins import Origins
 from pyramidions.nn.output import PointerOutput
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.provenance import provenance
+from pyramidions.nn.reduced import Int8TiedOutput, in_int8
 from pyramidions.nn.sublayer import Memory
 from pyramidions.nn.transformer import Transformer
 
@@ -44,7 +45,10 @@ def documents(*lengths: int, padding: int = 0) -> Tensor:
 def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, memory: Memory) -> Tensor:
     """Write the mixture down as its definition has it, token by token, in place of the layer's own way."""
     assert memory.origins is not None
-    tokens, weights = memory.origins
+    origins = memory.origins
+    made_of = origins.shares
+    if made_of is None:
+        made_of = torch.nn.functional.one_hot(origins.places, origins.tokens.size(1)) * origins.real[..., None]
     probabilities = torch.zeros(*features.shape[:2], len(embedding), dtype=features.dtype)
     for b in range(len(features)):
         for t, h in enumerate(features[b]):
@@ -55,7 +59,7 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
             g = (output.pointer.gate(h) + a @ output.pointer.value(memory.x[b])).sigmoid()
             probabilities[b, t] = g * (embedding @ h).softmax(-1)
             for k in range(len(a)):
-                for token, weight in zip(tokens[b, k].tolist(), weights[b, k], strict=True):
+                for token, weight in zip(origins.tokens[b].tolist(), made_of[b, k], strict=True):
                     probabilities[b, t, token] += (1 - g[0]) * a[k] * weight
     return probabilities
 
@@ -66,9 +70,10 @@ def test_four_tokens_in_two_vectors() -> None:
     for parameter in output.parameters():
         parameter.zero_()
     # Each vector is read alike, and copying is as probable as generating, which is uniform.
-    origins = Origins(torch.tensor([[[2, 3], [3, 5]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]))
+    tokens = Origins.of_tokens(torch.tensor([[2, 3, 3, 5]]), torch.zeros(1, 4, dtype=torch.bool), torch.float32)
+    origins = tokens.pooled(torch.tensor([[[0, 1], [2, 3]]]), torch.tensor([[[0.75, 0.25], [0.5, 0.5]]]))
     memory = Memory(torch.zeros(1, 2, 2), None, origins)
-    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.pointer.point(memory)).exp()
+    found = output(torch.zeros(1, 1, 2), torch.zeros(6, 2), output.prepare((memory,))).exp()
     copied = torch.tensor([0, 0, 0.75, 0.25 + 0.5, 0, 0.5]) / 2
     torch.testing.assert_close(found[0, 0], 0.5 / 6 + 0.5 * copied)
 
@@ -118,10 +123,12 @@ def test_origins_through_two_poolings_are_products_of_whole_matrices(pooling: st
     assert made_of is not None
     one_hot = torch.nn.functional.one_hot(source[0], VOCABULARY).float()
     (memory,) = encoded.memories
-    assert memory.origins is not None
-    tokens, weights = memory.origins
-    summed = torch.zeros(tokens.size(1), VOCABULARY).scatter_add(1, tokens[0], weights[0])
-    torch.testing.assert_close(summed, made_of.to_dense() @ one_hot, rtol=0, atol=1e-5)
+    assert memory.origins is not None and memory.origins.shares is not None
+    shares = memory.origins.shares[0]
+    # A pooling that mixes all vectors into each keeps no more than one that mixes two.
+    assert shares.shape == (len(made_of), source.unique().numel())
+    expected = (made_of.to_dense() @ one_hot)[:, memory.origins.tokens[0]]
+    torch.testing.assert_close(shares, expected, rtol=0, atol=1e-5)
 
 
 def test_gradients_reach_the_scorers_as_finite_differences_say() -> None:
@@ -163,7 +170,7 @@ def test_of_several_memories_the_first_is_pointed_to() -> None:
     transformer, source = model(memories="1,last", cross_attention="full; hepos(stride=2)"), documents(40)
     first, last = transformer.encoder(source, source.eq(PAD)).memories
     assert first.x.size(1) == 40 and last.x.size(1) == 5
-    assert first.origins is not None and first.origins.tokens.squeeze(-1).equal(source)
+    assert first.origins is not None and first.origins.tokens[0, first.origins.places[0]].equal(source[0])
     target = torch.randint(4, VOCABULARY, (1, 4))
     found = transformer(source, target)
     changed = transformer.decoder(target, (first, last._replace(origins=None)))
@@ -176,7 +183,7 @@ def test_a_document_of_padding_has_nothing_to_copy() -> None:
     features, embedding = torch.randn(1, 3, 8), torch.randn(VOCABULARY, 8)
     source = torch.full((1, 4), PAD)
     nothing = Origins.of_tokens(source, source.eq(PAD), torch.float32)
-    found = output(features, embedding, output.pointer.point(Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing)))
+    found = output(features, embedding, output.prepare((Memory(torch.randn(1, 4, 8), source.eq(PAD), nothing),)))
     torch.testing.assert_close(found, (features @ embedding.T).log_softmax(-1))
 
 
@@ -189,10 +196,30 @@ def test_a_gate_that_starts_high_leaves_the_logits_as_they_were() -> None:
 
 
 def test_equal_tokens_are_copied_together() -> None:
-    copies = Copies.of(Origins(torch.tensor([[[7], [5], [7]], [[5], [5], [5]]]), torch.ones(2, 3, 1)))
-    assert copies.tokens.tolist() == [[5, 7], [5, 0]]
-    copied = copies.copied(torch.tensor([[[0.5, 0.25, 0.25]], [[0.5, 0.25, 0.25]]]))
+    padding = torch.zeros(2, 3, dtype=torch.bool)
+    origins = Origins.of_tokens(torch.tensor([[7, 5, 7], [5, 5, 5]]), padding, torch.float32)
+    assert origins.tokens.tolist() == [[5, 7], [5, 0]]
+    copied = origins.copied(torch.tensor([[[0.5, 0.25, 0.25]], [[0.5, 0.25, 0.25]]]))
     assert copied.tolist() == [[[0.25, 0.75]], [[1.0, 0.0]]]
+
+
+@for_each("dtype", [torch.float16, torch.bfloat16])
+@torch.no_grad()
+def test_autocast_changes_no_share_of_what_is_copied(dtype: torch.dtype) -> None:
+    transformer, source = model(), documents(40, 23)
+    origins = transformer.encoder(source, source.eq(PAD)).memories[0].origins
+    assert origins is not None
+    attention = torch.full((2, 3, 5), 1e-9)
+    with torch.autocast("cpu", dtype):
+        found = origins.copied(attention)
+    assert found.equal(origins.copied(attention)) and found.amax() > 0
+
+
+@torch.no_grad()
+def test_in_8_bits_the_vocabulary_is_scored_in_8_bits_and_the_pointer_in_32() -> None:
+    output = in_int8(model(embed_dim=32, ffn_embed_dim=32)).decoder.output
+    assert isinstance(output, PointerOutput) and isinstance(output.vocabulary, Int8TiedOutput)
+    assert type(output.pointer.query) is torch.nn.Linear
 
 
 def test_a_pooling_without_provenance_is_refused_where_it_shortens_what_is_pointed_to() -> None:
@@ -201,3 +228,23 @@ def test_a_pooling_without_provenance_is_refused_where_it_shortens_what_is_point
     # Whose output has the length of the document again, or what was read before it.
     assert model(pooling="funnel", pooling_lengths="None,5,None").encoder.tells_origins
     assert model(pooling="max", memories="1,last").encoder.tells_origins
+
+
+@for_each(
+    ("fields", "memories"),
+    [
+        ({"pooling": "max", "upsampling": "repeat"}, "2,last"),
+        ({"pooling": "max", "upsampling": "repeat"}, "3,last"),
+        ({"pooling": "funnel"}, "3,last"),
+    ],
+)
+def test_an_inner_memory_of_an_hourglass_is_refused_where_its_pooling_tells_no_tokens(
+    fields: dict[str, str], memories: str
+) -> None:
+    with pytest.raises(UserError, match="^`output` pointer needs a `pooling` that tells"):
+        model(**fields, pooling_lengths="20,None,None", memories=memories, cross_attention="full; full")
+
+
+def test_logits_without_a_memory_are_refused_in_a_sentence() -> None:
+    with pytest.raises(ValueError, match="^A pointer must be given the memories that the decoder reads, but is not"):
+        model().decoder.logits(torch.zeros(1, 1, 8))
