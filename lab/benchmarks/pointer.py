@@ -90,7 +90,7 @@ def decode(bench: Bench) -> tuple[list[Figure], dict[str, Timed]]:
             model = bench.model(name, output).eval()
             works[name + end] = partial(search.write, model, (bench.memory(model),))
             # Decoders are all that is timed.
-            model.encoder.cpu().layers = torch.nn.ModuleList()
+            model.encoder.layers, model.encoder.poolers = torch.nn.ModuleList(), torch.nn.ModuleDict()
     took = take_turns(works, args.repeats, 1, args.device)
     first, second = NAMES
     return [

@@ -38,7 +38,10 @@ _LIMIT = 20  # documents of --compare and --calibrate
 @click.option("--pooling-lengths", help="Vectors that each encoder layer hands on, e.g. None,None,2048,512,None,None.")
 @click.option("--pooling", help="How they are condensed, e.g. 'soft_topk(base=40)'.  [default: soft_topk]")
 @click.option("--scorer", help="What rates them.  [default: linear]")
-@click.option("--output", help="Output layer; 'pointer(start=12)' learns to copy, from none at all.  [default: tied]")
+@click.option(
+    "--output",
+    help="Output layer; 'pointer(start=12)' adds a pointer that at first copies almost nothing.  [default: tied]",
+)
 # of 0.2, for one more release
 @click.option("--self-attention-args", hidden=True)
 @click.option("--pooling-args", hidden=True)

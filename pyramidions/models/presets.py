@@ -155,10 +155,10 @@ PRESETS: dict[str, dict[str, Any]] = {
     "transpooler": _TRANSPOOLER,
     "pyramidion": {**_BLOCKS, "pooling_lengths": "2048,512"},
     # Ours: the decoder copies through the pooling.
+    "pyramidion_pointer": {**_BLOCKS, "pooling_lengths": "2048,512", "output": "pointer"},
     "pointer_generator": {"output": "pointer"},
     "blockwise_pointer": {**_BLOCKS, "output": "pointer"},
     "transpooler_pointer": {**_TRANSPOOLER, "output": "pointer"},
-    "pyramidion_pointer": {**_BLOCKS, "pooling_lengths": "2048,512", "output": "pointer"},
     "deep_pyramidion_pointer": {**_DEEP, "pooling_lengths": "None,2048,512,None,None,None", "output": "pointer"},
     "lsh": {"self_attention": "lsh"},
     "efficient": {"self_attention": "efficient"},

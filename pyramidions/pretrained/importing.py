@@ -1,5 +1,6 @@
 """Turns a pretrained model into one of ours, with another architecture if asked for."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -106,6 +107,11 @@ def import_model(
             )
     original, _ = of(own, shape.max_source_positions, shape.max_target_positions)
     model, transfer = of(asked, *lengths)
+    if any(re.match(r"decoder\.output\.(?!pointer\.)", name) for name in transfer.new):
+        raise UserError(
+            f"`output` must score the vocabulary as the pretrained {shape.family.name} does, as tied and pointer do, but "
+            f"is {asked.output}."
+        )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
     return Imported(model, original, transfer, spread, origin, found.unused)

@@ -58,6 +58,13 @@ def test_parts_of_other_models_go_with_their_side() -> None:
     assert learning(other) == POOLER
 
 
+def test_a_pointer_learns_unless_it_is_named() -> None:
+    pointing = model(output="pointer(tied=False)")
+    freeze(pointing, "embeddings,encoder,decoder,poolers")
+    parts = {f"decoder.output.pointer.{part}" for part in ("query", "key", "value", "gate")}
+    assert {name.rsplit(".", 1)[0] for name, weight in pointing.named_parameters() if weight.requires_grad} == parts
+
+
 def test_norms_of_memories_go_with_the_encoder() -> None:
     frozen = model(normalize_before=True, memories="2,last")
     freeze(frozen, "embeddings,encoder,poolers")

@@ -165,6 +165,12 @@ def test_an_output_that_copies_starts_as_the_pretrained_one(saved: dict[str, tup
     }
 
 
+@pytest.mark.parametrize("output", ["untied", "multiplicative", "pointer(tied=False)"])
+def test_an_output_that_would_forget_the_vocabulary_is_refused(saved: dict[str, tuple[Any, Path]], output: str) -> None:
+    with pytest.raises(UserError, match="^`output` must score the vocabulary as the pretrained bart does"):
+        import_model(saved["bart"][1], changes={"output": output})
+
+
 def test_positions_are_copied_to_a_longer_table(saved: dict[str, tuple[Any, Path]]) -> None:
     found = import_model(saved["bart"][1], max_source_positions=100)
     own, longer = (m.transformer.encoder.embedder.positions.weight for m in (found.original, found.model))
