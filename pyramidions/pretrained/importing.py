@@ -109,8 +109,8 @@ def import_model(
     model, transfer = of(asked, *lengths)
     if any(re.match(r"decoder\.output\.(?!pointer\.)", name) for name in transfer.new):
         raise UserError(
-            f"`output` must score the vocabulary as the pretrained {shape.family.name} does, as tied and pointer do, but "
-            f"is {asked.output}."
+            f"`output` must score the vocabulary as the pretrained {shape.family.name} does (tied, pointer), but is "
+            f"{asked.output}."
         )
     new = {name.removeprefix("encoder.") for name in transfer.new if name.startswith("encoder.")}
     spread = spread_scores(model.transformer.encoder, new)
