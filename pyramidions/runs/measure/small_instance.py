@@ -19,7 +19,7 @@ from pyramidions.runs.measure.cost import Cost, Lengths, cost_of, cost_of_run, m
 
 _DIVISOR = 16  # of all lengths, as far as they are multiples of it
 _HEAD_DIM = 4
-_VOCABULARY = 61
+_VOCABULARY = 611
 _ATTENTION = ("self_attention", "decoder_self_attention")
 _PROJECTIONS = ("encoder_projections", "decoder_projections", "cross_projections")
 _SCALED = (*_ATTENTION, *_PROJECTIONS, "feed_forward", "scorer", "pooling")

@@ -313,7 +313,7 @@ def test_a_small_instance_has_blocks_that_fit_its_width() -> None:
 @for_each("name", ["pyramidion", "lsh", "efficient", "funnel"])
 def test_a_document_of_one_token_costs_what_is_counted_in_a_run(name: str) -> None:
     comparison = compare(*small(name, Lengths(1, 1)))
-    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=61)
+    assert comparison.counted.lengths == Lengths(1, 1, vocab_size=611)
     assert comparison.agrees(), comparison
 
 
@@ -366,7 +366,7 @@ def test_lengths_are_at_least_one() -> None:
 
 def test_a_small_instance_keeps_the_proportions() -> None:
     config, lengths = shrink(preset("deep_pyramidion"), Lengths(8192, 512, batch=8))
-    assert lengths == Lengths(512, 32, batch=2, vocab_size=61)
+    assert lengths == Lengths(512, 32, batch=2, vocab_size=611)
     assert config.self_attention == "blockwise(block_size=32)"
     assert config.pooling_lengths == "None,128,32,None,None,None"
     assert config.encoder_layers == 6
