@@ -22,6 +22,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "full attention": ("hourglass_gumbel", {"self_attention": "full"}),
     "hashing": ("hourglass_fixed_3", {"self_attention": "lsh"}),
     "nested": ("hourglass_whitespace", {"layers": "1,1,1,1,1", "boundaries": "whitespace | fixed"}),
+    "smoothing": ("hourglass_gumbel", {"upsampling": "smoothing"}),
+    "nested routing": ("hourglass_routing", {"layers": "1,1,1,1,1", "boundaries": "routing | routing(factor=2)"}),
     "nested and learned": ("hourglass_gumbel", {"layers": "1,1,1,1,1", "boundaries": "gumbel | gumbel(prior=0.5)"}),
 }
 

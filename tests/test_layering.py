@@ -35,7 +35,7 @@ MAY_IMPORT = {
     ),
     "pyramidions.nn.upsampling": ("base", "nn.options", "nn.functional", "nn.sequence", "nn.upsampling"),
     "pyramidions.nn.boundaries": ("base", "nn.options", "nn.functional", "nn.boundaries"),
-    "pyramidions.nn.segments": ("base", "nn.options", "nn.functional", "nn.sublayer", "nn.segments"),
+    "pyramidions.nn.segments": ("base", "nn.functional", "nn.sublayer", "nn.boundaries", "nn.segments"),
     "pyramidions.nn.attention": (
         *("base", "nn.options", "nn.functional", "nn.marks", "nn.sublayer", "nn.projections", "nn.units"),
         *("nn.regularised", "nn.attention"),

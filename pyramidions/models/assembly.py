@@ -38,7 +38,7 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS, Projections
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.segments import SEGMENTS
+from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.stage import Stage
 from pyramidions.nn.sublayer import SublayerFunction
@@ -286,6 +286,7 @@ class Assembly:
                 self.made(BOUNDARIES, spec.shortened.boundaries, space_idx=space_idx),
                 self.made(SEGMENTS, spec.shortened.segments),
                 self.hourglass(spec.shortened.inner, space_idx),
+                self.made(SEGMENT_UPSAMPLING, spec.shortened.upsampling),
                 self.config.embed_dim,
             )
         return Hourglass(before, shortened, [self.layer(layer, names=_CAUSAL) for layer in spec.after])

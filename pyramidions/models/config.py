@@ -22,7 +22,7 @@ from pyramidions.nn.positions import POSITIONS
 from pyramidions.nn.projections import PROJECTIONS
 from pyramidions.nn.recurrence import RECURRENCE
 from pyramidions.nn.scorer import SCORER
-from pyramidions.nn.segments import SEGMENTS
+from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SEGMENTS
 from pyramidions.nn.stack import STACK
 from pyramidions.nn.upsampling import UPSAMPLING
 
@@ -227,6 +227,11 @@ class LanguageModelConfig(Spec):
         optional=True,
     )
     segments: str = parts_field("mean", SEGMENTS, f"what becomes the vector of a segment {per('hourglass')}")
+    upsampling: str = parts_field(
+        "repeat",
+        SEGMENT_UPSAMPLING,
+        f"what brings segments back to the positions that they stand for {per('hourglass')}",
+    )
     self_attention: str = parts_field(
         "relative",
         ATTENTION,

@@ -152,8 +152,8 @@ def hourglass_spec_of(config: LanguageModelConfig) -> HourglassSpec:
     return _hourglass(groups, _shortenings(reader, len(counts) // 2))
 
 
-def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[tuple[Part | None, Part]]:
-    """Return what marks boundaries and what pools segments, of the outermost hourglass first."""
+def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[tuple[Part | None, Part, Part]]:
+    """Return what marks boundaries, pools segments and brings them back, of the outermost hourglass first."""
     kinds = reader.each_or_none("boundaries", max(1, depth), "hourglass")
     config = reader.config
     if not depth and kinds[0] is not None:
@@ -161,23 +161,23 @@ def _shortenings(reader: FieldReader[LanguageModelConfig], depth: int) -> list[t
             f"`boundaries` must be none where `layers` is one number, {shown(config.layers)}, but is "
             f"{shown(config.boundaries)}."
         )
-    pooled = reader.each("segments", max(1, depth), "hourglass")
+    pooled, back = (reader.each(name, max(1, depth), "hourglass") for name in ("segments", "upsampling"))
     inner = [kind for kind in kinds if kind is not None][1:]
     possible = [name for name in BOUNDARIES.names if BOUNDARIES[name].marks_segments]
     check_kinds("`boundaries` of an hourglass within another", inner, possible, "that reads no tokens")
-    return list(zip(kinds, pooled, strict=True))[:depth]
+    return list(zip(kinds, pooled, back, strict=True))[:depth]
 
 
 def _hourglass(
-    layers: Sequence[tuple[LayerSpec, ...]], shortenings: Sequence[tuple[Part | None, Part]]
+    layers: Sequence[tuple[LayerSpec, ...]], shortenings: Sequence[tuple[Part | None, Part, Part]]
 ) -> HourglassSpec:
     if not shortenings:
         return HourglassSpec(layers[0])
     first, *rest, last = layers
-    (boundaries, segments), *others = shortenings
+    (boundaries, segments, upsampling), *others = shortenings
     inner = _hourglass(rest, others)
     if boundaries is not None:
-        return HourglassSpec(first, ShortenedSpec(boundaries, segments, inner), last)
+        return HourglassSpec(first, ShortenedSpec(boundaries, segments, inner, upsampling), last)
     # Nothing is shortened here.
     if inner.shortened is None:
         return HourglassSpec(first + inner.before + last)

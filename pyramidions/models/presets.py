@@ -264,7 +264,8 @@ EXTRACTOR_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-#: Nawrot et al. 2023, table 1: name to the fields that differ from `LanguageModelConfig`'s defaults.
+#: Nawrot et al. 2023, table 1, and the last with the segments of Hwang et al. 2025: name to the fields that differ from
+#: `LanguageModelConfig`'s defaults.
 LANGUAGE_MODEL_PRESETS: dict[str, dict[str, Any]] = {
     "hourglass_vanilla": {},
     "hourglass_fixed_2": {"boundaries": "fixed(factor=2)"},
@@ -274,6 +275,7 @@ LANGUAGE_MODEL_PRESETS: dict[str, dict[str, Any]] = {
     "hourglass_gumbel": {"boundaries": "gumbel"},
     "hourglass_unigram": {"boundaries": "unigram"},
     "hourglass_entropy": {"boundaries": "entropy"},
+    "hourglass_routing": {"boundaries": "routing", "segments": "last", "upsampling": "smoothing"},
 }
 
 

@@ -151,11 +151,13 @@ class ShortenedSpec:
         boundaries: mark where segments end.
         segments: make one vector of each.
         inner: reads them.
+        upsampling: brings them back to positions.
     """
 
     boundaries: Part
     segments: Part
     inner: "HourglassSpec"
+    upsampling: Part
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from pyramidions.nn.boundaries import Boundaries, Segmentation
-from pyramidions.nn.functional.segments import upsampled_segments
 from pyramidions.nn.hourglass_state import HourglassState, ShortenedState
 from pyramidions.nn.layer import Layer
-from pyramidions.nn.segments import SegmentPooler
+from pyramidions.nn.segments import SegmentPooler, SegmentUpsampler
 from pyramidions.nn.stack import Stack
 from pyramidions.nn.sublayer import LayerContext
 
@@ -17,8 +16,8 @@ from pyramidions.nn.sublayer import LayerContext
 class Hourglass(nn.Module):
     """Causal layers, with a shortened part between them (Nawrot et al. 2022; 2023, section 2).
 
-    What the shortened part tells of a position is added to what the layers before it handed on. It may hold an
-    hourglass in turn.
+    An upsampler joins what the shortened part tells of a position with what the layers before it handed on. That part
+    may hold an hourglass in turn.
 
     Args:
         before: run first.
@@ -58,8 +57,8 @@ class Hourglass(nn.Module):
         x = stack(_layers(self.before), x, context)
         if self.shortened is None:
             return x, []
-        added, segmentations = self.shortened(x, tokens, padding_mask, stack)
-        return stack(_layers(self.after), x + added, context), segmentations
+        x, segmentations = self.shortened(x, tokens, padding_mask, stack)
+        return stack(_layers(self.after), x, context), segmentations
 
     def mark(
         self, x: Tensor, tokens: Tensor, padding_mask: Tensor | None, stack: Stack, start: int
@@ -86,7 +85,7 @@ class Hourglass(nn.Module):
         x = stack.step(_layers(self.before), x, context, state.before)
         if self.shortened is None or state.shortened is None:
             return x
-        x = x + self.shortened.step(x, tokens, padding_mask, stack, state.shortened)
+        x = self.shortened.step(x, tokens, padding_mask, stack, state.shortened)
         return stack.step(_layers(self.after), x, context, state.after)
 
 
@@ -100,36 +99,57 @@ class Shortened(nn.Module):
         boundaries: marks where segments end.
         segments: makes one vector of each.
         inner: reads the null group and the segments.
+        upsampling: joins what it read with the positions.
         embed_dim: D.
 
     Raises:
-        ValueError: boundaries that learn from segments, and a pooling by which they cannot.
+        ValueError: boundaries that learn from segments or an upsampler, and a kind by which they cannot; an upsampler
+            that reads probabilities, and boundaries that have none.
     """
 
-    def __init__(self, boundaries: Boundaries, segments: SegmentPooler, inner: Hourglass, embed_dim: int) -> None:
+    def __init__(
+        self,
+        boundaries: Boundaries,
+        segments: SegmentPooler,
+        inner: Hourglass,
+        upsampling: SegmentUpsampler,
+        embed_dim: int,
+    ) -> None:
         super().__init__()
         if boundaries.learns_from_segments and not segments.teaches_boundaries:
             raise ValueError(
                 f"{type(boundaries).__name__} learns from means of segments, but `segments` are pooled by "
                 f"{type(segments).__name__}."
             )
+        if boundaries.learns_from_upsampling and not upsampling.reads_probabilities:
+            raise ValueError(
+                f"{type(boundaries).__name__} learns from smoothed segments, but `upsampling` is by "
+                f"{type(upsampling).__name__}."
+            )
+        if upsampling.reads_probabilities and not boundaries.predicts:
+            raise ValueError(
+                f"{type(upsampling).__name__} reads probabilities of boundaries, but `boundaries` are "
+                f"{type(boundaries).__name__}."
+            )
         self.boundaries = boundaries
         self.segments = segments
         self.inner = inner
+        self.upsampling = upsampling
         self.norm = nn.LayerNorm(embed_dim)
         self.null_group = nn.Parameter(torch.randn(embed_dim))
 
     def forward(
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack
     ) -> tuple[Tensor, list[Segmentation]]:
-        """Return what is added to ``x``; arguments and results as in `Hourglass.forward`."""
+        """Return what the layers after it read; arguments and results as in `Hourglass.forward`."""
         marked = self.boundaries(x, tokens, padding_mask)
         # (B, K, D) -> (B, K + 1, D)
         read = self._with_null_group(self.segments(x, marked.boundaries))
         # Rows have different numbers of segments.
         beyond = torch.arange(read.size(1), device=x.device) > marked.closed[:, None]
         read, inner = self.inner(self.norm(read), None, beyond, stack)
-        return upsampled_segments(read, marked.boundaries), [marked, *inner]
+        read = self.upsampling.along(read, marked)
+        return self.upsampling(read, marked, x), [marked, *inner]
 
     def new_state(self) -> ShortenedState:
         """Return the state before the first cached step."""
@@ -138,8 +158,8 @@ class Shortened(nn.Module):
     def step(
         self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None, stack: Stack, state: ShortenedState
     ) -> Tensor:
-        """Return what is added to new positions; the inner hourglass runs where a segment ends, and at first."""
-        marked = self.boundaries(x, tokens, padding_mask, state.start)
+        """Return what is read of new positions; the inner hourglass runs where a segment ends, and at first."""
+        marked = self.boundaries(x, tokens, padding_mask, state.start, state.before)
         ended = self.segments.step(x, marked.boundaries, state.open, padding_mask)
         closed, known = marked.closed, []
         if state.latest is None:
@@ -151,12 +171,13 @@ class Shortened(nn.Module):
             known.append(state.latest[:, None])
         if ended.size(1):
             hidden = beyond if bool(beyond.any()) else None
-            known.append(self.inner.step(self.norm(ended), None, hidden, stack, state.inner))
+            new = self.inner.step(self.norm(ended), None, hidden, stack, state.inner)
+            known.append(self.upsampling.along(new, marked, state.latest))
         # What a position reads up to its first new boundary, and after each: (B, 1 + K, D)
         read = torch.cat(known, dim=1)
-        state.advance(x.size(1), padding_mask)
+        state.advance(x, padding_mask)
         state.latest = read.gather(1, closed[:, None, None].expand(-1, 1, read.size(2))).squeeze(1)
-        return upsampled_segments(read, marked.boundaries)
+        return self.upsampling(read, marked, x)
 
     def _with_null_group(self, segments: Tensor) -> Tensor:
         null_group = self.null_group.to(segments.dtype).expand(len(segments), 1, -1)

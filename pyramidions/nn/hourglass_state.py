@@ -60,10 +60,19 @@ class ShortenedState:
         self.latest: Tensor | None = None
         #: real positions so far, of all rows or (B, 1)
         self.start: int | Tensor = 0
+        #: (B, D), the last of them; None before the first step
+        self.before: Tensor | None = None
 
-    def advance(self, count: int, padding_mask: Tensor | None) -> None:
-        """Count new positions, of which ``padding_mask`` (B, T) or None is padding."""
-        self.start = self.start + (count if padding_mask is None else (~padding_mask).sum(dim=1, keepdim=True))
+    def advance(self, x: Tensor, padding_mask: Tensor | None) -> None:
+        """Go on by new positions ``x`` (B, T, D), of which ``padding_mask`` (B, T) or None is padding."""
+        if padding_mask is None:
+            self.start, self.before = self.start + x.size(1), x[:, -1]
+            return
+        count = (~padding_mask).sum(dim=1, keepdim=True)
+        # (B, T, D) -> (B, 1 + T, D)
+        known = torch.cat([x[:, :1] if self.before is None else self.before[:, None], x], dim=1)
+        self.start = self.start + count
+        self.before = known.gather(1, count[..., None].expand(-1, -1, x.size(2))).squeeze(1)
 
     def select(self, rows: Tensor) -> None:
         """Keep ``rows`` (B',), in that order."""
@@ -71,6 +80,7 @@ class ShortenedState:
             self.open.reorder(rows, rows)
         self.inner.select(rows)
         self.latest = None if self.latest is None else self.latest.index_select(0, rows)
+        self.before = None if self.before is None else self.before.index_select(0, rows)
         self.start = self.start.index_select(0, rows) if isinstance(self.start, Tensor) else self.start
 
 

@@ -15,7 +15,7 @@ from pyramidions.models import LANGUAGE_MODEL_PRESETS, LanguageModelConfig
 
 TASK = ["--user-dir", USER_DIR, "--task", "character_language_modeling", "--cpu"]
 WINDOW = ["--tokens-per-sample", "64"]
-LEARNED = ("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy")
+LEARNED = ("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy", "hourglass_routing")
 
 
 def prepared(path: Path, text: str) -> Path:

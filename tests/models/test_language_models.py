@@ -24,6 +24,8 @@ SIZES = {
     "hourglass_vanilla": WITHOUT,
     **dict.fromkeys(("hourglass_fixed_2", "hourglass_fixed_3", "hourglass_fixed_4", "hourglass_whitespace"), MARKED),
     **dict.fromkeys(("hourglass_gumbel", "hourglass_unigram", "hourglass_entropy"), PREDICTED),
+    # Hwang et al. 2025: projections of queries, of keys and, with a bias, of positions.
+    "hourglass_routing": MARKED + 3 * 512**2 + 512,
 }
 
 
@@ -63,6 +65,8 @@ CHANGES: list[dict[str, Any]] = [
     {"boundaries": "fixed"},
     {"boundaries": "fixed(factor=3)"},
     {"segments": "last"},
+    {"boundaries": "routing", "upsampling": "smoothing"},
+    {"boundaries": "unigram", "upsampling": "smoothing"},
     {"self_attention": "full"},
     {"self_attention": "full | relative | relative | relative"},
     {"self_attention": "lsh(bucket_size=2, local_heads=0)"},
@@ -141,7 +145,10 @@ def test_new_weights_are_normal_with_the_published_deviations() -> None:
         ({"layers": "1,9999,1"}, "`layers` must be one number, three or five"),
         ({"layers": ""}, "`layers` must be one number, three or five"),
         ({"layers": "12"}, "`boundaries` must be none where `layers` is one number, '12', but is 'whitespace'."),
-        ({"boundaries": "word"}, "`boundaries` must be one of none, entropy, fixed, gumbel, unigram, whitespace, but"),
+        (
+            {"boundaries": "word"},
+            "`boundaries` must be one of none, entropy, fixed, gumbel, routing, unigram, whitespace, but",
+        ),
         (
             {"boundaries": "fixed | fixed"},
             "or one per hourglass with | in between, but has 2 for 1",
@@ -161,11 +168,14 @@ def test_new_weights_are_normal_with_the_published_deviations() -> None:
             {"boundaries": "gumbel", "segments": "last"},
             "GumbelBoundaries learns from means of segments, but `segments`",
         ),
+        ({"boundaries": "routing"}, "RoutingBoundaries learns from smoothed segments, but `upsampling` is by Repeated"),
+        ({"upsampling": "smoothing"}, "SmoothedSegments reads probabilities of boundaries, but `boundaries` are White"),
+        ({"upsampling": "max"}, "`upsampling` must be one of repeat, smoothing, but is 'max'."),
         ({"segments": "max"}, "`segments` must be one of last, mean, but is 'max'."),
         (
             {"layers": "1,1,1,1,1"},
-            "`boundaries` of an hourglass within another must be a kind that reads no tokens (fixed, gumbel), but is "
-            "'whitespace'.",
+            "`boundaries` of an hourglass within another must be a kind that reads no tokens (fixed, gumbel, routing), "
+            "but is 'whitespace'.",
         ),
         ({"self_attention": "linformer"}, "`self_attention` of a language model must be a kind that writes token by"),
         ({"embed_dim": 9, "num_heads": 3}, "`embed_dim` must be even for sinusoids of distances, but is 9."),

@@ -35,7 +35,7 @@ def test_a_token_changes_no_prediction_before_it(kind: str) -> None:
         assert not torch.allclose(after[:, position:], before[:, position:], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["whitespace", *LEARNED])
+@pytest.mark.parametrize("kind", ["whitespace", *LEARNED, "routing"])
 @torch.no_grad()
 def test_tokens_that_add_and_remove_boundaries_are_among_those_that_were_changed(kind: str) -> None:
     differences = set()
@@ -132,6 +132,8 @@ def test_before_the_first_boundary_all_texts_read_the_null_group(kind: str) -> N
         for layer in model.hourglass.before:
             x = model.stack([layer], x, LayerContext())
         read, (found, *_) = part(x, tokens, None, model.stack)
+        nothing = torch.zeros(len(x), 1, x.size(2))
+        read = read - part.upsampling(nothing, found._replace(boundaries=torch.zeros_like(found.boundaries)), x)
         added += [row[ends.cumsum(0) == 0] for row, ends in zip(read, found.boundaries, strict=True)]
     first = torch.cat(added)
     torch.testing.assert_close(first, first[:1].expand_as(first))
@@ -182,7 +184,7 @@ def test_an_hourglass_within_another_pools_segments_of_segments() -> None:
     assert closed(model, tokens) == [[3, 1], [2, 1]]
 
 
-@for_each("kind", ["nested", "nested and learned", "gumbel", "whitespace"])
+@for_each("kind", ["nested", "nested and learned", "gumbel", "whitespace", "routing", "nested routing"])
 def test_training_teaches_a_text(kind: str) -> None:
     name, chosen = fields(kind, embed_dim=16, ffn_embed_dim=32)
     torch.manual_seed(0)
@@ -206,11 +208,12 @@ def test_training_teaches_a_text(kind: str) -> None:
         torch.testing.assert_close(steps, model(tokens), rtol=0, atol=1e-4)
 
 
-def test_gumbel_learns_from_the_loss_of_the_language_model_alone() -> None:
-    model, tokens = small("gumbel").train(), texts(20, 20)
+@pytest.mark.parametrize("kind", ["gumbel", "routing", "nested routing"])
+def test_boundaries_learn_from_the_loss_of_the_language_model_alone(kind: str) -> None:
+    model, tokens = small(kind).train(), texts(20, 20)
     model(tokens).log_softmax(-1)[..., 5].sum().backward()
-    predictor = next(iter(model.hourglass.all_shortened())).boundaries
-    assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in predictor.parameters())
+    for boundaries in model.boundaries:
+        assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in boundaries.parameters())
 
 
 @pytest.mark.parametrize("kind", ["unigram", "entropy"])
@@ -221,8 +224,9 @@ def test_a_supervised_predictor_learns_from_its_targets_alone(kind: str) -> None
     assert all(weight.grad is None for weight in predictor.parameters())
 
 
-def test_what_is_summed_is_shortened_by_rows_and_not_by_the_batch() -> None:
-    model, tokens = small("gumbel"), texts(13, 6)
+@pytest.mark.parametrize("kind", ["gumbel", "routing"])
+def test_what_is_summed_is_shortened_by_rows_and_not_by_the_batch(kind: str) -> None:
+    model, tokens = small(kind), texts(13, 6)
     together = model.boundary_loss(model.features(tokens).segmentations, None)
     alone = [
         model.boundary_loss(model.features(tokens[i : i + 1, :n]).segmentations, None) for i, n in ((0, 13), (1, 6))
@@ -246,8 +250,9 @@ def test_half_precision_trains_and_writes(kind: str, dtype: torch.dtype) -> None
     assert steps.dtype == dtype and steps.isfinite().all()
 
 
-def test_under_autocast_a_model_trains() -> None:
-    model, tokens = small("gumbel").train(), texts(13, 6)
+@pytest.mark.parametrize("kind", ["gumbel", "routing"])
+def test_under_autocast_a_model_trains(kind: str) -> None:
+    model, tokens = small(kind).train(), texts(13, 6)
     with torch.autocast("cpu", torch.bfloat16):
         found = model.features(tokens)
         logits = model.logits(found.x)

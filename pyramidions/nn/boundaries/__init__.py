@@ -9,3 +9,4 @@ from pyramidions.nn.boundaries.predicted import EntropyBoundaries as EntropyBoun
 from pyramidions.nn.boundaries.predicted import GumbelBoundaries as GumbelBoundaries
 from pyramidions.nn.boundaries.predicted import SupervisedBoundaries as SupervisedBoundaries
 from pyramidions.nn.boundaries.predicted import UnigramBoundaries as UnigramBoundaries
+from pyramidions.nn.boundaries.routing import RoutingBoundaries as RoutingBoundaries

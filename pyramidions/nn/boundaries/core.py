@@ -45,12 +45,21 @@ class Boundaries(nn.Module, ABC):
 
     #: whether boundaries learn from what becomes of the segments
     learns_from_segments: ClassVar[bool] = False
+    #: whether their probabilities learn from what an upsampler makes of segments
+    learns_from_upsampling: ClassVar[bool] = False
+    #: whether they have probabilities
+    predicts: ClassVar[bool] = True
     #: whether the vectors may stand for segments, and not for tokens only
     marks_segments: ClassVar[bool] = False
 
     @abstractmethod
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+        self,
+        x: Tensor,
+        tokens: Tensor | None,
+        padding_mask: Tensor | None = None,
+        start: int | Tensor = 0,
+        before: Tensor | None = None,
     ) -> Segmentation:
         """Mark boundaries.
 
@@ -59,6 +68,7 @@ class Boundaries(nn.Module, ABC):
             tokens: (B, L), which they stand for; None if they stand for segments.
             padding_mask: (B, L), True at padding, or None.
             start: the position of the first, of all rows or (B, 1).
+            before: (B, D), the hidden state in front of the first; None at the beginning of a text.
         """
 
     def targets(self, logits: Tensor, marked: Tensor | None = None) -> Tensor | None:

@@ -17,6 +17,7 @@ class FixedBoundaries(Boundaries):
         factor: positions of a segment.
     """
 
+    predicts = False
     marks_segments = True
 
     def __init__(self, factor: Annotated[int, Range(2)] = 2) -> None:
@@ -24,7 +25,12 @@ class FixedBoundaries(Boundaries):
         self.factor = factor
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+        self,
+        x: Tensor,
+        tokens: Tensor | None,
+        padding_mask: Tensor | None = None,
+        start: int | Tensor = 0,
+        before: Tensor | None = None,
     ) -> Segmentation:
         number = torch.arange(1, x.size(1) + 1, device=x.device) + start
         boundaries = (number % self.factor == 0).float().expand(len(x), -1)
@@ -42,6 +48,8 @@ class WhitespaceBoundaries(Boundaries):
         ValueError: the vocabulary has no space.
     """
 
+    predicts = False
+
     def __init__(self, space_idx: int | None) -> None:
         super().__init__()
         if space_idx is None:
@@ -49,7 +57,12 @@ class WhitespaceBoundaries(Boundaries):
         self.space_idx = space_idx
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+        self,
+        x: Tensor,
+        tokens: Tensor | None,
+        padding_mask: Tensor | None = None,
+        start: int | Tensor = 0,
+        before: Tensor | None = None,
     ) -> Segmentation:
         if tokens is None:
             raise ValueError("`boundaries` whitespace reads tokens, but segments are none.")

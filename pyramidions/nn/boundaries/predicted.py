@@ -65,7 +65,12 @@ class GumbelBoundaries(Boundaries):
         self.evaluation = evaluation
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+        self,
+        x: Tensor,
+        tokens: Tensor | None,
+        padding_mask: Tensor | None = None,
+        start: int | Tensor = 0,
+        before: Tensor | None = None,
     ) -> Segmentation:
         logits = self.predictor(x)
         soft = logits
@@ -111,7 +116,12 @@ class SupervisedBoundaries(Boundaries):
         self.threshold = threshold
 
     def forward(
-        self, x: Tensor, tokens: Tensor | None, padding_mask: Tensor | None = None, start: int | Tensor = 0
+        self,
+        x: Tensor,
+        tokens: Tensor | None,
+        padding_mask: Tensor | None = None,
+        start: int | Tensor = 0,
+        before: Tensor | None = None,
     ) -> Segmentation:
         logits = self.predictor(x)
         boundaries = (logits.sigmoid() > self.threshold).to(logits.dtype)

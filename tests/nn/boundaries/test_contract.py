@@ -43,7 +43,7 @@ def test_a_boundary_depends_on_no_later_position(kind: str) -> None:
 @for_each("cut", [1, 3, 6])
 def test_a_text_may_come_in_parts(kind: str, cut: int) -> None:
     made, x = make(kind).eval(), vectors(2, 7, DIM)
-    parts = made(x[:, :cut], TOKENS[:, :cut]), made(x[:, cut:], TOKENS[:, cut:], start=cut)
+    parts = made(x[:, :cut], TOKENS[:, :cut]), made(x[:, cut:], TOKENS[:, cut:], start=cut, before=x[:, cut - 1])
     assert torch.cat([part.boundaries for part in parts], dim=1).equal(made(x, TOKENS).boundaries)
 
 
@@ -52,7 +52,8 @@ def test_probabilities_are_those_of_the_logits_in_full_precision(kind: str) -> N
     made = make(kind).to(torch.float16)
     found = made(vectors(2, 7, DIM).half(), TOKENS)
     assert found.boundaries.dtype == torch.float32
-    assert (found.logits is None) == (found.probabilities is None) == (not list(made.parameters()))
+    assert (found.logits is not None) == (found.probabilities is not None) == made.predicts
+    assert made.predicts == bool([*made.parameters()])
     if found.logits is not None and found.probabilities is not None:
         assert found.logits.shape == (2, 7) and found.logits.dtype == torch.float32
         assert found.probabilities.equal(found.logits.sigmoid())

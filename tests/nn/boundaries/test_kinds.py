@@ -8,7 +8,13 @@ from tables import for_each
 from torch import Tensor
 from torch.distributions import Binomial
 
-from pyramidions.nn.boundaries import BOUNDARIES, EntropyBoundaries, GumbelBoundaries, Segmentation
+from pyramidions.nn.boundaries import (
+    BOUNDARIES,
+    EntropyBoundaries,
+    GumbelBoundaries,
+    RoutingBoundaries,
+    Segmentation,
+)
 from pyramidions.nn.boundaries.predicted import SupervisedBoundaries
 
 
@@ -39,6 +45,8 @@ def test_a_space_belongs_to_the_word_before_it() -> None:
         ("gumbel", {"prior": 1.5}, "^`prior` must be above 0 and below 1, but is 1.5.$"),
         ("gumbel", {"temperature": 0.0}, "^`temperature` must be above 0, but is 0.0.$"),
         ("unigram", {"threshold": 1.0}, "^`threshold` must be above 0 and below 1, but is 1.0.$"),
+        ("routing", {"factor": 1.0}, "^`factor` must be above 1, but is 1.0.$"),
+        ("routing", {"weight": 0.0}, "^`weight` must be above 0, but is 0.0.$"),
         ("entropy", {"window": 0}, "^`window` must be at least 1, but is 0.$"),
         ("unigram", {"loss": "thrice"}, "must be one of logits, twice, but is 'thrice'"),
     ],
@@ -152,3 +160,71 @@ def test_entropy_targets_are_where_a_prediction_is_less_certain_than_those_befor
         assert isinstance(made, EntropyBoundaries)
         targets = made.targets(logits)
         assert targets.int().tolist() == [expected] and not targets.requires_grad
+
+
+def routing(**options: object) -> RoutingBoundaries:
+    made = BOUNDARIES.build("routing", options, **SETTING)
+    assert isinstance(made, RoutingBoundaries)
+    return made
+
+
+def test_a_boundary_is_routed_where_a_vector_turns_away_from_the_one_before() -> None:
+    x = torch.zeros(1, 6, DIM)
+    # the same, longer; at a right angle; opposite; nearly the same
+    x[0, :, 0] = torch.tensor([1.0, 3.0, 0.0, 0.0, 0.2, 1.0])
+    x[0, :, 1] = torch.tensor([0.0, 0.0, 1.0, -2.0, -1.0, 0.0])
+    found = routing()(x, None)
+    assert found.probabilities is not None
+    angles = torch.tensor([[-1.0, 1.0, 0.0, -1.0, 1 / 1.04**0.5, 0.2 / 1.04**0.5]])
+    torch.testing.assert_close(found.probabilities, (1 - angles) / 2, rtol=0, atol=2e-6)
+    assert found.boundaries.tolist() == [[1, 0, 0, 1, 0, 0]]
+
+
+def test_routing_and_its_gradients_are_those_of_a_loop() -> None:
+    made, x = routing().double(), vectors(2, 7, DIM).double()
+    padding_mask = torch.arange(7) >= torch.tensor([[7], [4]])
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.add_(vectors(DIM, DIM, seed=1), alpha=0.3)
+    x.requires_grad_()
+    found = made(x, None, padding_mask)
+    rows, losses = [], []
+    for row, length in enumerate((7, 4)):
+        p = [torch.ones(()).double()]
+        for t in range(1, 7):
+            q, k = made.query @ x[row, t - 1], made.key @ x[row, t]
+            p.append((1 - q @ k / (q.norm() * k.norm())) / 2)
+        rows.append(torch.stack(p))
+        share = sum(each > 0.5 for each in p[:length]) / length
+        mean = sum(p[:length]) / length
+        losses.append(length * 0.03 * 6 / 5 * (5 * share * mean + (1 - share) * (1 - mean)))
+    assert found.probabilities is not None
+    torch.testing.assert_close(found.probabilities, torch.stack(rows), rtol=0, atol=2e-6)
+    assert found.boundaries.equal(((torch.stack(rows) > 0.5) & ~padding_mask).double())
+    loss = made.loss(found)
+    assert loss is not None
+    torch.testing.assert_close(loss, torch.stack(losses), rtol=0, atol=1e-5)
+    of = [x, made.query, made.key]
+    torch.testing.assert_close(*(torch.autograd.grad(each.sum(), of) for each in (loss, torch.stack(losses))))
+
+
+def test_the_ratio_loss_asks_for_one_boundary_in_so_many_positions() -> None:
+    made = routing(factor=4, weight=1.0)
+
+    def loss(share: float) -> float:
+        boundaries = (torch.arange(100) < 100 * share).float()[None]
+        found = made.loss(Segmentation(boundaries, torch.full((1, 100), share).logit()))
+        assert found is not None
+        return found.item() / 100
+
+    assert loss(0.25) == pytest.approx(1.0, rel=1e-5)
+    assert loss(0.2) > 1.001 < loss(0.3)
+
+
+def test_equal_vectors_and_opposite_ones_have_finite_gradients() -> None:
+    made, x = routing(), torch.ones(1, 4, DIM)
+    x[0, 2] = -1
+    loss = made.loss(made(x.requires_grad_(), None))
+    assert loss is not None
+    loss.sum().backward()
+    assert x.grad is not None and x.grad.isfinite().all()

@@ -1,0 +1,101 @@
+"""What brings vectors of segments back to positions: the role, the registry of kinds, and the kinds."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pyramidions.base.registry import Registry
+from pyramidions.nn.boundaries import Segmentation
+from pyramidions.nn.functional.linear_recurrence import linear_recurrence
+from pyramidions.nn.functional.segments import lasts_of_segments, upsampled_segments
+from pyramidions.nn.functional.tiles import full_precision
+
+
+class SegmentUpsampler(nn.Module, ABC):
+    """Joins what was read of segments with the positions that they were made of."""
+
+    #: whether it needs probabilities of boundaries, which learn from it
+    reads_probabilities: ClassVar[bool] = False
+
+    def along(self, read: Tensor, marked: Segmentation, before: Tensor | None = None) -> Tensor:
+        """Return what positions read of segments, which may depend on earlier ones.
+
+        Args:
+            read: (B, K, D), of the segments that end in ``marked``, and of the null group in front of them if
+                ``before`` is None.
+            marked: where segments end.
+            before: (B, D), what this returned of each row's last segment before these.
+
+        Returns:
+            (B, K, D).
+        """
+        return read
+
+    @abstractmethod
+    def forward(self, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
+        """Return what the next layers read.
+
+        Args:
+            read: (B, K + 1, D), what `along` returned, after what was there before.
+            marked: where segments end.
+            x: (B, L, D), what they were made of.
+
+        Returns:
+            (B, L, D).
+        """
+
+
+SEGMENT_UPSAMPLING: Registry[SegmentUpsampler] = Registry("upsampling")
+
+
+@SEGMENT_UPSAMPLING.register("repeat")
+class RepeatedSegments(SegmentUpsampler):
+    """Repeats a segment's vector from its last position on, and adds the positions (Nawrot et al. 2023, section 2)."""
+
+    def forward(self, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
+        return x + upsampled_segments(read, marked.boundaries)
+
+
+@SEGMENT_UPSAMPLING.register("smoothing")
+class SmoothedSegments(SegmentUpsampler):
+    """Repeats an exponential moving average of segments, and adds a projection of the positions (Hwang et al. 2025).
+
+    A segment weighs as much as its boundary is probable, and the average of those before it the rest (section 2.2).
+    Where there is none yet, zeros are read, and not the null group. What a position reads is multiplied by the
+    probability of what was decided there, a boundary or none, in the gradient only. The projection starts at zero.
+    Probabilities so learn from the loss of the model.
+
+    Args:
+        embed_dim: D.
+    """
+
+    reads_probabilities = True
+    _LEAST = 1e-4
+
+    def __init__(self, embed_dim: int) -> None:
+        super().__init__()
+        self.residual = nn.Parameter(torch.zeros(embed_dim, embed_dim))
+        self.bias = nn.Parameter(torch.zeros(embed_dim))
+
+    def along(self, read: Tensor, marked: Segmentation, before: Tensor | None = None) -> Tensor:
+        assert marked.probabilities is not None
+        weight = marked.probabilities.clamp(self._LEAST, 1 - self._LEAST)
+        # (B, L) -> (B, K, 1), zeros after a row's last segment
+        weight = lasts_of_segments(weight[..., None], marked.boundaries)
+        if before is None:
+            # The null group weighs nothing.
+            weight = F.pad(weight, (0, 0, 1, 0))
+        earlier = None if before is None else full_precision(before)
+        return linear_recurrence((1 - weight).expand_as(read), weight * read, earlier).to(read.dtype)
+
+    def forward(self, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
+        p = marked.probabilities
+        assert p is not None
+        decided = torch.where(marked.boundaries != 0, p, 1 - p)
+        # exactly one
+        factor = 1 + (decided - decided.detach())
+        smooth = upsampled_segments(read, marked.boundaries) * factor[..., None].to(read.dtype)
+        return smooth + F.linear(x, self.residual, self.bias)

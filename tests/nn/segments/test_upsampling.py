@@ -1,0 +1,121 @@
+"""What every way to bring segments back promises, and what smoothing does, beside a loop over positions."""
+
+import pytest
+import torch
+from small_parts import DIM, SETTING, ends_after, vectors
+from tables import for_each
+from torch import Tensor
+
+from pyramidions.nn.boundaries import Segmentation
+from pyramidions.nn.segments import SEGMENT_UPSAMPLING, SegmentUpsampler, SmoothedSegments
+
+kinds = pytest.mark.parametrize("kind", SEGMENT_UPSAMPLING.names)
+MARKED = torch.tensor([[1, 0, 0, 1, 1, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 0, 0, 0]])
+
+
+def make(kind: str) -> SegmentUpsampler:
+    torch.manual_seed(0)
+    made = SEGMENT_UPSAMPLING.build(kind, {}, **SETTING)
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.3)
+    return made.double()
+
+
+def segmentation(marked: Tensor = MARKED) -> Segmentation:
+    """Probabilities agree with boundaries, and one of them is extreme."""
+    logits = torch.where(marked != 0, 1, -1) * (vectors(*marked.shape, seed=5).double().abs() + 0.01)
+    logits[0, 0] = 40
+    return Segmentation(marked.double(), logits)
+
+
+def joined(kind: str, read: Tensor, x: Tensor, marked: Segmentation) -> Tensor:
+    made = make(kind)
+    return made(made.along(read, marked), marked, x)
+
+
+@kinds
+def test_steps_equal_the_whole(kind: str) -> None:
+    made, marked, x = make(kind), segmentation(), vectors(3, 6, DIM).double()
+    read = vectors(3, 4, DIM, seed=1).double()
+    along = made.along(read, marked)
+    latest, found, place = along[:, 0], [], torch.ones(3, dtype=torch.long)
+    for cut in range(6):
+        part = Segmentation(marked.boundaries[:, cut : cut + 1], marked.logits[:, cut : cut + 1])
+        known = latest[:, None]
+        if part.closed.any():
+            new = read.gather(1, place.clamp(max=3)[:, None, None].expand(-1, 1, DIM))
+            known = torch.cat([known, made.along(new, part, latest)], dim=1)
+        found.append(made(known, part, x[:, cut : cut + 1]))
+        place, latest = place + part.closed, torch.stack([row[n] for row, n in zip(known, part.closed, strict=True)])
+    torch.testing.assert_close(torch.cat(found, dim=1), made(along, marked, x))
+
+
+@kinds
+def test_no_position_reads_a_later_segment(kind: str) -> None:
+    marked, x, read = segmentation(), vectors(3, 6, DIM).double(), vectors(3, 4, DIM, seed=1).double()
+    before, read[:, 2] = joined(kind, read, x, marked), 9.0
+    moved = (joined(kind, read, x, marked) != before).any(dim=2)
+    assert moved.int().tolist() == [[0, 0, 0, 1, int(kind == "smoothing"), int(kind == "smoothing")], [0] * 6, [0] * 6]
+
+
+@kinds
+def test_gradients_reach_what_was_read_and_the_positions_and_all_weights(kind: str) -> None:
+    made, marked = make(kind), segmentation()
+    logits = marked.logits.requires_grad_()
+    read, x = vectors(3, 4, DIM, seed=1).double().requires_grad_(), vectors(3, 6, DIM).double().requires_grad_()
+    made(made.along(read, marked), marked, x).square().sum().backward()
+    assert read.grad[0, 1:].all() and x.grad.all() and all(weight.grad.any() for weight in made.parameters())
+    assert (logits.grad is not None) == made.reads_probabilities
+
+
+def loop(made: SmoothedSegments, read: Tensor, marked: Segmentation, x: Tensor) -> Tensor:
+    """What Hwang et al. 2025 write, position by position; the confidence is a factor of its own."""
+    p, rows = marked.probabilities, []
+    for row in range(len(x)):
+        average, segment, found = torch.zeros(DIM).double(), 0, []
+        for t in range(x.size(1)):
+            if marked.boundaries[row, t]:
+                segment += 1
+                weight = p[row, t].clamp(1e-4, 1 - 1e-4)
+                average = weight * read[row, segment] + (1 - weight) * average
+            confidence = p[row, t] if marked.boundaries[row, t] else 1 - p[row, t]
+            one = confidence + (1 - confidence).detach()
+            found.append(one * average + made.residual @ x[row, t] + made.bias)
+        rows.append(torch.stack(found))
+    return torch.stack(rows)
+
+
+def test_smoothing_and_its_gradients_are_those_of_a_loop() -> None:
+    made, marked = make("smoothing"), segmentation()
+    assert isinstance(made, SmoothedSegments)
+    given = [vectors(3, 4, DIM, seed=1).double(), vectors(3, 6, DIM).double(), marked.logits]
+    read, x, logits = (one.requires_grad_() for one in given)
+    outputs = [made(made.along(read, marked), marked, x), loop(made, read, marked, x)]
+    torch.testing.assert_close(*outputs)
+    of = [read, x, logits, made.residual]
+    torch.testing.assert_close(*(torch.autograd.grad(out.square().sum(), of, retain_graph=True) for out in outputs))
+
+
+@for_each("p", [0.6, 0.999])
+def test_a_segment_weighs_as_much_as_its_boundary_is_probable(p: float) -> None:
+    made = SEGMENT_UPSAMPLING.build("smoothing", {}, **SETTING)
+    marked = Segmentation(torch.ones(1, 2), torch.full((1, 2), p).logit())
+    read = torch.tensor([7.0, 1.0, 2.0])[None, :, None].expand(-1, -1, DIM)
+    # What the null group hands on is not read, and new projections add nothing.
+    out = made(made.along(read, marked), marked, vectors(1, 2, DIM))
+    torch.testing.assert_close(out[0, :, 0], torch.tensor([p, 2 * p + (1 - p) * p]))
+
+
+@kinds
+def test_half_precision_stays_half(kind: str) -> None:
+    made, marked = make(kind).half(), segmentation()
+    x, read = vectors(3, 6, DIM).half(), vectors(3, 4, DIM, seed=1).half()
+    assert made(made.along(read, marked), marked, x).dtype == torch.float16
+
+
+def test_padding_after_the_text_changes_nothing_before_it() -> None:
+    marked, x, read = segmentation(), vectors(3, 6, DIM).double(), vectors(3, 4, DIM, seed=1).double()
+    padding_mask = ends_after(6, 4, 2, width=6)
+    padded = segmentation(MARKED.masked_fill(padding_mask, 0))._replace(padding_mask=padding_mask)
+    torch.testing.assert_close(joined("smoothing", read, x, padded)[1, :4], joined("smoothing", read, x, marked)[1, :4])
