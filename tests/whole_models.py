@@ -45,7 +45,11 @@ def refused(attention: str, pooling: str) -> bool:
         return False
     features, pooler = ATTENTION[attention].supports, POOLING[pooling]
     loses_units = not pooler.has_provenance or pooler.reads_units
-    return (pooler.takes_layer and Feature.ACROSS not in features) or (loses_units and Feature.UNITS in features)
+    return (
+        (pooler.takes_layer and Feature.ACROSS not in features)
+        or (pooler.biases_keys and Feature.KEY_BIAS not in features)
+        or (loses_units and Feature.UNITS in features)
+    )
 
 
 Combination = tuple[str, str, str]  # attention, pooling ("none", too), scorer

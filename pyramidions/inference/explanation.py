@@ -266,7 +266,7 @@ def _copied(
 
 
 def _vectors(memory: Memory) -> int:
-    x, mask, _ = memory
+    x, mask, *_ = memory
     return x.size(1) if mask is None else int((~mask).sum())
 
 

@@ -12,7 +12,7 @@ from pyramidions.models.config import (
     PyramidionConfig,
 )
 from pyramidions.models.fields import FieldReader, check_kinds, check_numbers, parse_layers, parse_memories
-from pyramidions.models.rules import check_pointer, check_stages, reads_query
+from pyramidions.models.rules import check_pointer, check_read, check_stages, reads_query
 from pyramidions.models.spec import EncoderSpec, ExtractorSpec, HourglassSpec, LayerSpec, ModelSpec, Part, ShortenedSpec
 from pyramidions.models.stages import stages_of
 from pyramidions.nn.attention import Feature, supporting
@@ -43,6 +43,7 @@ def spec_of(config: PyramidionConfig) -> ModelSpec:
     transforms = _transforms(reader, config.encoder_layers + layers)
     encoder = _encoder(reader, transforms[: config.encoder_layers], memories)
     parts = zip(own, transforms[config.encoder_layers :], zip(*cross, strict=True), strict=True)
+    check_read(encoder, decoder.kind, memories, cross)
     output = reader.one("output").kind
     if OUTPUT[output].points:
         check_pointer(encoder, output, memories[0])

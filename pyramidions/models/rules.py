@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from pyramidions.base.errors import UserError
-from pyramidions.models.spec import EncoderSpec, LayerSpec, PoolingSpec, StageSpec
-from pyramidions.nn.attention import ATTENTION, Feature
+from pyramidions.models.fields import check_kinds
+from pyramidions.models.spec import EncoderSpec, LayerSpec, Part, PoolingSpec, StageSpec
+from pyramidions.nn.attention import ATTENTION, Feature, supporting
+from pyramidions.nn.decoder import DECODER
 from pyramidions.nn.pooling import POOLING
 from pyramidions.nn.scorer import SCORER
 
@@ -12,6 +14,9 @@ from pyramidions.nn.scorer import SCORER
 NEEDS_MARKERS = (
     "needs a vocabulary with markers: prepare the data with --sentence-markers, or --turn-markers for turns."
 )
+
+# What attention after a pooling that biases keys must be, and what such kinds do.
+_BIASED = supporting(Feature.KEY_BIAS), "that adds to the scores of a key"
 
 
 def reads_query(spec: EncoderSpec) -> bool:
@@ -52,10 +57,12 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
         UserError: there is one.
     """
     # the pooling after which nobody knows what vectors are made of, and that after which there are no units to stay in
-    lost = no_units = None
+    lost = no_units = biased = None
     for stage in (inner for outer in stages for inner in outer.all_stages()):
         for layer in stage.layers:
             _check_recurrence(layer)
+            if biased is not None:
+                check_kinds(f"`self_attention` after `pooling` {biased}", [layer.attention], *_BIASED)
             if no_units is not None and _has(layer, Feature.UNITS):
                 raise UserError(f"`self_attention` {layer.attention.kind!r} must not follow {no_units}.")
             if lost is not None and has_marks and _has(layer, Feature.MARKS):
@@ -65,6 +72,7 @@ def check_stages(stages: Sequence[StageSpec], has_marks: bool) -> None:
         if stage.pooling is None:
             continue
         kind = stage.pooling.pooler.kind
+        biased = kind if POOLING[kind].biases_keys else biased
         _check_pooling(stage.pooling, stage.layers, lost)
         if not POOLING[kind].has_provenance:
             lost, no_units = kind, f"`pooling` {kind!r}, which loses the units of the text"
@@ -124,3 +132,27 @@ def check_pointer(encoder: EncoderSpec, output: str, layer: int | None) -> None:
                 f"`output` {output} needs a `pooling` that tells which tokens a vector is made of ({possible}), but is "
                 f"given {pooling.pooler.kind!r}."
             )
+
+
+def check_read(
+    encoder: EncoderSpec, decoder: str, memories: Sequence[int | None], cross: Sequence[Sequence[Part]]
+) -> None:
+    """Refuse a decoder that would read soft deletions as if they were none.
+
+    Args:
+        encoder: of the model.
+        decoder: the kind of decoder.
+        memories: the layers (from 0) that it reads, None for the output.
+        cross: by which attention it reads each memory, in each layer.
+
+    Raises:
+        UserError: the kinds do not fit.
+    """
+    biased = [(place, pooling.pooler.kind) for place, pooling in encoder.poolings.items()]
+    biased = [(place, kind) for place, kind in biased if POOLING[kind].biases_keys]
+    for place, kind in biased[:1]:
+        if DECODER[decoder].joins:
+            raise UserError(f"`pooling` {kind!r} needs a `decoder` with cross-attention, but it is {decoder!r}.")
+        for memory, kinds in zip(memories, cross, strict=True):
+            if memory is None or memory > place:
+                check_kinds(f"`cross_attention` after `pooling` {kind}", kinds, *_BIASED)

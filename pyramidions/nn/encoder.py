@@ -158,7 +158,9 @@ class Encoder(nn.Module):
             sequence = sequence._replace(x=self.norm(sequence.x))
         pooled = dict(zip(map(int, self.poolers), poolings, strict=True))
         memories = (sequence if number is None else made[number] for number in self.memories)
-        read_by_decoder = tuple(Memory(memory.x, memory.attention_mask, memory.origins) for memory in memories)
+        read_by_decoder = tuple(
+            Memory(memory.x, memory.attention_mask, memory.origins, memory.key_bias) for memory in memories
+        )
         return Encoded(sequence, pooled, read_by_decoder)
 
     def seen_by_all(self, tokens: Tensor, padding_mask: Tensor) -> Tensor | None:

@@ -31,6 +31,8 @@ class Sequence(NamedTuple):
         roles: who speaks in each unit; None if nothing reads it, and after a pooling without provenance.
         origins: which tokens the vectors are made of; None if nothing reads that, and after a pooling without
             provenance.
+        key_bias: (B, L), what attention adds to the scores of each vector as a key; None for nothing, and after a
+            pooling without provenance.
     """
 
     x: Tensor
@@ -42,6 +44,7 @@ class Sequence(NamedTuple):
     query: Marks | None = None
     roles: Roles | None = None
     origins: Origins | None = None
+    key_bias: Tensor | None = None
 
     @property
     def leads_unit(self) -> Tensor:

@@ -104,7 +104,8 @@ class Stage:
         marks = None if sequence.marks is None else sequence.marks.packed(layout.pack)
         # Blocks cut units, but no attention that stays inside blocks reads units.
         units = None if sequence.unit is None or confined_to is not None else Units(sequence.unit)
-        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks, units=units)
+        key_bias = None if sequence.key_bias is None else layout.pack(sequence.key_bias)
+        context = LayerContext(layout.attention_mask, watchers=watchers, marks=marks, units=units, key_bias=key_bias)
         x = layout.unpack(stack(layers, layout.pack(sequence.x), context))
 
         def received() -> Tensor:

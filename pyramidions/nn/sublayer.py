@@ -19,19 +19,22 @@ class Memory(NamedTuple):
         x: (B, K, D).
         padding_mask: (B, K), True at padding, or its `as_bias`, or None if there is no padding.
         origins: which tokens the vectors are made of; None if nothing reads that.
+        key_bias: (B, K), what is added to the scores of each vector; None for nothing.
     """
 
     x: Tensor
     padding_mask: Tensor | None = None
     origins: Origins | None = None
+    key_bias: Tensor | None = None
 
     def select(self, documents: Tensor) -> "Memory":
         """Return the memory of ``documents`` (B',), in that order."""
-        mask, origins = self.padding_mask, self.origins
+        mask, origins, bias = self.padding_mask, self.origins, self.key_bias
         return Memory(
             self.x.index_select(0, documents),
             None if mask is None else mask.index_select(0, documents),
             None if origins is None else origins.select(documents),
+            None if bias is None else bias.index_select(0, documents),
         )
 
 
@@ -88,6 +91,7 @@ class LayerContext(NamedTuple):
         new_padding_mask: (BW, T), True at new positions of a cached step that are padding, in front of all others, or
             None.
         is_causal: a position reads those up to itself. A sublayer says so to its attention.
+        key_bias: (B, L), what self-attention adds to the scores of each key; None for nothing.
     """
 
     padding_mask: Tensor | None = None
@@ -98,6 +102,7 @@ class LayerContext(NamedTuple):
     hypotheses: int = 1
     new_padding_mask: Tensor | None = None
     is_causal: bool = False
+    key_bias: Tensor | None = None
 
 
 NO_CONTEXT = LayerContext()

@@ -112,7 +112,9 @@ def cannot_be(combination: Combination) -> bool:
     attention, pooling, _, decoder, _ = combination
     # A recurrence does not stay inside sentences.
     inside = Feature.UNITS in ATTENTION[attention].supports
-    return refused(attention, pooling) or (inside and "recurrence" in DECODERS[decoder])
+    biased = pooling != "none" and POOLING[pooling].biases_keys
+    read = decoder in ("full", "hashing")
+    return refused(attention, pooling) or (inside and "recurrence" in DECODERS[decoder]) or (biased and not read)
 
 
 @for_each("combination", SAMPLE)

@@ -66,8 +66,8 @@ def test_every_document_is_read_and_in_its_order(attention: str, pooling: str, s
     moved = [] if Feature.UNITS in ATTENTION[attention].supports else [tokens.roll(5, dims=1)]
     for other in (*moved, batch(24, seed=3)):
         found = encode(model, other)[0]
-        # How many sentences or segments there are depends on the text.
-        assert found.shape == expected.shape or pooling in ("markers", "segments")
+        # How many sentences or segments there are, or are deleted, depends on the text.
+        assert found.shape == expected.shape or pooling in ("markers", "segments", "delete_gate")
         assert found.shape != expected.shape or not torch.allclose(found, expected, atol=1e-3)
 
 
@@ -77,7 +77,8 @@ def test_pre_norm_and_post_norm_differ_and_recomputing_does_not(pooling: str) ->
     tokens = batch(*LENGTHS)
     memory = {name: encode(tiny("blockwise", pooling, **fields).eval(), tokens)[0] for name, fields in STACKS.items()}
     assert memory["recomputed"].equal(memory["post-norm"])
-    assert not torch.allclose(memory["pre-norm"], memory["post-norm"], atol=1e-3)
+    shared = min(memory["pre-norm"].size(1), memory["post-norm"].size(1))
+    assert not torch.allclose(memory["pre-norm"][:, :shared], memory["post-norm"][:, :shared], atol=1e-3)
 
 
 @for_each(("attention", "pooling"), [pair for pair in itertools.product(READS_ITSELF, POOLING.names) if refused(*pair)])

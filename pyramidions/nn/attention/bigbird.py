@@ -39,7 +39,7 @@ class BigBirdAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
     """
 
-    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.KEY_BIAS})
     narrow: ClassVar = {"block_size": 2, "window_blocks": 1, "random_blocks": 1}
 
     def __init__(

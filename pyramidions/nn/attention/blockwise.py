@@ -21,7 +21,7 @@ class BlockwiseAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
     """
 
-    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.ACROSS, Feature.RECEIVED})
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.ACROSS, Feature.RECEIVED, Feature.KEY_BIAS})
     wide: ClassVar = {"block_size": 64}
     narrow: ClassVar = {"block_size": 4}
 

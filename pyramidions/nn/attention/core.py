@@ -25,6 +25,7 @@ class Feature(Enum):
     MARKS = "knows no global tokens"  #: shows `LayerContext.marks` to all positions
     UNITS = "reads beyond units of the text"  #: stays inside `LayerContext.units`
     QUERY_MASKS = "has one mask for all queries"  #: the mask may differ from query to query, and be an `as_bias`
+    KEY_BIAS = "adds nothing to the scores of a key"  #: `with_key_bias`: weights are a softmax of products alone
     DISTANCES = "reads no distances"  #: takes `Distances`, which all layers of a model share
 
 

@@ -1,6 +1,7 @@
 """Attention as a sublayer: projections around an attention kind."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pyramidions.nn.attention.core import CoreAttention, Feature
@@ -56,7 +57,8 @@ class SelfAttention(SublayerFunction):
 
     def forward(self, x: Tensor, context: LayerContext) -> Tensor:
         q, k, v = self._projected(x)
-        mixed = self.attention(q, k, v, context._replace(is_causal=True) if self.is_causal else context)
+        given = context._replace(is_causal=True) if self.is_causal else context
+        mixed = self.attention(*with_key_bias(q, k, v, context.key_bias), given)[..., : q.size(-1)]
         if context.marks is not None and self.global_rows is not None:
             mixed = context.marks.put(mixed, self.global_rows(x, (q, k, v), context.marks, context))
         return self.projections.output(mixed)
@@ -76,7 +78,7 @@ class SelfAttention(SublayerFunction):
         Raises:
             ValueError: the kind cannot tell.
         """
-        q, k, _ = self._projected(x)
+        q, k, _ = with_key_bias(*self._projected(x), context.key_bias)
         received = self.attention.received(q, k, context)
         if context.marks is not None and self.global_rows is not None:
             received = received + self.global_rows.received(x, q, k, context.marks, context)
@@ -120,7 +122,9 @@ class CrossAttention(SublayerFunction):
         if hypotheses > 1:
             # Those of a document are further queries to its memory: (BW, H, T, E) -> (B, H, WT, E)
             q = q.unflatten(0, (-1, hypotheses)).transpose(1, 2).flatten(2, 3)
-        return self.projections.output(self.attention(q, k, v, LayerContext(mask))).view_as(x)
+        bias = context.memories[self.reads].key_bias
+        mixed = self.attention(*with_key_bias(q, k, v, bias), LayerContext(mask))[..., : q.size(-1)]
+        return self.projections.output(mixed).view_as(x)
 
     def new_state(self) -> ProjectedMemory:
         return ProjectedMemory(self.projections.new_state())
@@ -129,10 +133,12 @@ class CrossAttention(SublayerFunction):
         assert isinstance(state, ProjectedMemory)
         if state.keys_values is None:
             k, v, state.mask = self._read(context)
+            k, v = _biased(k, v, context.memories[self.reads].key_bias)
             # Every step reads them: with a head's keys together, a CPU does so nearly twice as fast.
             state.keys_values = k.contiguous(), v.contiguous()
-        q = self.projections.step_queries(x, context, state.projections)
-        return self.projections.output(self.attention(q, *state.keys_values, LayerContext(state.mask)))
+        q, (k, v) = self.projections.step_queries(x, context, state.projections), state.keys_values
+        narrow, q = q.size(-1), q if q.size(-1) == k.size(-1) else _reading_bias(q)
+        return self.projections.output(self.attention(q, k, v, LayerContext(state.mask))[..., :narrow])
 
     def weights(self, x: Tensor, context: LayerContext) -> Tensor:
         """Return how much ``x`` (B, T, D) attends to its memory (B, K, D) in each head: (B, H, T, K).
@@ -140,12 +146,48 @@ class CrossAttention(SublayerFunction):
         Raises:
             ValueError: the kind cannot tell.
         """
-        k, _, mask = self._read(context)
-        weights = self.attention.weights(self.projections.queries(x), k, LayerContext(mask))
-        memory, padding, _ = context.memories[self.reads]
+        k, v, mask = self._read(context)
+        memory, padding, _, bias = context.memories[self.reads]
+        q, k, _ = with_key_bias(self.projections.queries(x), k, v, bias)
+        weights = self.attention.weights(q, k, LayerContext(mask))
         if padding is None:
             padding = torch.zeros(memory.shape[:2], dtype=torch.bool, device=x.device)
         return self.attention.spread(weights, padding)
 
     def _read(self, context: LayerContext) -> tuple[Tensor, Tensor, Tensor | None]:
         return self.attention.keys_values(self.projections, *context.memories[self.reads][:2])
+
+
+# dimensions for the bias: kernels of a GPU want a multiple of 8
+_ROOM = 8
+
+
+def with_key_bias(q: Tensor, k: Tensor, v: Tensor, key_bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Return heads by whose products each key has a bias in its scores: one more dimension, in which queries are alike.
+
+    Any attention that is a softmax of scaled products reads them, and gradients reach the bias.
+
+    Args:
+        q: (B, H, Lq, E).
+        k: (B, H, Lk, E).
+        v: (B, H, Lk, E).
+        key_bias: (B, Lk), or None for heads as they are.
+
+    Returns:
+        (B, H, L, E + 8) three times, with zeros behind the values.
+    """
+    return q if key_bias is None else _reading_bias(q), *_biased(k, v, key_bias)
+
+
+def _reading_bias(q: Tensor) -> Tensor:
+    narrow, wide = q.size(-1), q.size(-1) + _ROOM
+    # Products are divided by the root of the new width.
+    return F.pad(F.pad(q * (wide / narrow) ** 0.5, (0, 1), value=wide**0.5), (0, _ROOM - 1))
+
+
+def _biased(k: Tensor, v: Tensor, key_bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    if key_bias is None:
+        return k, v
+    # (B, Lk) -> (B, H, Lk, 1)
+    bias = key_bias[:, None, :, None].expand(-1, k.size(1), -1, -1).to(k.dtype)
+    return F.pad(torch.cat([k, bias], dim=-1), (0, _ROOM - 1)), F.pad(v, (0, _ROOM))

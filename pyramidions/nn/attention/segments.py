@@ -23,7 +23,7 @@ class SegmentsAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
     """
 
-    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.RECEIVED, Feature.UNITS})
+    supports = frozenset({Feature.ITSELF, Feature.CAUSAL, Feature.RECEIVED, Feature.UNITS, Feature.KEY_BIAS})
     wide: ClassVar = {"segment_length": 64}
     narrow: ClassVar = {"segment_length": 4}
 

@@ -30,7 +30,7 @@ class StridedAttention(CoreAttention):
         dropout: probability of dropping an attention weight while training.
     """
 
-    supports = frozenset({Feature.ITSELF, Feature.RECEIVED})
+    supports = frozenset({Feature.ITSELF, Feature.RECEIVED, Feature.KEY_BIAS})
     wide: ClassVar = {"window": 64}
     narrow: ClassVar = {"stride": 3, "window": 2}
 

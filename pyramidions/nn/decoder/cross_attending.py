@@ -35,7 +35,7 @@ class CrossAttendingDecoder(Decoder):
             if not cache.memory_masks:
                 cache.memory_masks = [self._mask(number, memory, x) for number, memory in enumerate(memories)]
             masked = zip(memories, cache.memory_masks, strict=True)
-            read = tuple(Memory(memory.x, mask) for memory, mask in masked)
+            read = tuple(memory._replace(padding_mask=mask) for memory, mask in masked)
             context = LayerContext(bias, read, hypotheses=len(tokens) // documents)
             # (BW, T, D) -> (B, WT, D) and back
             x = self.stack.step(self._layers, x.reshape(documents, -1, x.size(-1)), context, cache.states).view_as(x)

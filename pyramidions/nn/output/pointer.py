@@ -21,18 +21,20 @@ class PointerMemory(NamedTuple):
         values: (B, K), what the gate reads of each vector.
         padding_mask: (B, K), True at padding; None without.
         origins: which tokens can be copied from each vector.
+        key_bias: (B, K), what is added to the scores of each vector; None for nothing.
     """
 
     keys: Tensor
     values: Tensor
     padding_mask: Tensor | None
     origins: Origins
+    key_bias: Tensor | None = None
 
     def select(self, documents: Tensor) -> "PointerMemory":
         """Return that of ``documents`` (B',), in that order."""
-        mask = None if self.padding_mask is None else self.padding_mask.index_select(0, documents)
+        mask, bias = (None if x is None else x.index_select(0, documents) for x in (self.padding_mask, self.key_bias))
         keys, values = (x.index_select(0, documents) for x in (self.keys, self.values))
-        return PointerMemory(keys, values, mask, self.origins.select(documents))
+        return PointerMemory(keys, values, mask, self.origins.select(documents), bias)
 
 
 class Pointer(nn.Module):
@@ -60,7 +62,7 @@ class Pointer(nn.Module):
         if memory.origins is None:
             raise ValueError("A pointer must know which tokens the vectors of the memory are made of, but does not.")
         keys, values = self.key(memory.x), self.value(memory.x).squeeze(-1)
-        return PointerMemory(keys, values, memory.padding_mask, memory.origins)
+        return PointerMemory(keys, values, memory.padding_mask, memory.origins, memory.key_bias)
 
     def forward(self, features: Tensor, memory: PointerMemory) -> tuple[Tensor, Tensor]:
         """Return how much each vector is read, and the logit of generating, both in float32 or wider.
@@ -76,6 +78,8 @@ class Pointer(nn.Module):
         with torch.autocast(features.device.type, enabled=False):
             query, keys = _wide(query), _wide(memory.keys)
             scores = query @ keys.transpose(1, 2) * features.size(-1) ** -0.5
+            if memory.key_bias is not None:
+                scores = scores + memory.key_bias[:, None]
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[:, None], torch.finfo(scores.dtype).min)
             attention = scores.softmax(dim=-1)

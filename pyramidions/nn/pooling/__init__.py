@@ -3,6 +3,7 @@
 from pyramidions.nn.pooling.core import POOLING as POOLING
 from pyramidions.nn.pooling.core import Pooled as Pooled
 from pyramidions.nn.pooling.core import Pooler as Pooler
+from pyramidions.nn.pooling.delete_gate import DeleteGatePooler as DeleteGatePooler
 from pyramidions.nn.pooling.funnel import FunnelPooler as FunnelPooler
 from pyramidions.nn.pooling.markers import MarkersPooler as MarkersPooler
 from pyramidions.nn.pooling.segments import SegmentsPooler as SegmentsPooler

@@ -22,6 +22,7 @@ class Pooled(NamedTuple):
             tell; padding comes after them. None otherwise.
         spread: (B,), the highest less the lowest score of each document, NaN for one whose vectors are all handed on;
             None without a scorer that learns.
+        key_bias: (B, K), what later attention adds to the scores of each vector as a key, or None.
     """
 
     x: Tensor
@@ -30,6 +31,7 @@ class Pooled(NamedTuple):
     weights: Tensor | None = None
     lengths: list[int] | None = None
     spread: Tensor | None = None
+    key_bias: Tensor | None = None
 
     def sharpness(self) -> tuple[Tensor, Tensor] | None:
         """Return the share of each vector's strongest member, and for which vectors that is meaningful.
@@ -64,7 +66,15 @@ class Pooled(NamedTuple):
             None if query is None else query.handed_on(strongest, self.padding_mask),
             unpooled.roles,
             None if unpooled.origins is None else unpooled.origins.pooled(self.sources, self.weights),
+            key_bias=self._bias(unpooled.key_bias, strongest),
         )
+
+    def _bias(self, before: Tensor | None, strongest: Tensor) -> Tensor | None:
+        """Add what was there before the pooling, of the strongest members (B, K), to `key_bias`."""
+        if before is None:
+            return self.key_bias
+        before = before.gather(1, strongest).masked_fill(self.padding_mask, 0.0)
+        return before if self.key_bias is None else before + self.key_bias
 
     def _strongest(self) -> Tensor | None:
         """Return which input is the strongest member of each vector: (B, K); None without provenance."""
@@ -84,6 +94,8 @@ class Pooler(nn.Module, ABC):
     takes_scorer: ClassVar[bool] = False
     takes_window: ClassVar[bool] = False
     takes_layer: ClassVar[bool] = False
+    #: whether `Pooled.key_bias` may be set
+    biases_keys: ClassVar[bool] = False
     #: whether a vector of the query is still one afterwards: noise, or a softmax over all vectors, leaves little of it
     keeps_queries: ClassVar[bool] = True
     #: options by which a text becomes as many vectors as it can

@@ -47,7 +47,7 @@ class TopKPooler(Pooler):
         # The scorer stays in the graph even if the selection does not depend on the scores (batches too short to be
         # pooled, hard selection): data-parallel training waits for the gradient of every parameter.
         spread = self._spread(scores.detach(), sequence.padding_mask)
-        return Pooled(_Attached.apply(x, scores), top.padding_mask, top.sources, top.weights, spread=spread)
+        return Pooled(Attached.apply(x, scores), top.padding_mask, top.sources, top.weights, spread=spread)
 
     def kept(self, length: int) -> int:
         return min(length, self._most)
@@ -64,7 +64,7 @@ class TopKPooler(Pooler):
         return self.k * self.widening if self.training else self.k
 
 
-class _Attached(torch.autograd.Function):
+class Attached(torch.autograd.Function):
     """Hands on ``x`` unchanged, and gives ``scores`` a gradient of zeros."""
 
     @staticmethod

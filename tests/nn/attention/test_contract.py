@@ -6,6 +6,7 @@ from tables import for_each
 from torch import Tensor
 
 from pyramidions.nn.attention import ATTENTION, CoreAttention, CrossAttention, Feature, SelfAttention
+from pyramidions.nn.attention.multihead import with_key_bias
 from pyramidions.nn.attention.state import KeysValues
 from pyramidions.nn.decoder.cache import Lineage
 from pyramidions.nn.functional.masking import as_bias
@@ -30,8 +31,10 @@ def heads(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor, T
     return q, k, v
 
 
-def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+def naive(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool, bias: Tensor | None = None) -> Tensor:
     scores = q @ k.transpose(-1, -2) / q.size(-1) ** 0.5
+    if bias is not None:
+        scores = scores + bias[:, None, None]
     if mask is not None:
         scores = scores.masked_fill(mask[:, None, None], -torch.inf)
     if is_causal:
@@ -54,6 +57,19 @@ def test_it_equals_full_attention_when_it_sees_the_whole_sequence(kind: str, len
         return
     out = make(kind, "wide")(q, k, v, LayerContext(mask, is_causal=is_causal))
     torch.testing.assert_close(out, naive(q, k, v, mask, is_causal))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ATTENTION.names if Feature.KEY_BIAS in ATTENTION[kind].supports])
+@lengths
+def test_a_bias_is_added_to_the_scores_of_each_key_and_learns(kind: str, length: int) -> None:
+    (q, k, v), mask = heads(length), torch.arange(length) >= torch.tensor([[length], [max(1, length - 2)]])
+    bias = (heads(length, seed=1)[0][:, 0, :, 0] * 5).requires_grad_()
+    out = make(kind, "wide")(*with_key_bias(q, k, v, bias), LayerContext(mask))
+    expected = naive(q, k, v, mask, False, bias)
+    torch.testing.assert_close(out[..., :8], expected)
+    assert not out[..., 8:].any()
+    grads = [torch.autograd.grad(each.square().sum(), bias) for each in (out, expected)]
+    torch.testing.assert_close(*grads)
 
 
 @kinds

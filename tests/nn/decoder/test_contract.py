@@ -107,7 +107,7 @@ def test_a_position_sees_none_that_follow_it_and_no_padding_of_the_memory(kind: 
 @kinds
 @projected
 def test_gradients_reach_the_memory_and_every_parameter(kind: str, projections: str) -> None:
-    decoder, ((read, padding, _),) = make(kind, projections=projections).train(), memories()
+    decoder, ((read, padding, *_),) = make(kind, projections=projections).train(), memories()
     read.requires_grad_()
     targets = prefixes(2, 5)
     F.cross_entropy(decoder(targets, (Memory(read, padding),)).flatten(0, 1), targets.flatten()).backward()

@@ -53,6 +53,8 @@ def mixed_by_hand(output: PointerOutput, features: Tensor, embedding: Tensor, me
     for b in range(len(features)):
         for t, h in enumerate(features[b]):
             scores = output.pointer.query(h) @ output.pointer.key(memory.x[b]).T / features.size(-1) ** 0.5
+            if memory.key_bias is not None:
+                scores = scores + memory.key_bias[b]
             if memory.padding_mask is not None:
                 scores = scores.masked_fill(memory.padding_mask[b], -torch.inf)
             a = scores.softmax(-1)
